@@ -14,7 +14,7 @@ use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict}
 use validator::cases;
 use validator::evidence::pfc::{
     Arrivals, Counting, Departure, Gap, GapHistogram, Instruments, LeftOut, Offence, PfcEvidence,
-    PortReceived, Ports, SenderReport, StormReport, Windows,
+    PortReceived, Ports, SenderReport, StallsNoted, StormReport, Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed, digest};
 use validator::plan::{

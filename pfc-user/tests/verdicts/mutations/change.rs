@@ -12,7 +12,7 @@ pub enum Change {
     Double,
     /// With the next element of its array.
     SwapNext,
-    /// With another field of its object, which has the same kind of value.
+    /// With the next field of its object, which has the same kind of value.
     SwapField(String),
 }
 
@@ -23,14 +23,6 @@ impl Change {
             Self::Delete => "delete",
             Self::Double => "double",
             Self::SwapNext | Self::SwapField(_) => "swap",
-        }
-    }
-
-    /// Its word, and the field that it swaps with.
-    fn key(&self) -> (&'static str, String) {
-        match self {
-            Self::SwapField(other) => (self.word(), other.clone()),
-            _ => (self.word(), String::new()),
         }
     }
 }
@@ -79,7 +71,7 @@ pub fn changes(value: &Value, extent: Extent) -> Vec<(Vec<Step>, Change)> {
 struct Walk {
     extent: Extent,
     /// Kinds of nodes and changes that there were.
-    seen: HashSet<(String, (&'static str, String))>,
+    seen: HashSet<(String, &'static str)>,
     /// Changes that belong to the sample, of which not all are made.
     sampled: usize,
     all: Vec<(Vec<Step>, Change)>,
@@ -87,7 +79,7 @@ struct Walk {
 
 impl Walk {
     fn add(&mut self, path: &[Step], change: Change, in_sample: bool) {
-        let is_first = self.seen.insert((kind(path), change.key()));
+        let is_first = self.seen.insert((kind(path), change.word()));
         let is_made = match self.extent {
             Extent::Every => true,
             Extent::Sample { stride, offset } => {
@@ -108,10 +100,10 @@ impl Walk {
                 for (index, name) in names.iter().enumerate() {
                     path.push(Step::Field(name.to_string()));
                     self.add(path, Change::Delete, in_sample);
-                    for other in &names[index + 1..] {
-                        if alike(&fields[*name], &fields[*other]) {
-                            self.add(path, Change::SwapField(other.to_string()), in_sample);
-                        }
+                    if let Some(other) = names.get(index + 1)
+                        && alike(&fields[*name], &fields[*other])
+                    {
+                        self.add(path, Change::SwapField(other.to_string()), in_sample);
                     }
                     self.of(&fields[*name], path, in_sample);
                     path.pop();

@@ -122,8 +122,8 @@ pub const DEVICES: [Device; 27] = [
     Device {
         family: "pfc",
         case: "pfc.pause-lossy",
-        name: "drops=lossy on real frames",
-        source: Source::Recorded("drops-on-real-frames.json.xz"),
+        name: "xoff-for-lossy on real frames",
+        source: Source::Recorded("real-frames.json.xz"),
     },
     corpus("mad", "mad.c14-024-10-01", "lft-one-block=500"),
     corpus("mad", "mad.c14-016-get", "answers-wrong-key"),
