@@ -17,7 +17,7 @@ use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
-use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, TesterPort, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::process;
@@ -113,12 +113,18 @@ impl Before {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
         counters_hook(live.config, "before", plan, &mut hooks)?;
         let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
+        let facts = |name: &str, port: &TesterPort| -> Result<PortFacts> {
+            Ok(PortFacts {
+                port: name.into(),
+                ..port.facts()?
+            })
+        };
         Ok(Self {
             device,
             hooks,
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
-            ports: [tx.facts()?, rx.facts()?],
+            ports: [facts("tx", tx)?, facts("rx", rx)?],
             links: [LinkSnapshot::of(tx)?, LinkSnapshot::of(rx)?],
         })
     }

@@ -72,7 +72,11 @@ pub fn run(
     };
     let done = stimulate::run(&mut bench, case, plan, context);
     let stalls = port.stalls();
-    done.map(|evidence| RcEvidence { stalls, ..evidence })
+    done.map(|evidence| RcEvidence {
+        stalls_noted: stalls.iter().copied().collect(),
+        stalls,
+        ..evidence
+    })
 }
 
 struct LiveBench<'b> {

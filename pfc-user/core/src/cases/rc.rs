@@ -38,6 +38,11 @@ pub struct RcCase {
 /// All of them.
 pub static CASES: [RcCase; 1] = [c09_142_01::CASE];
 
+/// Fails where the evidence of a repetition makes no sense, so that no check is judged.
+pub(super) fn consistent(evidence: &RcEvidence) -> Result<(), String> {
+    View::new(evidence).map(drop)
+}
+
 impl RcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &RcEvidence) -> Judged {

@@ -7,7 +7,7 @@ use ib_mad::mad::LENGTH;
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::pfc::Stall;
+use super::pfc::{Stall, StallsNoted};
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
 use crate::quantity::hex;
@@ -37,6 +37,9 @@ pub struct MadEvidence {
     /// Times at which the tester or its simulated DUT stood still, in their order.
     #[serde(default)]
     pub stalls: Vec<Stall>,
+    /// All of them, counted as they were told.
+    #[serde(default)]
+    pub stalls_noted: StallsNoted,
     /// Packets that crossed the transport.
     #[serde(default)]
     pub traffic: Traffic,

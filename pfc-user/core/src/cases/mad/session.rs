@@ -447,8 +447,10 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     pub(super) fn evidence(mut self, error: Option<String>) -> MadEvidence {
+        let stalls = self.stalls();
         MadEvidence {
-            stalls: self.stalls(),
+            stalls_noted: stalls.iter().copied().collect(),
+            stalls,
             plan: self.plan.clone(),
             transport: self.equipment.transport.clone(),
             shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
