@@ -16,7 +16,8 @@ use validator::driver::kernel::netns::Namespace;
 use validator::engine::{LiveEngine, Options};
 use validator_core::engine::packet::{Header, Packet, Protocol};
 use validator_core::engine::plan::{
-    self, Flow, FlowIndex, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule, Span,
+    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    Span,
 };
 use validator_core::engine::{Engine, Order};
 
@@ -88,7 +89,7 @@ fn start(engine: &mut LiveEngine, flows: usize) {
         line_rate: LineRate::from_bits_per_second(LINE).ok(),
         mtu: None,
         obeys: Obeys::Nothing,
-        captures: false,
+        keeps: Keeps::Newest,
     };
     let plan = Plan {
         ports: vec![port("a"), port("b")],
