@@ -112,10 +112,17 @@ fn chosen(only: Option<&str>) -> Result<Vec<(&'static Script, PathBuf)>> {
         bail!("expected a word of one of these: {}", titles.join(", "));
     }
     step("packages of the scripts", || {
-        scripts
-            .into_iter()
-            .map(|script| Ok((script, script.python()?)))
-            .collect()
+        let mut found = Vec::new();
+        for script in scripts {
+            match script.python() {
+                Ok(python) => found.push((script, python)),
+                Err(error) if script.is_optional() => {
+                    println!("    skipped {}: {error:#}", script.title());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     })
 }
 

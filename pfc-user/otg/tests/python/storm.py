@@ -67,12 +67,12 @@ print(f"{data.frames_tx} frames sent, {data.frames_rx} received, {data.loss} % l
 
 
 def plot(file):
-    """Draws the rates as a picture: 72 points a second, 0.4 a Mbit/s."""
+    """Draws the rates as a picture: 72 points a second, 0.3 a Mbit/s."""
     def x(at):
         return f"{50 + 72 * at:.1f}"
 
     def y(rate):
-        return f"{230 - 0.4 * rate:.1f}"
+        return f"{230 - 0.3 * rate:.1f}"
 
     stairs = "".join(f"V{y(rate)}H{x(at)}" for at, rate in rates)
     labels = [(x(at), 250, f"{at} s") for at in range(10)]

@@ -30,7 +30,7 @@ pub const CLIENT: Environment = Environment {
     packages: &[SNAPPI, SCAPY],
 };
 
-/// That of the oldest client.
+/// That of the oldest client, whose grpcio has no wheel for Python 3.12 and newer.
 pub const OLDEST: Environment = Environment {
     name: "snappi-oldest",
     packages: &[SNAPPI_OLDEST],
@@ -64,6 +64,8 @@ impl Environment {
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet"]);
         install.args(["--disable-pip-version-check", "--no-input"]);
+        // From source it takes longer than all else that a lab does.
+        install.args(["--only-binary", "grpcio"]);
         quietly(install.args(self.packages)).context("pip has to reach PyPI")?;
         fs::write(&made, wanted).with_context(|| cannot_write(&made))?;
         Ok(python)

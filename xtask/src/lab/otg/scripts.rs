@@ -86,14 +86,19 @@ pub const SMOKE: [Script; 3] = [
 impl Script {
     /// What the lab calls it.
     pub fn title(&self) -> String {
-        let client = if self.environment.packages.contains(&SNAPPI) {
-            SNAPPI
-        } else {
+        let client = if self.is_optional() {
             SNAPPI_OLDEST
+        } else {
+            SNAPPI
         };
         [&[self.name][..], self.parts, &["with", client]]
             .concat()
             .join(" ")
+    }
+
+    /// True if not every Python can have its packages.
+    pub fn is_optional(&self) -> bool {
+        self.environment.packages.contains(&SNAPPI_OLDEST)
     }
 
     /// Runs it over each of its transports, with a new server and perhaps a new switch each time.

@@ -44,6 +44,8 @@ class Ports:
         grpc = transport.startswith("grpc")
         self.api = snappi.api(server, transport="grpc" if grpc else "http")
         self.api.enable_grpc_streaming = transport == "grpc-pieces"
+        # Loading the program into the kernel takes long on a busy machine.
+        self.api.request_timeout = 60
         # They are served over HTTP alone.
         self.counted = os.environ.get("VALIDATOR_COUNTERS", f"{server}/counters")
         self.locations = locations
