@@ -5,8 +5,8 @@ mod capture;
 
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 

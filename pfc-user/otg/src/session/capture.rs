@@ -90,8 +90,8 @@ fn overflow(port: &str, capture: Capture, missed: u64) -> String {
         Keeps::Newest => "newest",
     };
     format!(
-        "the capture of port {port} has only the {keeps} frames: {missed} found no room; send less, \
-         or stop it earlier"
+        "the capture of port {port} lacks {missed} frames, which found no room, and keeps the \
+         {keeps}; send less, or stop it earlier"
     )
 }
 

@@ -228,8 +228,8 @@ async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
         served.record.get().ports[1].capture_missed = 12;
         let stopped = send(served.http, "POST /control/state", &state("stop")).await;
         let warning = format!(
-            "the capture of port p2 has only the {word} frames: 12 found no room; send less, or \
-             stop it earlier"
+            "the capture of port p2 lacks 12 frames, which found no room, and keeps the {word}; \
+             send less, or stop it earlier"
         );
         assert_eq!(stopped.json(), json!({"warnings": [warning]}));
     }
