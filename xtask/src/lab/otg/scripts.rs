@@ -26,8 +26,8 @@ const UNTIMED: [&str; 5] = ["counts", "octets", "pcapng", "stacks", "pause_frame
 pub enum Between {
     /// A cable.
     Cable,
-    /// The simulated switch, perhaps with a fault.
-    Switch(Option<&'static str>),
+    /// The simulated switch with these faults.
+    Switch(&'static [&'static str]),
 }
 
 /// A script with its parts.
@@ -54,10 +54,10 @@ const fn on_a_cable(
     }
 }
 
-const fn at_a_switch(part: &'static [&'static str], fault: Option<&'static str>) -> Script {
+const fn at_a_switch(parts: &'static [&'static str], faults: &'static [&'static str]) -> Script {
     Script {
-        between: Between::Switch(fault),
-        ..on_a_cable("truths", part, &BOTH)
+        between: Between::Switch(faults),
+        ..on_a_cable("truths", parts, &BOTH)
     }
 }
 
@@ -72,8 +72,8 @@ pub const LAB: [Script; 8] = [
     on_a_cable("storm", &[], &BOTH),
     on_a_cable("truths", &[], &BOTH),
     on_a_cable("truths", &UNTIMED, &REST),
-    at_a_switch(&["after_stop"], None),
-    at_a_switch(&["loss"], Some("drops=all:100")),
+    at_a_switch(&["after_stop"], &[]),
+    at_a_switch(&["loss"], &["drops=all:100"]),
 ];
 
 /// Those of `cargo xtask test`, beside which other tests may run.
@@ -127,7 +127,7 @@ impl Script {
     ) -> Result<()> {
         let switch = match self.between {
             Between::Cable => None,
-            Between::Switch(fault) => Some(Switch::start(validator, folder, fault)?),
+            Between::Switch(faults) => Some(Switch::start(validator, folder, "1G", faults)?),
         };
         let server = Server::start(validator, folder)?;
         let mut command = Command::new(python);

@@ -92,7 +92,8 @@ impl Sonic {
     }
 
     fn judge(&self, root: &Path, validator: &Path, folder: &Path, case: &Case) -> Result<()> {
-        let switch = Switch::start(validator, folder, case.fault.map(|(fault, _)| fault))?;
+        let faults: Vec<_> = case.fault.iter().map(|(fault, _)| *fault).collect();
+        let switch = Switch::start(validator, folder, "1G", &faults)?;
         let server = Server::start(validator, folder)?;
         let log = folder.join(format!("sonic-{}.log", case.name));
         let mut command = Command::new(&self.python);

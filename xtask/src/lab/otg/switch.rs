@@ -27,18 +27,19 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch and waits until it takes frames.
-    pub fn start(validator: &Path, folder: &Path, fault: Option<&str>) -> Result<Self> {
+    /// Starts a switch with ports of that speed, and waits until it takes frames.
+    pub fn start(validator: &Path, folder: &Path, speed: &str, faults: &[&str]) -> Result<Self> {
         let counters = folder.join("switch.sock");
         // One of a lab that was killed may be left.
         if counters.exists() {
             fs::remove_file(&counters).with_context(|| counters.display().to_string())?;
         }
         let mut command = Command::new(validator);
-        command.args(["dut", "switch", "--lossless", "3,4", "--counters"]);
+        command.args(["dut", "switch", "--lossless", "3,4"]);
+        command.args(["--line-rate", speed, "--counters"]);
         command.arg(&counters);
         command.args(ENDS.iter().flat_map(|port| ["--port", port]));
-        command.args(fault.iter().flat_map(|fault| ["--fault", fault]));
+        command.args(faults.iter().flat_map(|fault| ["--fault", fault]));
         let mut child = command
             // It runs until this is closed.
             .stdin(Stdio::piped())
