@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
-use validator_core::engine::plan::{Flow, Plan, Port};
+use validator_core::engine::plan::{Flow, Keeps, Plan, Port};
 use validator_core::engine::{Captured, Problem, Warning};
 
 use super::published::PortState;
@@ -40,7 +40,7 @@ pub struct LivePort {
     mtu: u32,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
-    missed_before: u64,
+    pub(super) missed_before: u64,
     /// The link is down by order; it is put back before the MTU is.
     down: Option<LinkChange>,
     /// Another MTU than it had.
@@ -167,10 +167,10 @@ impl LivePort {
     }
 
     /// Begins to capture with nothing captured yet, or ends it.
-    pub(super) fn capture(&mut self, on: bool) -> Result<(), Problem> {
+    pub(super) fn capture(&mut self, on: bool, keeps: Keeps) -> Result<(), Problem> {
         if on {
             self.program.capture(false);
-            self.reader.begin_capture().map_err(machine)?;
+            self.reader.begin_capture(keeps).map_err(machine)?;
             self.missed_before = self.missed()?;
             self.program.capture(true);
         } else if self.capturing {

@@ -119,6 +119,7 @@ impl LivePort {
         Ok(PortCounts {
             link_up: self.is_up()?,
             capturing: self.capturing,
+            capture_missed: self.reader.missed() + received.missed - self.missed_before,
             sent: self.state.sent(),
             received: with_fcs(received.frames, received.octets),
             pause_received: received.pause,

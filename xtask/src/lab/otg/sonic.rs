@@ -1,19 +1,17 @@
 //! SONiC's PFC helpers against `validator otg`, with the simulated switch between its ports.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
 
 use super::PORTS;
 use super::python::{Environment, SCAPY, SNAPPI};
 use super::server::Server;
+use super::switch::Switch;
 use crate::step::{self, step};
 
-/// The switch's ends of the cables to `PORTS`.
-pub const SWITCH: [&str; 2] = ["dut0", "dut1"];
 /// The script that calls the helpers, and what stands in for a SONiC host.
 const SCRIPT: &str = "pfc-user/otg/tests/sonic/pfc.py";
 /// How the script ends where a helper's assertions failed.
@@ -179,7 +177,7 @@ impl Sonic {
     /// Runs the script between a new server and a new switch.
     fn call(&self, root: &Path, validator: &Path, log: &Path, case: &Case) -> Result<ExitStatus> {
         let folder = log.parent().expect("it is in a folder");
-        let switch = Switch::start(validator, folder, case)?;
+        let switch = Switch::start(validator, folder, case.speed, case.faults)?;
         let server = Server::start(validator, folder)?;
         let mut command = Command::new(&self.python);
         command
@@ -202,71 +200,6 @@ impl Sonic {
         server.stop()?;
         switch.stop()?;
         Ok(status)
-    }
-}
-
-/// `validator dut switch` as a process of the lab.
-struct Switch {
-    child: Child,
-    /// The socket at which it tells its counts.
-    counters: PathBuf,
-    /// Its report comes at its end.
-    out: BufReader<ChildStdout>,
-}
-
-impl Switch {
-    /// Starts a switch and waits until it takes frames.
-    fn start(validator: &Path, folder: &Path, case: &Case) -> Result<Self> {
-        let counters = folder.join("switch.sock");
-        // One of a lab that was killed may be left.
-        if counters.exists() {
-            fs::remove_file(&counters).with_context(|| counters.display().to_string())?;
-        }
-        let mut command = Command::new(validator);
-        command.args(["dut", "switch", "--lossless", "3,4"]);
-        command.args(["--line-rate", case.speed, "--counters"]);
-        command.arg(&counters);
-        command.args(SWITCH.iter().flat_map(|port| ["--port", port]));
-        command.args(case.faults.iter().flat_map(|fault| ["--fault", fault]));
-        let mut child = command
-            // It runs until this is closed.
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(File::create(folder.join("switch.log"))?)
-            .spawn()
-            .with_context(|| format!("cannot run {}", validator.display()))?;
-        let out = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut switch = Self {
-            child,
-            counters,
-            out,
-        };
-        let mut line = String::new();
-        if switch.out.read_line(&mut line)? == 0 {
-            let status = switch.child.wait()?;
-            bail!("the switch ended with {status}; switch.log says why");
-        }
-        Ok(switch)
-    }
-
-    /// Ends it as its user does.
-    fn stop(mut self) -> Result<()> {
-        drop(self.child.stdin.take());
-        let mut report = String::new();
-        self.out.read_to_string(&mut report)?;
-        let status = self.child.wait()?;
-        if !status.success() {
-            bail!("the switch ended with {status}; switch.log says why");
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        // Errors: it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
