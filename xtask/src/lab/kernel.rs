@@ -29,7 +29,7 @@ const ROWS: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::N
 /// Test programs that the guest runs.
 const PROGRAMS: [&str; 5] = ["traffic_live", "xdp", "watch", "responder", "engine"];
 const MODULES: [&str; 4] = ["veth", "sch_ingress", "cls_bpf", "act_mirred"];
-/// A kernel takes a minute or two; several times as long on a busy machine.
+/// A kernel takes at most two minutes; several times as long on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
 /// Mebibytes: the initial RAM disk is unpacked into at most half of it.
 const MEMORY: u32 = 1024;
@@ -39,19 +39,19 @@ const MEMORY: u32 = 1024;
 const COUNTS: &str = r#"
 export VALIDATOR_FRAMES=3000 VALIDATOR_SKIPS=/tmp/skips RUST_BACKTRACE=0
 cd /tmp
-step "live frames" /tools/traffic_live --test-threads=1 \
-    accounts::root_every_frame_let_go
-step "account counts arbitrary frames as the host" /tools/xdp differential:: --test-threads=1
-step "watch counts arbitrary frames as the host" /tools/watch differential:: --test-threads=1
-step "responder on frames of the corpus" /tools/responder program:: --test-threads=1
+tests traffic_live accounts::root_every_frame_let_go
+# account and watch count arbitrary frames as the host does.
+tests xdp differential::
+tests watch differential::
+tests responder program::
 # Each loads the object anew, which takes the verifier seconds here.
-step "flow counts and keeps frames" /tools/engine program::root_stamped program::root_pauses \
-    program::root_captured --test-threads=1
-step "flows on veths" /tools/engine counts::root_flows --test-threads=1
-step "watch on veths" /tools/watch counting::root_pause clsact::root_frames \
-    --test-threads=1
-step "account tells of frames" /tools/xdp trace:: --test-threads=1
-step "watch tells of frames" /tools/watch trace:: --test-threads=1
+tests engine program::root_stamped program::root_pauses program::root_captured counts::root_flows
+tests watch counting::root_pause clsact::root_frames
+# Attached by the driver and by the stack.
+tests xdp attach::root_frames_on_a_wire_are_counted_in_both_modes
+tests responder attach::root_requests_are_dropped_on_the_wire
+tests xdp refused:: trace::
+tests watch trace::
 # Without tcx a killed `watch` leaves its filter, which the next one takes away.
 filters() { /tools/tc filter show dev v0 ingress | grep -c watch_tc; }
 a_killed_watch_is_cleared() {
