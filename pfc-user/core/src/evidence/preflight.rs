@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::xdp::{XdpFeatures, XdpMode};
 
-/// The ports of a testbed.
+/// The ports of a testbed, and the kernel that they are on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
+    /// `uname -r`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// In the order of their use.
     pub ports: Vec<Port>,
 }
@@ -206,5 +209,8 @@ pub enum SelfTest {
         seen: u64,
         /// Counters of the MAC that rose, and by how much.
         mac: Vec<(String, u64)>,
+        /// Times that the port itself had no room for a frame of its own, which was tried again.
+        #[serde(default)]
+        waits: u64,
     },
 }
