@@ -13,7 +13,7 @@ use super::packages::{Kernel, Tree};
 use super::script::{self, FUNCTIONS, Transcript};
 use crate::build_ebpf;
 use crate::setup::{self, Group};
-use crate::step::step;
+use crate::step::{self, step};
 
 #[derive(clap::Args)]
 pub struct KernelLab {
@@ -84,14 +84,24 @@ for log in /tmp/validator-verifier-*; do [ -e "$log" ] && tail -n 40 "$log"; don
 echo "lab: done"
 "#;
 
-/// One line that names what the kernel lacks.
+/// Each command names what the kernel lacks: in one line, or as one item of a table.
 const REFUSES: &str = r#"
-says_what_is_missing() {
-    /tools/validator watch lo > /tmp/said 2>&1 && return 1
+cd /tmp
+refuses() {
+    /tools/validator "$@" > /tmp/said 2>&1 && return 1
     cat /tmp/said
-    [ "$(wc -l < /tmp/said)" = 1 ] && grep -q "this kernel lacks .*Linux 6\.1" /tmp/said
+    [ "$(grep -c "this kernel lacks .*Linux 6\.1" /tmp/said)" = 1 ]
 }
-step "a kernel that is too old is named" says_what_is_missing
+sim="--testbed /configs/testbeds/sim.toml"
+step "watch names what is missing" refuses watch lo
+step "run names what is missing" refuses run $sim --plan /configs/plans/kernel.toml
+checks() {
+    /tools/validator check $sim > /tmp/said 2>&1 && return 1
+    cat /tmp/said
+    tr -s ' \n' ' ' < /tmp/said |
+        grep -q "problem kernel Linux 5\.10.*expected: Linux 6\.1 or newer"
+}
+step "check names the kernel" checks
 echo "lab: done"
 "#;
 
@@ -125,6 +135,11 @@ pub fn test(root: &Path, rows: &[Kernel]) -> Result<ExitCode> {
             tree: &tree,
         };
         let transcript = step(&format!("Linux {kernel}"), || lab.run())?;
+        println!(
+            "    {} steps in {}",
+            transcript.passed,
+            step::elapsed(transcript.elapsed)
+        );
         passed += transcript.passed;
         failed.extend(
             transcript
