@@ -1,6 +1,6 @@
 //! Measures the engine of flows: frames of 64 octets that it sends, stamps and counts in a second;
-//! the time of a snapshot of 256 flows meanwhile; and that from a start to the first frame. Root;
-//! `cargo bench --bench engine`.
+//! the time of a snapshot of 256 flows meanwhile; that from a start to the first frame; and the gaps
+//! of a storm beside data. Root; `cargo bench --bench engine`.
 //!
 //! Both ports of a veth pair are the engine's own, so that each frame is counted as well.
 
@@ -10,13 +10,14 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Extent, Report, Spread};
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::engine::{LiveEngine, Options};
-use validator_core::engine::packet::{Header, Packet, Protocol};
+use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 use validator_core::engine::plan::{
-    self, Flow, FlowIndex, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule, Span,
+    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    Span,
 };
 use validator_core::engine::{Engine, Order};
 
@@ -44,6 +45,7 @@ fn main() {
     }
     print("snapshot of 256 flows at full load", "ms", &snapshots);
     print("start to first frame, 256 flows", "ms", &firsts);
+    storm(&mut engine);
 }
 
 fn print(name: &str, unit: &str, values: &[f64]) {
@@ -52,13 +54,16 @@ fn print(name: &str, unit: &str, values: &[f64]) {
     REPORT.figure(name, unit, values);
 }
 
-/// Starts so many flows that together want more than any sender has.
-fn start(engine: &mut LiveEngine, flows: usize) {
-    let header = |protocol| Header {
+fn header(protocol: Protocol) -> Header {
+    Header {
         protocol,
         fields: Vec::new(),
         octets: Vec::new(),
-    };
+    }
+}
+
+/// So many flows that together want so many frames a second.
+fn data(flows: usize, frames: u64) -> Vec<Flow> {
     let stack = [Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp];
     let flow = |number: usize| Flow {
         name: number.to_string(),
@@ -69,7 +74,7 @@ fn start(engine: &mut LiveEngine, flows: usize) {
             headers: stack.map(header).into(),
         },
         length: Length::Fixed(64),
-        rate: Rate::FramesPerSecond(100_000_000 / flows as u64),
+        rate: Rate::FramesPerSecond(frames / flows as u64),
         schedule: Schedule {
             delay: Span::Time(0),
             end: plan::End::Never,
@@ -81,21 +86,31 @@ fn start(engine: &mut LiveEngine, flows: usize) {
         },
         next_hop: None,
     };
+    (0..flows).map(flow).collect()
+}
+
+/// Starts so many flows that together want more than any sender has.
+fn start(engine: &mut LiveEngine, flows: usize) {
+    start_all(engine, LINE, data(flows, 100_000_000));
+}
+
+/// Starts flows on a line of that rate.
+fn start_all(engine: &mut LiveEngine, line_rate: u64, flows: Vec<Flow>) {
     let port = |name: &str| Port {
         name: name.into(),
         interface: name.into(),
         namespace: None,
-        line_rate: LineRate::from_bits_per_second(LINE).ok(),
+        line_rate: LineRate::from_bits_per_second(line_rate).ok(),
         mtu: None,
         obeys: Obeys::Nothing,
-        captures: false,
+        keeps: Keeps::Newest,
     };
+    let all: Vec<_> = (0..flows.len()).map(FlowIndex).collect();
     let plan = Plan {
         ports: vec![port("a"), port("b")],
-        flows: (0..flows).map(flow).collect(),
+        flows,
         interfaces: Vec::new(),
     };
-    let all: Vec<_> = (0..flows).map(FlowIndex).collect();
     engine.configure(plan).expect("a plan");
     engine.transmit(&all, Order::Start).expect("a start");
 }
@@ -125,4 +140,45 @@ fn latencies(engine: &mut LiveEngine) -> (f64, f64) {
     let before = Instant::now();
     engine.snapshot().expect("counts");
     (before.elapsed().as_secs_f64() * 1e3, first as f64 / 1e6)
+}
+
+/// Gaps of a storm on fast lines, whose frames are due every third of their pause, beside data that
+/// want more than the sender has.
+fn storm(engine: &mut LiveEngine) {
+    for gbits in [100, 400] {
+        let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate");
+        let mut pauses = header(Protocol::PfcPause);
+        pauses.fields = vec![
+            ("class_enable_vector", Value::Fixed(1 << 3)),
+            ("pause_class_3", Value::Fixed(0xffff)),
+        ];
+        let mut flows = data(8, 10_000_000);
+        let pauses = Flow {
+            packet: Packet {
+                headers: vec![pauses],
+            },
+            rate: Rate::FramesPerSecond(3_000_000_000 / Quanta::MAX.nanos(line_rate)),
+            ..flows[0].clone()
+        };
+        flows.push(pauses);
+        let (mut gaps, mut longest) = (Vec::new(), Vec::new());
+        for _ in 0..Extent::asked().pick(3, 7) {
+            start_all(engine, line_rate.bits_per_second(), flows.clone());
+            std::thread::sleep(Duration::from_secs(1));
+            let counts = engine.snapshot().expect("counts");
+            let found = counts.flows[8].storm.expect("a flow of pause frames");
+            gaps.push(found.count as f64 * 1000.0 / counts.flows[8].sent.frames.max(1) as f64);
+            longest.push(found.longest as f64 / 1e3);
+        }
+        print(
+            &format!("storm, {gbits} Gbit/s: gaps in 1000 frames"),
+            "",
+            &gaps,
+        );
+        print(
+            &format!("storm, {gbits} Gbit/s: longest gap"),
+            "us",
+            &longest,
+        );
+    }
 }

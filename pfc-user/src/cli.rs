@@ -91,6 +91,9 @@ pub struct CheckArgs {
     /// Testbed file: the ports and the DUT.
     #[arg(long, value_name = "FILE", required_unless_present = "undo")]
     pub testbed: Option<PathBuf>,
+    /// Plan whose cases are to work at the ports' speed: a built-in plan or a plan file.
+    #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN)]
+    pub plan: String,
     /// Change a value of the testbed, such as testbed.ports.xdp=skb.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -101,7 +104,7 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "passive")]
     pub fix: bool,
     /// Put back what `--fix` has set on this machine.
-    #[arg(long, conflicts_with_all = ["testbed", "set", "passive", "fix"])]
+    #[arg(long, conflicts_with_all = ["testbed", "plan", "set", "passive", "fix"])]
     pub undo: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]

@@ -2,6 +2,7 @@
 //!
 //! - [`kernel`]: namespaces, links, packet sockets, clocks, scheduling, processes.
 //! - [`bpf`]: loads and attaches the BPF programs, writes and reads their maps.
+//! - [`sender`]: the thread of every sender in userspace, and its batches.
 //! - [`traffic`]: senders of test frames.
 //! - [`storm`]: senders of PAUSE and PFC frames.
 //! - [`neighbour`]: answers a DUT that asks for a port's address.
@@ -11,5 +12,6 @@ pub mod bpf;
 pub mod bringup;
 pub mod kernel;
 pub mod neighbour;
+pub mod sender;
 pub mod storm;
 pub mod traffic;

@@ -4,5 +4,6 @@ pub mod requester;
 pub mod sma;
 mod socket;
 pub mod stall;
+mod stamping;
 pub mod stop;
 pub mod switch;

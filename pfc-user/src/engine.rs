@@ -1,7 +1,7 @@
 //! Ports that send and count flows: [`validator_core::engine`] on real interfaces.
 //!
-//! Each port has the XDP program `flow`, which counts what arrives, a thread that sends, and one
-//! that reads whole frames and talks ARP and ND. What the threads say of themselves is read without
+//! Each port has the XDP program `flow`, which counts what arrives, a thread that sends data, one
+//! that sends pause frames, and one that reads whole frames and talks ARP and ND. What the threads say of themselves is read without
 //! waiting for them.
 
 mod check;
@@ -28,7 +28,7 @@ use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 use self::port::LivePort;
 use self::published::FlowState;
 use self::rates::{Sample, Samples};
-use self::sender::{Command, Died, SenderFlow};
+use self::sender::{Command, Died, SENDERS, SenderFlow, SenderThread};
 use self::starts::Starts;
 use crate::driver::bpf::XdpMode;
 use crate::driver::bpf::flow::Place;
@@ -57,7 +57,9 @@ pub struct LiveEngine {
 
 /// A flow of the plan.
 struct LiveFlow {
-    /// Its place among the flows of its port.
+    /// Its sender, by its place among those of all ports.
+    sender: usize,
+    /// Its place among the flows of that sender.
     local: usize,
     /// What the stamps of its present start have; `None` before the first.
     place: Option<Place>,
@@ -95,17 +97,19 @@ impl LiveEngine {
 
     /// Makes what the senders need of the flows, and hands it to them.
     fn install(&mut self) -> Result<(), Problem> {
-        let mut by_port: Vec<Vec<SenderFlow>> = self.ports.iter().map(|_| Vec::new()).collect();
+        let mut by_sender: Vec<Vec<SenderFlow>> = self.senders().map(|_| Vec::new()).collect();
         self.flows.clear();
         for flow in &self.plan.flows {
-            let of_port = &mut by_port[flow.from.0];
+            let sender = SENDERS * flow.from.0 + sender::place(flow);
+            let of_sender = &mut by_sender[sender];
             let state = Arc::new(FlowState::default());
             self.flows.push(LiveFlow {
-                local: of_port.len(),
+                sender,
+                local: of_sender.len(),
                 place: None,
                 state: state.clone(),
             });
-            of_port.push(SenderFlow {
+            of_sender.push(SenderFlow {
                 pace: Pace::new(
                     flow.rate,
                     flow.length.clone(),
@@ -118,12 +122,15 @@ impl LiveEngine {
                 state,
             });
         }
-        for ((port, plan), flows) in self.ports.iter().zip(&self.plan.ports).zip(by_port) {
-            port.sender.order(Command::Install {
-                flows,
-                obeys: plan.obeys,
-                line_rate: port.line_rate,
-            })?;
+        let mut by_sender = by_sender.into_iter();
+        for (port, plan) in self.ports.iter().zip(&self.plan.ports) {
+            for (sender, flows) in port.senders.iter().zip(by_sender.by_ref()) {
+                sender.order(Command::Install {
+                    flows,
+                    obeys: plan.obeys,
+                    line_rate: port.line_rate,
+                })?;
+            }
         }
         Ok(())
     }
@@ -175,29 +182,44 @@ impl LiveEngine {
             .collect()
     }
 
-    /// The flows of each port, by their places there, that are among these.
-    fn by_port(&self, flows: &[FlowIndex]) -> Vec<Vec<usize>> {
-        let mut by_port: Vec<Vec<usize>> = self.ports.iter().map(|_| Vec::new()).collect();
-        for flow in flows {
-            by_port[self.plan.flows[flow.0].from.0].push(self.flows[flow.0].local);
-        }
-        by_port
+    /// The senders of all ports, in the ports' order.
+    fn senders(&self) -> impl Iterator<Item = &SenderThread> {
+        self.ports.iter().flat_map(|port| &port.senders)
     }
 
-    /// Gives each port its order, and waits until all have carried it out.
+    /// The flows of each sender, by their places there, that are among these.
+    fn by_sender(&self, flows: &[FlowIndex]) -> Vec<Vec<usize>> {
+        let mut by_sender: Vec<Vec<usize>> = self.senders().map(|_| Vec::new()).collect();
+        for flow in flows {
+            let live = &self.flows[flow.0];
+            by_sender[live.sender].push(live.local);
+        }
+        by_sender
+    }
+
+    /// Gives each sender its order, and waits until all have carried it out.
     fn order(
         &self,
         flows: &[FlowIndex],
         command: impl Fn(Vec<usize>) -> Command,
     ) -> Result<(), Problem> {
+        self.give(self.by_sender(flows), command)
+    }
+
+    /// The same, with what each sender is told of its flows.
+    fn give<F>(
+        &self,
+        by_sender: Vec<Vec<F>>,
+        command: impl Fn(Vec<F>) -> Command,
+    ) -> Result<(), Problem> {
         let mut carried_out = Vec::new();
-        for (port, flows) in self.ports.iter().zip(self.by_port(flows)) {
+        for (sender, flows) in self.senders().zip(by_sender) {
             if !flows.is_empty() {
-                carried_out.push(port.sender.give(command(flows))?);
+                carried_out.push(sender.give(command(flows))?);
             }
         }
-        for port in carried_out {
-            port.recv().map_err(|_| Died)?;
+        for sender in carried_out {
+            sender.recv().map_err(|_| Died)?;
         }
         Ok(())
     }
@@ -263,7 +285,8 @@ impl Engine for LiveEngine {
 
     fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem> {
         for port in ports {
-            self.port(*port)?.capture(on)?;
+            let keeps = self.plan.ports.get(port.0).map(|port| port.keeps);
+            self.port(*port)?.capture(on, keeps.unwrap_or_default())?;
         }
         Ok(())
     }
@@ -310,7 +333,7 @@ impl LiveEngine {
         // Those that run end first: what they send later would count nowhere.
         self.order(flows, Command::Stop)?;
         let at = clock::now();
-        let mut by_port: Vec<Vec<_>> = self.ports.iter().map(|_| Vec::new()).collect();
+        let mut by_sender: Vec<Vec<_>> = self.senders().map(|_| Vec::new()).collect();
         for flow in flows {
             let planned = &self.plan.flows[flow.0];
             let live = &mut self.flows[flow.0];
@@ -324,19 +347,10 @@ impl LiveEngine {
                     planned.metrics.count,
                 ))
             });
-            by_port[planned.from.0].push((live.local, place, template));
+            by_sender[live.sender].push((live.local, place, template));
         }
         self.samples.begin(flows, before);
-        let mut carried_out = Vec::new();
-        for (port, flows) in self.ports.iter().zip(by_port) {
-            if !flows.is_empty() {
-                carried_out.push(port.sender.give(Command::Start { flows, at })?);
-            }
-        }
-        for port in carried_out {
-            port.recv().map_err(|_| Died)?;
-        }
-        Ok(())
+        self.give(by_sender, |flows| Command::Start { flows, at })
     }
 }
 

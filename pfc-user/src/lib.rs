@@ -23,6 +23,9 @@
 //! Of the rules, [`cases`] plans, stimulates and judges; [`evidence`] is all that a verdict rests
 //! on, so that stored evidence gives the same verdicts again.
 
+// It panics where nobody reads standard error: `output::note` does not.
+#![cfg_attr(not(test), deny(clippy::print_stderr))]
+
 pub use validator_core::{
     case, cases, evidence, fault, mad, neighbour, nic, pacing, plan, preflight, quantity, roce,
     test_frame,

@@ -1,5 +1,8 @@
 //! Exit codes, and which part of the tool does what the command line says.
 
+// It panics where nobody reads standard error: `output::note` does not.
+#![deny(clippy::print_stderr)]
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +14,7 @@ use validator::case::{CaseResult, Exit};
 use validator::cli::{
     CheckArgs, Cli, Command, DutCommand, Format, ListArgs, ReportArgs, RunArgs, StoredArgs,
 };
-use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice, TraceTo};
+use validator::config::{self, Config, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::descriptors;
 use validator::driver::kernel::interrupt::Interrupt;
@@ -29,7 +32,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
-            eprintln!("validator: {}", error_text::in_words(&error));
+            output::note(format_args!("validator: {}", error_text::in_words(&error)));
             ExitCode::from(Exit::Usage as u8)
         }
     }
@@ -78,29 +81,27 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
         return undo(args.format);
     };
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
-    let Config { testbed, .. } = config::load(
-        file,
-        &PlanChoice::Plan(DEFAULT_PLAN.into()),
-        &args.set,
-        &known,
-    )?;
+    let choice = PlanChoice::Plan(args.plan.clone());
+    let config = config::load(file, &choice, &args.set, &known)?;
+    let testbed = &config.testbed;
     let depth = if args.passive {
         Depth::Passive
     } else {
         Depth::Active
     };
-    let mut found = port_check::check(&testbed, depth)?;
+    let mut found = port_check::check(testbed, depth)?;
     if args.fix {
-        let done = port_check::fix(&testbed, &found)?;
+        let done = port_check::fix(testbed, &found)?;
         for line in &done {
-            eprintln!("{line}");
+            output::note(line);
         }
         if !done.is_empty() {
-            found = port_check::check(&testbed, depth)?;
+            found = port_check::check(testbed, depth)?;
         }
     }
+    found.unfit = run::unfit(&config);
     for left in Journal::open().left() {
-        eprintln!("{left}");
+        output::note(left);
     }
     let (record, mut out) = (testbed.record(), output::stdout());
     match args.format {

@@ -1,5 +1,6 @@
-//! Standard output whose reader may go away.
+//! Standard output and standard error, whose readers may go away.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 /// Takes everything, also when the reader has seen enough and closed the pipe, as in `| head`. Work
@@ -16,6 +17,12 @@ pub struct Output<W> {
 /// Standard output of the process.
 pub fn stdout() -> Output<io::Stdout> {
     Output::new(io::stdout())
+}
+
+/// Writes a line to standard error. `eprintln!` panics where nobody reads it.
+pub fn note(line: impl Display) {
+    // There is no other place to tell that it cannot be written.
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 impl<W: Write> Output<W> {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
+use crate::cases::pfc::feasibility::frames_too_long;
 use crate::cases::pfc::planning::{PortContext, Repetitions};
 use crate::cases::{self, PlannedCase, Task};
 use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
@@ -16,7 +17,7 @@ use crate::driver::bringup::testbed::{self, Ports, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
-use crate::evidence::preflight::Preflight;
+use crate::evidence::preflight::{Preflight, UnfitCase};
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, Planned as InPlan, SCHEMA};
 use crate::live;
 use crate::port_check;
@@ -175,7 +176,10 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         events(Event::Note(said));
     }
     let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
-    let mut found = Preflight::default();
+    let mut found = Preflight {
+        kernel: Some(port_check::kernel_release()?),
+        ..Preflight::default()
+    };
     let pfc = match &config.testbed.pfc {
         Some(testbed) if wants(|case| matches!(case, PlannedCase::Pfc(..))) => {
             let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
@@ -209,6 +213,34 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         equipment: Equipment { pfc, mad, rc },
         cases,
     })
+}
+
+/// The cases of the plan that can never be judged at the testbed's speed, with the reason for one
+/// repetition of each. What is wrong with the ports themselves is not told here.
+pub fn unfit(config: &Config) -> Vec<UnfitCase> {
+    let Ok(line_rate) = planned_line_rate(config) else {
+        return Vec::new();
+    };
+    let cases = config.plan.cases.iter();
+    cases
+        .filter_map(|planned| {
+            let planned = plan_case(config, line_rate, planned);
+            let impossible = planned.impossible.map(|reason| (reason, String::new()));
+            let limits = config.testbed.pfc.as_ref().zip(line_rate);
+            let limits = limits.map(|(testbed, line_rate)| testbed.limits.at(line_rate));
+            let too_long = planned.repetitions.iter().find_map(|task| match task {
+                Task::Pfc(_, plan) => frames_too_long(limits.as_ref()?, plan),
+                _ => None,
+            });
+            let too_long = too_long.map(|unfit| (unfit.reason, unfit.remedy));
+            let (reason, remedy) = impossible.or(too_long)?;
+            Some(UnfitCase {
+                case: planned.case.id.into(),
+                reason,
+                remedy,
+            })
+        })
+        .collect()
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the

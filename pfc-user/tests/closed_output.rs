@@ -1,4 +1,4 @@
-//! A reader that goes away changes no exit code.
+//! A reader that goes away changes no exit code, be it of standard output or of standard error.
 //!
 //! lane: waiting
 
@@ -103,6 +103,19 @@ fn ends_with(code: i32, command: &str, dir: &Path) {
     assert_eq!(read.0, Some(code), "{command}: {}", read.1);
     let unread = ends(&arguments, dir, closed());
     assert_eq!(unread, read, "{command}, with a closed pipe");
+    let unheard = Command::new(PROGRAM)
+        .args(&arguments)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(closed())
+        .status()
+        .unwrap();
+    assert_eq!(
+        unheard.code(),
+        Some(code),
+        "{command}, with closed standard error"
+    );
 }
 
 #[test]
@@ -117,6 +130,7 @@ fn each_command_ends_as_it_does_with_a_reader() {
         (3, "judge out --format json"),
         (3, "report out"),
         (2, "judge nothing"),
+        (2, "watch nothing"),
     ] {
         ends_with(code, command, dir);
     }

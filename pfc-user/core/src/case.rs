@@ -201,6 +201,11 @@ pub struct AttemptResult {
     pub checks: Vec<CheckResult>,
 }
 
+/// The name of the figure that says what a check which passed would have found.
+pub fn least_found(check: &str) -> String {
+    format!("least that `{check}` would find")
+}
+
 /// A figure that is reported and not judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {

@@ -111,7 +111,7 @@ impl Change {
 pub struct Captured {
     /// Frames, in the order of arrival.
     pub frames: Vec<CapturedFrame>,
-    /// Frames that there was no room for.
+    /// Frames that arrived meanwhile and are not among them, for lack of room.
     pub missed: u64,
 }
 

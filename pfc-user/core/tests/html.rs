@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use roxmltree::{Document, Node, ParsingOptions};
-use validator_core::case::{CaseResult, Exit, Verdict};
+use validator_core::case::{AttemptResult, CaseResult, Exit, Verdict};
 use validator_core::cases;
 use validator_core::evidence::pfc::Withheld;
 use validator_core::evidence::{Evidence, Repetition};
@@ -172,6 +172,46 @@ fn a_page_says_what_the_other_reports_say() {
 }
 
 #[test]
+fn attempts_and_what_a_pass_would_have_found_stand_at_their_check() {
+    let samples = samples();
+    let (_, evidence) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
+    let (mut results, exit) = judged(evidence);
+    let result = &mut results[0];
+    let repetition = result.checks[0].repetition.clone();
+    let mut checks: Vec<_> = result.checks.clone();
+    checks.retain(|check| check.repetition == repetition);
+    checks[0].verdict = Verdict::Inconclusive;
+    checks[0].reason = "the storm had a gap".into();
+    let (first, last) = (
+        checks[0].check.clone(),
+        checks.last().unwrap().check.clone(),
+    );
+    result.attempts.push(AttemptResult {
+        repetition,
+        attempt: 1,
+        checks,
+    });
+    let page = html::page(evidence, &results, exit);
+    let document = parse(&page);
+    let part = |check: &str| {
+        let heading = format!("Attempts at {check}");
+        let caption = named(&document, "caption").find(|node| text_of(*node) == heading);
+        let table = caption.and_then(|caption| caption.parent()).unwrap();
+        text_of(table)
+    };
+    assert!(part(&first).contains("1 ? inconclusive the storm had a gap"));
+    assert!(part(&last).contains("pass"));
+    let least: Vec<_> = named(&document, "caption")
+        .map(text_of)
+        .filter(|caption| caption.starts_with("The least that "))
+        .collect();
+    assert!(
+        least.contains(&"The least that paused would have found".into()),
+        "{least:?}"
+    );
+}
+
+#[test]
 fn each_family_is_drawn() {
     let samples = samples();
     for (family, class, number) in [
@@ -213,6 +253,11 @@ fn causes_of_what_is_inconclusive_have_a_remedy() {
         "Make the repetition possible",
     ] {
         assert!(text.contains(expected), "{expected} in {text}");
+    }
+    for name in ["mad-inconclusive", "rc-inconclusive"] {
+        let page = of(name);
+        assert!(page.contains("id=\"undecided\""), "{name}");
+        assert!(!page.contains("Mend what is found"), "{name}");
     }
 }
 

@@ -2,10 +2,7 @@
 
 mod transmit;
 
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
 
 use pfc_ebpf::units::{LineRate, Nanos, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
@@ -15,6 +12,7 @@ pub use self::transmit::{ControlSender, PATIENCE, Transmit};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{AGAIN, PacketError};
 use crate::driver::kernel::realtime::{self, Awake};
+use crate::driver::sender::{Next, Placed, SenderThread, Setup, Work};
 use crate::evidence::pfc::StormReport;
 use crate::pacing::storm::gap_ledger::{GapLedger, Latest};
 use crate::pacing::storm::placement::Placement;
@@ -23,20 +21,10 @@ use crate::plan::{StormKind, StormPlan};
 use crate::quantity::Span;
 
 /// A storm that is being sent by threads of its own; it ends when this is dropped.
-#[derive(Debug)]
 pub struct Storm {
-    stop: Arc<AtomicBool>,
-    senders: Vec<JoinHandle<Sent>>,
+    senders: Vec<SenderThread<Job>>,
     interval: Nanos,
     awake: Option<Awake>,
-}
-
-/// The result of a sender's thread.
-#[derive(Debug)]
-struct Sent {
-    ledger: GapLedger,
-    /// Its scheduling policy and CPU.
-    scheduling: String,
 }
 
 impl Storm {
@@ -69,47 +57,38 @@ impl Storm {
         let cpus = placement.cpus();
         let pause = shortest_pause(plan.quanta, line_rate);
         let (sender, latest) = (Arc::new(sender), Arc::new(Latest::default()));
-        let mut storm = Self {
-            stop: Arc::new(AtomicBool::new(false)),
-            senders: Vec::with_capacity(cpus.len()),
-            interval: plan.interval,
-            awake: Awake::hold(),
-        };
+        let awake = Awake::hold();
         // A sender that is still being moved to its CPU when the first frame leaves is missed at
-        // once, for up to milliseconds.
-        let (unplaced, placed) = mpsc::channel::<Infallible>();
-        let mut starts = Vec::with_capacity(cpus.len());
+        // once, for up to milliseconds: all are in their places before any begins.
+        let mut senders = Vec::with_capacity(cpus.len());
         let count = cpus.len();
         for (index, cpu) in cpus.into_iter().enumerate() {
-            let (start, begin) = mpsc::channel();
             let job = Job {
                 sender: sender.clone(),
                 frame,
                 interval: plan.interval,
                 place: (index, count),
-                cpu,
                 ledger: GapLedger::new(pause),
                 latest: latest.clone(),
-                stop: storm.stop.clone(),
+                times: None,
             };
-            let unplaced = unplaced.clone();
-            // Those that were started end when `starts` and `storm` are dropped.
-            storm.senders.push(
-                thread::Builder::new()
-                    .name(format!("storm {index}"))
-                    .spawn(move || job.run(unplaced, &begin))?,
-            );
-            starts.push(start);
+            let setup = Setup {
+                name: format!("storm {index}"),
+                priority: realtime::STORM,
+                cpu,
+            };
+            senders.push(SenderThread::start(setup, job)?);
         }
-        drop(unplaced);
-        // Nothing is ever sent on this channel: it closes when every sender is in its place.
-        let Err(mpsc::RecvError) = placed.recv();
         let now = clock::now();
-        for start in starts {
+        for sender in &senders {
             // One that is gone has panicked, which `stop` passes on.
-            let _ = start.send(now);
+            let _ = sender.give(now);
         }
-        Ok(storm)
+        Ok(Self {
+            senders,
+            interval: plan.interval,
+            awake,
+        })
     }
 
     /// Stops at once and returns the account. When not a single frame left, the departures in it
@@ -117,104 +96,90 @@ impl Storm {
     pub fn stop(mut self) -> StormReport {
         // From here on no frame is due.
         let stopped = clock::now();
-        let ended = self.end();
-        let sent: Vec<Sent> = ended
-            .into_iter()
-            .map(|sent| sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
-        let method = method(&sent, self.interval, self.awake.is_some());
-        GapLedger::end(
-            method,
-            sent.into_iter().map(|sent| sent.ledger).collect(),
-            stopped,
-        )
-    }
-
-    fn end(&mut self) -> Vec<thread::Result<Sent>> {
-        self.stop.store(true, Ordering::Release);
-        self.senders
-            .iter()
-            .for_each(|sender| sender.thread().unpark());
-        self.senders.drain(..).map(JoinHandle::join).collect()
+        self.senders.iter_mut().for_each(SenderThread::dismiss);
+        let (mut placed, mut ledgers) = (Vec::new(), Vec::new());
+        for sender in self.senders {
+            placed.push(sender.placed());
+            let job = sender.end();
+            ledgers.push(
+                job.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    .ledger,
+            );
+        }
+        let method = method(&placed, self.interval, self.awake.is_some());
+        GapLedger::end(method, ledgers, stopped)
     }
 }
 
-impl Drop for Storm {
-    fn drop(&mut self) {
-        // Nobody asks for the report.
-        let _ = self.end();
-    }
-}
-
-/// The work of one sender's thread.
-struct Job<T> {
-    sender: Arc<T>,
+/// The work of one sender's thread: a frame at each of its times. Its order is the time at which
+/// the storm begins.
+struct Job {
+    sender: Arc<dyn Transmit>,
     frame: MacControl,
     interval: Nanos,
     /// Its number, and that of all senders.
     place: (usize, usize),
-    cpu: Option<usize>,
     ledger: GapLedger,
     latest: Arc<Latest>,
-    stop: Arc<AtomicBool>,
+    /// Since it began.
+    times: Option<Times>,
 }
 
-impl<T: Transmit> Job<T> {
-    /// Lets go of `unplaced` once the thread is where it is to run, and sends from the time that
-    /// `begin` says.
-    fn run(mut self, unplaced: mpsc::Sender<Infallible>, begin: &mpsc::Receiver<Nanos>) -> Sent {
-        // Where neither is permitted gaps may be longer, which the ledger tells.
-        let fifo = realtime::enter_fifo(realtime::STORM);
-        let pinned = self.cpu.filter(|cpu| realtime::pin(*cpu));
-        drop(unplaced);
-        if let Ok(start) = begin.recv() {
-            let (index, count) = self.place;
-            self.send(Schedule::new(start, self.interval, index, count));
-        }
-        Sent {
-            ledger: self.ledger,
-            scheduling: scheduling(fifo, pinned),
-        }
+/// The times of one sender.
+struct Times {
+    schedule: Schedule,
+    /// Of its next frame.
+    next: Nanos,
+    /// Of its next try.
+    wake: Nanos,
+}
+
+impl Work for Job {
+    type Order = Nanos;
+
+    fn obey(&mut self, begin: Nanos) {
+        let (index, count) = self.place;
+        let schedule = Schedule::new(begin, self.interval, index, count);
+        let first = schedule.first();
+        self.times = Some(Times {
+            schedule,
+            next: first,
+            wake: first,
+        });
     }
 
-    /// Sends until it is told to stop.
-    fn send(&mut self, mut schedule: Schedule) {
-        let mut wake = schedule.first();
-        let mut next = wake;
-        loop {
-            let mut woke = clock::now();
-            while woke < wake && !self.stop.load(Ordering::Acquire) {
-                clock::park_until(wake);
-                woke = clock::now();
-            }
-            if self.stop.load(Ordering::Acquire) {
-                return;
-            }
-            self.ledger.ran(wake, woke);
-            let sent = self.sender.send(&self.frame);
-            let now = clock::now();
-            // Its own times are an interval apart, whatever was tried again between them.
-            if woke >= next {
-                next = schedule.next(woke, now);
-            }
-            wake = match sent {
-                Ok(departure) => {
-                    self.ledger.left(departure, &self.latest);
-                    next
-                }
-                // A full ring has room soon, and the pause of the last frame is running out.
-                Err(PacketError::Refused { .. }) => {
-                    self.ledger.refused();
-                    next.min(now + AGAIN)
-                }
-                // An interface that is down may come up again; until then each frame that was due
-                // counts.
-                Err(_) => {
-                    self.ledger.refused();
-                    next
-                }
-            };
+    fn round(&mut self, woke: Nanos) -> Next {
+        let Some(times) = &mut self.times else {
+            return Next::Order;
+        };
+        if woke < times.wake {
+            return Next::At(times.wake);
         }
+        self.ledger.ran(times.wake, woke);
+        let sent = self.sender.send(&self.frame);
+        let now = clock::now();
+        // Its own times are an interval apart, whatever was tried again between them.
+        if woke >= times.next {
+            times.next = times.schedule.next(woke, now);
+        }
+        times.wake = match sent {
+            Ok(departure) => {
+                self.ledger.left(departure, &self.latest);
+                times.next
+            }
+            // A full ring has room soon, and the pause of the last frame is running out.
+            Err(PacketError::Refused { .. }) => {
+                self.ledger.refused();
+                times.next.min(now + AGAIN)
+            }
+            // An interface that is down may come up again; until then each frame that was due
+            // counts.
+            Err(_) => {
+                self.ledger.refused();
+                times.next
+            }
+        };
+        Next::At(times.wake)
     }
 }
 
@@ -224,22 +189,22 @@ fn shortest_pause(quanta: Quanta, line_rate: LineRate) -> Nanos {
     full.saturating_sub(Quanta(2).nanos(line_rate) + full / 10_000)
 }
 
-fn scheduling(fifo: bool, cpu: Option<usize>) -> String {
-    let policy = if fifo {
+fn scheduling(placed: &Placed) -> String {
+    let policy = if placed.fifo {
         format!("SCHED_FIFO {}", realtime::STORM)
     } else {
         "the scheduling of the process".into()
     };
-    match cpu {
+    match placed.cpu {
         Some(cpu) => format!("{policy} on CPU {cpu}"),
         None => format!("{policy} on any CPU"),
     }
 }
 
 /// The sending of the storm in words.
-fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
-    let scheduling: Vec<&str> = sent.iter().map(|sent| sent.scheduling.as_str()).collect();
-    let senders = match scheduling[..] {
+fn method(placed: &[Placed], interval: Nanos, awake: bool) -> String {
+    let scheduling: Vec<String> = placed.iter().map(scheduling).collect();
+    let senders = match &scheduling[..] {
         [one] => format!("one sender ({one})"),
         _ => format!(
             "{} senders, redundant and evenly apart ({}),",
@@ -260,7 +225,7 @@ fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Mutex, mpsc};
 
     use super::*;
     use crate::evidence::pfc::Departure;
@@ -312,25 +277,19 @@ mod tests {
         assert_eq!((report.frames, report.errors), (1, 3));
     }
 
-    fn sent(scheduling: String) -> Sent {
-        Sent {
-            ledger: GapLedger::new(0),
-            scheduling,
-        }
+    const fn placed(fifo: bool, cpu: Option<usize>) -> Placed {
+        Placed { fifo, cpu }
     }
 
     #[test]
     fn the_report_says_how_the_storm_was_sent() {
-        let one = [sent(scheduling(false, None))];
+        let one = [placed(false, None)];
         assert_eq!(
             method(&one, 11_184_640, true),
             "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and \
              sleep; CPUs kept out of deep sleep"
         );
-        let two = [
-            sent(scheduling(true, Some(0))),
-            sent(scheduling(true, None)),
-        ];
+        let two = [placed(true, Some(0)), placed(true, None)];
         assert_eq!(
             method(&two, 13_980, false),
             "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any \

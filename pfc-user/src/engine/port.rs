@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
-use validator_core::engine::plan::{Flow, Plan, Port};
+use validator_core::engine::plan::{Flow, Keeps, Plan, Port};
 use validator_core::engine::{Captured, Problem, Warning};
 
 use super::published::PortState;
 use super::reader::ReaderThread;
-use super::sender::SenderThread;
+use super::sender::{self, SENDERS, SenderThread};
 use super::{LiveEngine, Options, machine};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
@@ -29,7 +29,7 @@ const TAG: u32 = 4;
 
 /// A port in use. Dropping it ends its threads first, then detaches the program.
 pub struct LivePort {
-    pub(super) sender: SenderThread,
+    pub(super) senders: [SenderThread; SENDERS],
     pub(super) reader: ReaderThread,
     pub(super) program: FlowProgram,
     pub(super) state: Arc<PortState>,
@@ -40,7 +40,7 @@ pub struct LivePort {
     mtu: u32,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
-    missed_before: u64,
+    pub(super) missed_before: u64,
     /// The link is down by order; it is put back before the MTU is.
     down: Option<LinkChange>,
     /// Another MTU than it had.
@@ -63,13 +63,13 @@ impl LivePort {
         }
         let line_rate = line_rate(port, &state)?;
         let changes = quieten(&namespace, &interface)?;
-        let (mut program, promiscuous, [flows, frames, status]) =
+        let (mut program, promiscuous, [data, control, frames, status]) =
             namespace.run(|| -> Result<_> {
                 let open = || PacketSocket::open(&interface);
                 Ok((
                     FlowProgram::attach(&interface, options.xdp, PLACES)?,
                     Promiscuous::hold(&interface)?,
-                    [open()?, open()?, open()?],
+                    [open()?, open()?, open()?, open()?],
                 ))
             })??;
         program.configure(line_rate);
@@ -79,13 +79,14 @@ impl LivePort {
             link::wait_for_carrier(&namespace, &interface, CARRIER)?;
         }
         let published = Arc::new(PortState::default());
-        let sender = SenderThread::start(flows, program.pauses(), line_rate, published.clone())
-            .context("cannot start the thread that sends")?;
+        let sockets = [data, control];
+        let senders = sender::start(sockets, &program.pauses(), line_rate, &published)
+            .context("cannot start the threads that send")?;
         let rings = program.take_rings().context("the program has no rings")?;
         let reader = ReaderThread::start(rings, frames)
             .context("cannot start the thread that reads frames")?;
         Ok(Self {
-            sender,
+            senders,
             reader,
             program,
             state: published,
@@ -166,10 +167,10 @@ impl LivePort {
     }
 
     /// Begins to capture with nothing captured yet, or ends it.
-    pub(super) fn capture(&mut self, on: bool) -> Result<(), Problem> {
+    pub(super) fn capture(&mut self, on: bool, keeps: Keeps) -> Result<(), Problem> {
         if on {
             self.program.capture(false);
-            self.reader.begin_capture().map_err(machine)?;
+            self.reader.begin_capture(keeps).map_err(machine)?;
             self.missed_before = self.missed()?;
             self.program.capture(true);
         } else if self.capturing {

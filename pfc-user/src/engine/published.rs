@@ -1,5 +1,5 @@
-//! What a sender's thread says of itself while it sends: written by it alone, read by anybody
-//! without waiting.
+//! What senders' threads say of themselves while they send: each word written by one alone, read by
+//! anybody without waiting.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -101,12 +101,25 @@ impl FlowState {
 /// A port.
 #[derive(Debug, Default)]
 pub struct PortState {
-    /// Frames that left, of all flows.
-    pub sent: Sent,
-    /// PAUSE frames among them.
+    /// Frames that left, but for those of flows of pause frames.
+    pub data: Sent,
+    /// Frames that left of flows of pause frames.
+    pub control: Sent,
+    /// PAUSE frames among these.
     pub pause: Sent,
-    /// PFC frames among them, by class.
+    /// PFC frames among these, by class.
     pub pfc: [Sent; Priority::COUNT],
+}
+
+impl PortState {
+    /// Frames that left, of all flows.
+    pub fn sent(&self) -> Count {
+        let (data, control) = (self.data.read(), self.control.read());
+        Count {
+            frames: data.frames + control.frames,
+            octets: data.octets + control.octets,
+        }
+    }
 }
 
 const _: () = assert!(Transmit::Started as u8 == 1 && Transmit::Paused as u8 == 2);

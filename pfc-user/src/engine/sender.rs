@@ -1,33 +1,44 @@
-//! The thread that sends the flows of a port: it sleeps, and sends in batches what has become due.
+//! The flows of a port, as scripts of the one sender in userspace: its data are sent by one thread,
+//! its pause frames by another, which keeps to their times as a storm does.
 
-mod batch;
+mod frames;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread::{self, JoinHandle};
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::Change;
 use validator_core::engine::flow::Pace;
 use validator_core::engine::packet::Template;
-use validator_core::engine::plan::Obeys;
-use validator_core::engine::port::PortSchedule;
+use validator_core::engine::plan::{Flow, Obeys};
+use validator_core::engine::port::{Due, PortSchedule};
+use validator_core::engine::snapshot::Count;
 
-use self::batch::Batch;
+use self::frames::{Frames, Note};
 use super::published::{FlowState, PortState};
 use crate::driver::bpf::flow::{PauseClocks, Place};
-use crate::driver::kernel::packet::{AGAIN, PacketError, PacketSocket};
-use crate::driver::kernel::{clock, realtime};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::packet::{PacketError, PacketSocket};
+use crate::driver::kernel::realtime::{self, Awake};
+pub use crate::driver::sender::Died;
+use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
+use crate::driver::sender::{Next, Setup};
+use crate::evidence::pfc::Departure;
+use crate::pacing::storm::schedule::LONGEST_REST;
 
-/// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
-const TICK: Nanos = 150_000;
-/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
-/// else would make it.
-const LONGEST_RUN: Nanos = 1_000_000;
-const REST: Nanos = 100_000;
 /// From one try to the next while the link is down.
 const DOWN: Nanos = 1_000_000;
+
+/// Senders of a port: that of data, and that of pause frames.
+pub const SENDERS: usize = 2;
+
+/// The sender of a flow, by its place among those of the port.
+pub fn place(flow: &Flow) -> usize {
+    usize::from(flow.packet.is_pause())
+}
+
+/// A thread that sends flows of a port. It ends when this is dropped.
+pub type SenderThread = crate::driver::sender::SenderThread<Batches<Flows>>;
 
 /// A flow as its sender needs it.
 pub struct SenderFlow {
@@ -71,166 +82,129 @@ pub enum Command {
     Change(Vec<(usize, Change)>),
 }
 
-/// The thread. It ends when this is dropped.
-pub struct SenderThread {
-    orders: Option<Sender<(Command, Sender<()>)>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// The thread is gone.
-#[derive(Debug, thiserror::Error)]
-#[error("the thread that sends has ended; its last words are on stderr")]
-pub struct Died;
-
-impl SenderThread {
-    /// Starts it, without flows.
-    pub fn start(
-        socket: PacketSocket,
-        pauses: PauseClocks,
-        line_rate: LineRate,
-        state: Arc<PortState>,
-    ) -> io::Result<Self> {
-        let (orders, inbox) = channel();
-        let mut worker = Worker {
-            socket,
-            pauses,
-            obeys: Obeys::Nothing,
-            schedule: PortSchedule::new(line_rate),
-            batch: Batch::new(state, line_rate),
-            stalled: None,
-        };
-        let thread = thread::Builder::new().name("flows".into()).spawn(move || {
-            // Where it is not permitted frames may leave late, which counts tell.
-            realtime::enter_fifo(realtime::SENDER);
-            worker.serve(&inbox);
-        })?;
-        Ok(Self {
-            orders: Some(orders),
-            thread: Some(thread),
-        })
-    }
-
-    /// Gives an order; returns when it has been carried out.
-    pub fn order(&self, command: Command) -> Result<(), Died> {
-        self.give(command)?.recv().map_err(|_| Died)
-    }
-
-    /// Gives an order; the receiver hears when it has been carried out.
-    pub fn give(&self, command: Command) -> Result<Receiver<()>, Died> {
-        let (done, carried_out) = channel();
-        let orders = self.orders.as_ref().ok_or(Died)?;
-        orders.send((command, done)).map_err(|_| Died)?;
-        self.unpark();
-        Ok(carried_out)
-    }
-
-    fn unpark(&self) {
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
-    }
-}
-
-impl Drop for SenderThread {
-    fn drop(&mut self) {
-        self.orders = None;
-        self.unpark();
-        // A panic there has been reported on stderr by the thread itself.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-struct Worker {
-    socket: PacketSocket,
+/// The flows of a sender.
+pub struct Flows {
     pauses: PauseClocks,
     obeys: Obeys,
     schedule: PortSchedule,
-    batch: Batch,
+    frames: Frames,
+    part: Part,
     /// The link has been down since then.
     stalled: Option<Nanos>,
 }
 
-/// When the thread looks again.
-enum Next {
-    /// At once.
-    Now,
-    /// Then, or when an order comes.
-    At(Nanos),
-    /// When an order comes.
-    Order,
+/// Which of its port's flows a sender has.
+enum Part {
+    /// Those of data. They leave the line to pause frames, of which so many had left at the last
+    /// look.
+    Data { control: Count },
+    /// Those of pause frames. CPUs are kept out of deep sleep while there is one to send.
+    Pauses { busy: bool, awake: Option<Awake> },
 }
 
-impl Worker {
-    /// Serves until nobody can give orders any more.
-    fn serve(&mut self, inbox: &Receiver<(Command, Sender<()>)>) {
-        let mut rested = clock::now();
-        loop {
-            match inbox.try_recv() {
-                Ok((command, done)) => {
-                    self.obey(command);
-                    // Who gave the order may have gone.
-                    let _ = done.send(());
-                    continue;
-                }
-                Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) => {}
+/// Starts the senders of a port, without flows.
+pub fn start(
+    sockets: [PacketSocket; SENDERS],
+    pauses: &PauseClocks,
+    line_rate: LineRate,
+    state: &Arc<PortState>,
+) -> io::Result<[SenderThread; SENDERS]> {
+    let start = |name: &str, priority, socket, part, tick| {
+        let flows = Flows {
+            pauses: pauses.clone(),
+            obeys: Obeys::Nothing,
+            schedule: PortSchedule::new(line_rate),
+            frames: Frames::new(state.clone(), line_rate),
+            part,
+            stalled: None,
+        };
+        let setup = Setup {
+            name: name.into(),
+            priority,
+            cpu: None,
+        };
+        SenderThread::start(setup, Batches::new(socket, flows, tick))
+    };
+    let [data, control] = sockets;
+    let sent = Count::default();
+    Ok([
+        start(
+            "flows",
+            realtime::SENDER,
+            data,
+            Part::Data { control: sent },
+            TICK,
+        )?,
+        start(
+            "pauses",
+            realtime::STORM,
+            control,
+            Part::Pauses {
+                busy: false,
+                awake: None,
+            },
+            LONGEST_REST,
+        )?,
+    ])
+}
+
+impl Flows {
+    /// Leaves the line to what the other sender of the port has sent since the last look.
+    fn share(&mut self, now: Nanos) {
+        if let Part::Data { control } = &mut self.part {
+            let sent = self.frames.control_sent();
+            if sent != *control {
+                let more = Count {
+                    frames: sent.frames - control.frames,
+                    octets: sent.octets - control.octets,
+                };
+                self.schedule.share(more, now);
+                *control = sent;
             }
-            let next = self.round();
-            let now = clock::now();
-            match next {
-                Next::At(time) if time > now => clock::park_until(time),
-                Next::Order => thread::park(),
-                // At once, or at a time that the round has passed.
-                _ if now < rested + LONGEST_RUN => continue,
-                _ => clock::park_until(now + REST),
-            }
-            rested = clock::now();
         }
     }
 
-    /// Sends a batch of what is due.
-    fn round(&mut self) -> Next {
-        let now = clock::now();
-        let holds = self.obeys.holds(&self.pauses.read(), now);
-        self.schedule.look(now, &holds);
-        for flow in self.schedule.ended() {
-            self.batch.publish(flow, &self.schedule);
+    /// Keeps CPUs awake while there are pause frames to send.
+    fn keep_awake(&mut self, busy: bool) {
+        if let Part::Pauses {
+            busy: before,
+            awake,
+        } = &mut self.part
+            && *before != busy
+        {
+            *before = busy;
+            *awake = busy.then(Awake::hold).flatten();
         }
-        self.batch.fill(&mut self.schedule, now);
-        let full = match self.batch.send(&self.socket, &mut self.schedule) {
-            Ok(full) => full,
-            // Somebody has lowered the MTU: the flow cannot go on, the others can.
-            Err(PacketError::TooLong { .. }) => {
-                self.batch.end_first(&mut self.schedule);
-                return Next::Now;
+    }
+
+    fn change(&mut self, flow: usize, change: Change, now: Nanos) {
+        match change {
+            Change::Rate(rate) => self.schedule.change(flow, |pace| pace.set_rate(rate, now)),
+            Change::Length(length) => {
+                self.frames.set_length(flow, &length);
+                self.schedule.change(flow, |pace| pace.set_length(length));
             }
-            // The link is down, say: nothing leaves, and nothing is owed for it.
-            Err(_) => return self.stall(now),
-        };
+        }
+    }
+
+    fn each(&mut self, flows: &[usize], mut change: impl FnMut(&mut PortSchedule, usize)) {
+        for flow in flows {
+            change(&mut self.schedule, *flow);
+            self.frames.publish(*flow, &self.schedule);
+        }
+    }
+
+    /// The link is up, whatever it was before: what could not leave meanwhile is not owed.
+    fn goes_on(&mut self, now: Nanos) {
         if let Some(since) = self.stalled.take() {
             self.schedule.stalled(now.saturating_sub(since), now);
         }
-        if full {
-            return Next::At(clock::now() + AGAIN);
-        }
-        if self.batch.is_full() {
-            return Next::Now;
-        }
-        let tick = now + TICK;
-        match self.schedule.next(now) {
-            // What is held may be let go at any time.
-            _ if self.schedule.waits(now) => Next::At(tick),
-            Some(due) => Next::At(due.max(tick)),
-            None => Next::Order,
-        }
     }
+}
 
-    fn stall(&mut self, now: Nanos) -> Next {
-        let since = *self.stalled.get_or_insert(now);
-        self.schedule.stalled(now - since, now);
-        self.stalled = Some(now);
-        Next::At(now + DOWN)
-    }
+impl Script for Flows {
+    type Order = Command;
+    type Note = Note;
 
     fn obey(&mut self, command: Command) {
         let now = clock::now();
@@ -245,19 +219,19 @@ impl Worker {
                 for flow in &flows {
                     self.schedule.add(flow.pace.clone(), flow.queue);
                 }
-                self.batch.install(flows, line_rate);
+                self.frames.install(flows, line_rate);
             }
             Command::Start { flows, at } => {
                 for (flow, place, template) in flows {
-                    self.batch.start(flow, place, template, at);
+                    self.frames.start(flow, place, template, at);
                     self.schedule.start(flow, at);
-                    self.batch.publish(flow, &self.schedule);
+                    self.frames.publish(flow, &self.schedule);
                 }
             }
             Command::Stop(flows) => self.each(&flows, |schedule, flow| schedule.stop(flow)),
             Command::Pause(flows) => {
                 self.each(&flows, |schedule, flow| schedule.pause(flow, now));
-                flows.iter().for_each(|flow| self.batch.interrupt(*flow));
+                flows.iter().for_each(|flow| self.frames.interrupt(*flow));
             }
             Command::Resume(flows) => {
                 self.each(&flows, |schedule, flow| schedule.resume(flow, now));
@@ -270,20 +244,61 @@ impl Worker {
         }
     }
 
-    fn change(&mut self, flow: usize, change: Change, now: Nanos) {
-        match change {
-            Change::Rate(rate) => self.schedule.change(flow, |pace| pace.set_rate(rate, now)),
-            Change::Length(length) => {
-                self.batch.set_length(flow, &length);
-                self.schedule.change(flow, |pace| pace.set_length(length));
-            }
+    fn look(&mut self, now: Nanos) -> bool {
+        let holds = self.obeys.holds(&self.pauses.read(), now);
+        self.schedule.look(now, &holds);
+        for flow in self.schedule.ended() {
+            self.frames.publish(flow, &self.schedule);
+        }
+        self.share(now);
+        true
+    }
+
+    fn make(&mut self, slot: &mut Slot<Note>, now: Nanos) -> bool {
+        let Some(due) = self.schedule.take(now) else {
+            return false;
+        };
+        self.frames.make(due, slot);
+        true
+    }
+
+    fn stamp(&mut self, slots: &mut [Slot<Note>], time: Nanos) -> bool {
+        self.frames.stamp(slots, time);
+        true
+    }
+
+    fn give_back(&mut self, note: &Note) {
+        if let Some(due) = &note.due {
+            self.schedule.give_back(due);
         }
     }
 
-    fn each(&mut self, flows: &[usize], mut change: impl FnMut(&mut PortSchedule, usize)) {
-        for flow in flows {
-            change(&mut self.schedule, *flow);
-            self.batch.publish(*flow, &self.schedule);
+    fn left(&mut self, slots: &[Slot<Note>], departure: Departure) {
+        self.goes_on(departure.before);
+        self.frames.left(slots, departure, &self.schedule);
+    }
+
+    fn failed(&mut self, error: PacketError, first: &Note, now: Nanos) -> Next {
+        if let (PacketError::TooLong { .. }, Some(Due { flow, .. })) = (&error, first.due) {
+            // Somebody has lowered the MTU: the flow cannot go on, the others can.
+            self.each(&[flow], PortSchedule::stop);
+            return Next::Now;
         }
+        // The link is down, say: nothing leaves, and nothing is owed for it.
+        let since = self.stalled.replace(now).unwrap_or(now);
+        self.schedule.stalled(now - since, now);
+        Next::At(now + DOWN)
+    }
+
+    fn next(&mut self, now: Nanos) -> Option<Nanos> {
+        self.goes_on(now);
+        // What is held may be let go at any time.
+        let next = if self.schedule.waits(now) {
+            Some(now)
+        } else {
+            self.schedule.next(now)
+        };
+        self.keep_awake(next.is_some());
+        next
     }
 }

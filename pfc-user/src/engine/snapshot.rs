@@ -119,7 +119,8 @@ impl LivePort {
         Ok(PortCounts {
             link_up: self.is_up()?,
             capturing: self.capturing,
-            sent: self.state.sent.read(),
+            capture_missed: self.reader.missed() + received.missed - self.missed_before,
+            sent: self.state.sent(),
             received: with_fcs(received.frames, received.octets),
             pause_received: received.pause,
             own_pause_received: received.own_pause,

@@ -6,10 +6,10 @@ use validator_core::engine::{Change, Problem};
 use super::sender::{Command, Died, SenderThread};
 use super::{LiveEngine, check, none};
 
-/// What a port is told: its flows, by their places there, with their changes.
+/// What a sender is told: its flows, by their places there, with their changes.
 type Changes = Vec<(usize, Change)>;
 
-/// A port's changes, and what its flows were before.
+/// A sender's changes, and what its flows were before.
 struct Step<'a> {
     sender: &'a SenderThread,
     to: Changes,
@@ -25,17 +25,15 @@ impl LiveEngine {
         }
         none(self.defects(changes, &changed).map(Problem::Order))?;
         let steps: Vec<Step> = self
-            .ports
-            .iter()
+            .senders()
             .enumerate()
-            .map(|(port, live)| {
-                let here =
-                    |(flow, _): &&(FlowIndex, Change)| self.plan.flows[flow.0].from.0 == port;
+            .map(|(place, sender)| {
+                let here = |(flow, _): &&(FlowIndex, Change)| self.flows[flow.0].sender == place;
                 let here = changes.iter().filter(here);
                 let local = |flow: &FlowIndex| self.flows[flow.0].local;
                 let to = here.clone();
                 Step {
-                    sender: &live.sender,
+                    sender,
                     to: to.map(|(flow, to)| (local(flow), to.clone())).collect(),
                     back: here
                         .map(|(flow, to)| (local(flow), to.before(&self.plan.flows[flow.0])))

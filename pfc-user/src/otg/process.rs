@@ -14,6 +14,7 @@ use super::engine;
 use crate::agent::process::until_signal;
 use crate::config;
 use crate::driver::bringup::journal::Journal;
+use crate::output;
 
 /// Puts back what a killed server left changed, and serves clients until SIGTERM or SIGINT. Writes
 /// the addresses to `stdout` as soon as they can connect.
@@ -47,11 +48,11 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
             access,
             tls,
             lease: Duration::from_nanos(args.lease),
-            tell: |text| eprintln!("validator: {text}"),
+            tell: |text| output::note(format_args!("validator: {text}")),
         })
         .await?;
         for said in Journal::open().recover()? {
-            eprintln!("validator: {said}");
+            output::note(format_args!("validator: {said}"));
         }
         let engine = engine::open()?;
         let (grpc, http) = server.addresses()?;

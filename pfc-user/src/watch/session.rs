@@ -26,7 +26,7 @@ use super::loss::Verdict;
 use super::pcapng::Capture;
 use super::{prometheus, server};
 use crate::case::Exit;
-use crate::driver::kernel::link::{self, LinkEvent};
+use crate::driver::kernel::link::{self, LinkEvent, Links};
 use crate::driver::kernel::netns::Namespace;
 
 /// Interval at which records are taken out of the kernel's buffer, which has room for some
@@ -72,12 +72,12 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
 
 /// The arguments with each interface's own name in place of an alternative one.
 fn with_names(args: &WatchArgs) -> Result<WatchArgs> {
-    let namespace = Namespace::current()?;
+    let links = Links::read(&Namespace::current()?)?;
     let mut args = args.clone();
     let pair = args.loss.iter_mut();
     let pair = pair.flat_map(|pair| [&mut pair.tx, &mut pair.rx]);
     for interface in args.interfaces.iter_mut().chain(pair) {
-        *interface = link::name_of(&namespace, interface)?;
+        *interface = links.name_of(interface)?.to_owned();
     }
     Ok(args)
 }
@@ -198,9 +198,9 @@ impl Session {
         match self.output.failure() {
             Some(error) if is_all => Err(error).context("standard output cannot be written"),
             Some(error) => {
-                eprintln!(
+                crate::output::note(format_args!(
                     "validator: standard output cannot be written, the rest goes on: {error}"
-                );
+                ));
                 Ok(())
             }
             None => Ok(()),
@@ -215,7 +215,7 @@ impl Session {
             }
             self.capture = None;
             let message = format!("--pcap: cannot be written, and ends here: {error}");
-            eprintln!("validator: {message}");
+            crate::output::note(format_args!("validator: {message}"));
             let elapsed = self.ports.elapsed();
             self.output.event(elapsed, "", "capture-ended", &message)?;
         }

@@ -1,12 +1,20 @@
 //! Ports that change while a run measures: the run reports it, judges nothing by it, and leaves the
 //! host as it was.
 
+use std::time::Duration;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use validator::evidence::Repetition;
+use validator::evidence::pfc::PfcEvidence;
+use validator::report;
 
 use crate::external::External;
 use crate::lab::{Lab, ip, of_repository, plan};
 use crate::outcome::{Outcome, set};
+
+/// Far above the largest burst, which is all that a sender makes up for.
+const STANDSTILL: Duration = Duration::from_millis(200);
 
 /// Runs on an external device with `disturb` in the middle of its storm. Asserts that no check
 /// fails, and that one of `words` is in the reasons of the inconclusive checks, or of the error
@@ -146,4 +154,54 @@ fn root_a_simulated_device_that_ends_cleanly_before_it_was_asked_is_an_error() {
         assert_eq!(report.checks("fail"), set(&[]));
         lab.assert_nothing_is_left();
     }
+}
+
+/// The tester stands still for longer than any excuse, in the middle of the first attempt.
+#[test]
+fn root_a_repetition_that_the_tester_disturbed_is_measured_again() {
+    let test = "root_a_repetition_that_the_tester_disturbed_is_measured_again";
+    let Some(lab) = Lab::new(test) else { return };
+    let cases = [("pause-single-lossless", "lossless = [3]")];
+    let plan = lab.file("plan.toml", &plan("1s", &cases));
+    let sim = of_repository("configs/testbeds/sim.toml");
+    let run = lab.start(&format!("--testbed {sim} --plan {plan} --format json"));
+    lab.wait_for_data_in_the_storm();
+    let tester = Pid::from_raw(run.id() as i32);
+    kill(tester, Signal::SIGSTOP).unwrap();
+    // So long is the disturbance.
+    std::thread::sleep(STANDSTILL);
+    kill(tester, Signal::SIGCONT).unwrap();
+    let ended = Outcome::of(run.wait_with_output().unwrap());
+    let report = ended.report();
+    assert_eq!(
+        report.checks("fail"),
+        set(&[]),
+        "{}",
+        report.reasons("fail")
+    );
+
+    let evidence = report::read_evidence(&lab.out()).unwrap();
+    let repetitions = evidence.cases[0].repetitions.iter();
+    let attempts: Vec<_> = repetitions.filter_map(Repetition::pfc).collect();
+    let numbers: Vec<_> = attempts.iter().map(|measured| measured.attempt).collect();
+    assert!((2..=3).contains(&numbers.len()), "{numbers:?}");
+    assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());
+    let longest = |measured: &PfcEvidence| {
+        let stalls = measured.sender.stalls.iter();
+        stalls.map(|stall| stall.to - stall.from).max().unwrap_or(0)
+    };
+    let standstill = STANDSTILL.as_nanos() as u64;
+    assert!(
+        longest(attempts[0]) >= standstill,
+        "the first was disturbed"
+    );
+    assert!(
+        attempts[1..]
+            .iter()
+            .all(|later| longest(later) < standstill),
+        "and no later one"
+    );
+    let told = &report.case("pause-single-lossless")["attempts"];
+    assert_eq!(told.as_array().unwrap().len(), numbers.len());
+    lab.assert_nothing_is_left();
 }

@@ -6,6 +6,7 @@
 
 mod bad_input; // lane: waiting
 mod bridge;
+mod cable;
 mod check; // lane: waiting
 #[path = "../common/mod.rs"]
 mod common;

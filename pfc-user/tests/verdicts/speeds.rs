@@ -56,7 +56,29 @@ const FAST: [Speed; 4] = [
 ];
 
 /// Every fault of time, and the checks that fail for it at any speed.
-const FAULTS: [(&str, &[&str]); 6] = [
+const FAULTS: [(&str, &[&str]); 9] = [
+    (
+        "adds-up-pauses",
+        &[
+            "single delivered",
+            "single lets-go",
+            "multi delivered",
+            "multi lets-go",
+        ],
+    ),
+    (
+        "pauses-longer=10",
+        &[
+            "single lets-go",
+            "single response",
+            "multi lets-go",
+            "multi response",
+        ],
+    ),
+    (
+        "never-releases-upstream",
+        &["single resume", "multi resume", "lossy background"],
+    ),
     (
         "resumes-early",
         &[

@@ -13,7 +13,7 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use self::line::Line;
 use super::flow::{Fine, Pace, Progress, Taken, fine, whole};
 use super::queue::Holds;
-use super::snapshot::Transmit;
+use super::snapshot::{Count, Transmit};
 
 /// Queues that pause frames hold, and the one of pause frames, which nothing holds.
 const LANES: usize = Priority::COUNT + 1;
@@ -239,7 +239,7 @@ impl PortSchedule {
                 self.changed.push(entry.flow);
                 continue;
             };
-            self.line.carry(now, frame.length);
+            self.line.carry(now, 1, frame.length.into());
             return Some(Due {
                 flow: entry.flow,
                 frame,
@@ -275,6 +275,11 @@ impl PortSchedule {
                 lane.due.pop();
             }
         }
+    }
+
+    /// Another sender has put these frames on the line: those of this one get what is left of it.
+    pub fn share(&mut self, others: Count, now: Nanos) {
+        self.line.carry(now, others.frames, others.octets);
     }
 
     /// A frame did not leave, nor did any that was taken after it: to be called for the last first.

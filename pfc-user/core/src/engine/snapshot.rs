@@ -44,6 +44,8 @@ pub struct PortCounts {
     pub transmitting: bool,
     /// It captures.
     pub capturing: bool,
+    /// Frames that its last capture had no room for.
+    pub capture_missed: u64,
     /// Frames that left, of all flows.
     pub sent: Count,
     /// Frames that arrived, of whatever kind.

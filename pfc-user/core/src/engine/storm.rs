@@ -5,6 +5,9 @@ use pfc_ebpf::abi::flow::{CLASSES, WHOLE_LINK};
 use pfc_ebpf::units::{LineRate, Nanos, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
+use crate::evidence::pfc::Departure;
+use crate::pacing::storm::silence;
+
 /// Gaps so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
@@ -26,7 +29,7 @@ pub struct Storm {
 #[derive(Clone, Copy, Debug)]
 struct Paused {
     since: Nanos,
-    until: Nanos,
+    time: Nanos,
 }
 
 impl Storm {
@@ -52,18 +55,18 @@ impl Storm {
         self.classes = [None; CLASSES];
     }
 
-    /// A frame left between `from` and `to`. A gap is what may have been one.
-    pub fn left(&mut self, frame: &[u8], from: Nanos, to: Nanos) {
+    /// A frame left. A gap is what may have been one.
+    pub fn left(&mut self, frame: &[u8], departure: Departure) {
         let Ok(control) = MacControl::parse(frame) else {
             return;
         };
         let mut longest = 0;
         match control {
-            MacControl::Pause { quanta } => longest = self.pause(WHOLE_LINK, quanta, from, to),
+            MacControl::Pause { quanta } => longest = self.pause(WHOLE_LINK, quanta, departure),
             MacControl::Pfc { vector, quanta } => {
                 for (class, quanta) in quanta.into_iter().enumerate() {
                     if vector & 1 << class != 0 {
-                        longest = longest.max(self.pause(class, quanta, from, to));
+                        longest = longest.max(self.pause(class, quanta, departure));
                     }
                 }
             }
@@ -74,14 +77,19 @@ impl Storm {
 
     /// The gap of a class before this pause of it; 0: there was none. One of no time ends the
     /// storm of its class on purpose.
-    fn pause(&mut self, class: usize, quanta: u16, from: Nanos, to: Nanos) -> Nanos {
+    fn pause(&mut self, class: usize, quanta: u16, departure: Departure) -> Nanos {
         let paused = (quanta > 0).then(|| Paused {
-            since: from,
-            until: from + Quanta(quanta).nanos(self.line_rate),
+            since: departure.before,
+            time: Quanta(quanta).nanos(self.line_rate),
         });
-        match std::mem::replace(&mut self.classes[class], paused) {
-            Some(before) if paused.is_some() && before.until < to => to - before.since,
-            _ => 0,
+        let Some(before) = std::mem::replace(&mut self.classes[class], paused) else {
+            return 0;
+        };
+        let silent = silence(before.since, departure).length();
+        if paused.is_some() && silent > before.time {
+            silent
+        } else {
+            0
         }
     }
 }
@@ -103,11 +111,15 @@ mod tests {
         MacControl::pfc(classes, Quanta(quanta)).emit([2; 6]).into()
     }
 
+    fn left(storm: &mut Storm, frame: &[u8], before: Nanos, after: Nanos) {
+        storm.left(frame, Departure { before, after });
+    }
+
     /// The gaps of these frames, each of which left at its time.
     fn gaps(frames: &[(Nanos, Vec<u8>)]) -> (u64, Nanos) {
         let mut storm = storm();
         for (at, frame) in frames {
-            storm.left(frame, *at, *at);
+            left(&mut storm, frame, *at, *at);
         }
         (storm.gaps().count, storm.gaps().longest)
     }
@@ -141,12 +153,12 @@ mod tests {
     #[test]
     fn a_gap_is_what_may_have_been_one_and_none_is_where_an_order_was() {
         let mut storm = storm();
-        storm.left(&pfc(&[0], 10), 0, 200);
-        storm.left(&pfc(&[0], 10), 5000, 5200);
+        left(&mut storm, &pfc(&[0], 10), 0, 200);
+        left(&mut storm, &pfc(&[0], 10), 5000, 5200);
         assert_eq!((storm.gaps().count, storm.gaps().longest), (1, 5200));
         storm.interrupt();
-        storm.left(&pfc(&[0], 10), 90_000, 90_100);
-        storm.left(&[0xff; 60], 99_000, 99_100);
+        left(&mut storm, &pfc(&[0], 10), 90_000, 90_100);
+        left(&mut storm, &[0xff; 60], 99_000, 99_100);
         assert_eq!(storm.gaps().count, 1);
     }
 }

@@ -5,9 +5,27 @@ use serde::{Deserialize, Serialize};
 
 use super::xdp::{XdpFeatures, XdpMode};
 
-/// The ports of a testbed.
+/// A case of the plan that can never be judged at the ports' speed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnfitCase {
+    /// Its id.
+    pub case: String,
+    /// The figures.
+    pub reason: String,
+    /// The remedy; empty where the reason names it.
+    pub remedy: String,
+}
+
+/// The ports of a testbed, and the kernel that they are on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
+    /// `uname -r`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// What the plan asks for and can never work at the ports' speed. No part of evidence: a run
+    /// leaves it out or says so itself.
+    #[serde(skip)]
+    pub unfit: Vec<UnfitCase>,
     /// In the order of their use.
     pub ports: Vec<Port>,
 }
@@ -206,5 +224,8 @@ pub enum SelfTest {
         seen: u64,
         /// Counters of the MAC that rose, and by how much.
         mac: Vec<(String, u64)>,
+        /// Times that the port itself had no room for a frame of its own, which was tried again.
+        #[serde(default)]
+        waits: u64,
     },
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::layout::{paint, paragraph};
 use crate::case::{Exit, Verdict};
 use crate::evidence::Testbed;
-use crate::evidence::preflight::{Port, Preflight};
+use crate::evidence::preflight::{Port, Preflight, UnfitCase};
 use crate::preflight::{Item, State, judge, worst};
 
 /// Schema version of the JSON.
@@ -58,20 +58,34 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
         out +=
             "\nno port of this testbed carries frames of the tester; there is nothing to look at\n";
     }
+    if !preflight.unfit.is_empty() {
+        out += "\nplan\n";
+    }
+    for unfit in &preflight.unfit {
+        table_row(&mut out, &of_plan(unfit), width, colour);
+    }
     let count = |state| {
-        judged
-            .iter()
-            .flatten()
-            .filter(|item| item.state == state)
-            .count()
+        let items = judged.iter().flatten();
+        items.filter(|item| item.state == state).count()
     };
     let exit = exit(preflight);
     out + &format!(
         "\n{} problems, {} unknown (exit code {})\n",
-        count(State::Problem),
+        count(State::Problem) + preflight.unfit.len(),
         count(State::Unknown),
         exit as u8
     )
+}
+
+fn of_plan(unfit: &UnfitCase) -> Item {
+    Item {
+        what: "speed",
+        state: State::Problem,
+        found: format!("{}: {}", unfit.case, unfit.reason),
+        expected: String::new(),
+        mend: unfit.remedy.clone(),
+        fix: None,
+    }
 }
 
 fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
@@ -150,6 +164,7 @@ pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io
         state: State,
         exit_code: u8,
         ports: Vec<Judged<'a>>,
+        plan: &'a [UnfitCase],
     }
     let report = Report {
         schema: SCHEMA,
@@ -158,6 +173,7 @@ pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io
         state: worst(preflight),
         exit_code: exit(preflight) as u8,
         ports: ports(preflight),
+        plan: &preflight.unfit,
     };
     serde_json::to_writer_pretty(&mut out, &report)?;
     out.write_all(b"\n")

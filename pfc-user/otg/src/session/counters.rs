@@ -57,6 +57,8 @@ pub struct PortCounters {
     pub pfc_rx: [u64; 8],
     /// PFC frames of the configuration's own flows that arrived, by class.
     pub pfc_own_rx: [u64; 8],
+    /// Frames that its last capture had no room for.
+    pub capture_missed: u64,
     /// Time for which each queue was held by whichever of its classes, nanoseconds.
     pub held_ns: [u64; 8],
 }
@@ -132,6 +134,7 @@ fn port(name: &str, location: &str, counts: &PortCounts) -> PortCounters {
         pfc_tx: counts.pfc_sent,
         pfc_rx: counts.pfc_received,
         pfc_own_rx: counts.own_pfc_received,
+        capture_missed: counts.capture_missed,
         held_ns: counts.held,
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use validator_core::engine::Order;
+use validator_core::engine::plan::Keeps;
 use validator_core::engine::storm::Gaps;
 use validator_otg::{Access, Certificates};
 
@@ -201,6 +202,42 @@ async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
     )
     .await;
     assert!(other.errors()[0].contains("no capture"), "{other:?}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
+    let served = Served::start().await;
+    for (overwrite, keeps, word) in [
+        (r#""overwrite":true,"#, Keeps::Newest, "newest"),
+        (r#""overwrite":false,"#, Keeps::First, "first"),
+        ("", Keeps::Newest, "newest"),
+    ] {
+        let config = TWO_PORTS.replace(r#""name": "c", "#, &format!(r#""name": "c", {overwrite}"#));
+        send(served.http, "POST /config", &config).await;
+        assert_eq!(served.record.get().plan.ports[1].keeps, keeps);
+        let state = |state: &str| {
+            format!(
+                r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#
+            )
+        };
+        let started = send(served.http, "POST /control/state", &state("start")).await;
+        assert_eq!(started.json(), json!({}));
+        let stopped = send(served.http, "POST /control/state", &state("stop")).await;
+        assert_eq!(stopped.json(), json!({}), "nothing is missing");
+        served.record.get().ports[1].capture_missed = 12;
+        let stopped = send(served.http, "POST /control/state", &state("stop")).await;
+        let warning = format!(
+            "the capture of port p2 lacks 12 frames, which found no room, and keeps the {word}; \
+             send less, or stop it earlier"
+        );
+        assert_eq!(stopped.json(), json!({"warnings": [warning]}));
+    }
+    let reply = send(served.http, "GET /counters", "").await;
+    assert_eq!(reply.json()["ports"][1]["capture_missed"], 12);
+    let reply = send(served.http, "GET /metrics", "").await;
+    let text = String::from_utf8(reply.body).unwrap();
+    assert!(text.contains("validator_otg_port_capture_missed{port=\"p2\"} 12"));
     served.stop().await;
 }
 

@@ -255,8 +255,17 @@ impl Journal {
     pub fn left(&self) -> Vec<String> {
         let (paths, mut left) = self.entries().unwrap_or_default();
         let boot = boot();
-        let (others, closed) = list(&self.others).unwrap_or_default();
-        left.extend(closed);
+        let mut others = Vec::new();
+        for folder in &self.others {
+            match list([folder]) {
+                Ok((paths, closed)) => {
+                    others.extend(paths);
+                    left.extend(closed);
+                }
+                // What the other folders have is told all the same.
+                Err(error) => left.push(error.to_string()),
+            }
+        }
         for path in others {
             if !matches!(read(&path), Ok(entry) if !entry.kept && entry.is_alive(&boot)) {
                 left.push(format!(
@@ -433,53 +442,80 @@ impl Journal {
             if entry.is_alive(&boot) {
                 continue;
             }
-            let pid = entry.pid;
-            match &entry.what {
-                What::Setting(setting) => match setting.reach()? {
-                    Reach::Here(namespace) => match setting.undo(&namespace) {
-                        Ok(()) => done.push(format!(
-                            "{setting}, as it was before process {pid} was killed"
-                        )),
-                        // Taken out or renamed; there is nothing to put back.
-                        Err(LinkError::Unknown { .. }) => {}
-                        Err(error) => return Err(error.into()),
-                    },
-                    Reach::Gone => {}
-                    Reach::Elsewhere => continue,
-                },
-                What::Link(setting) => match setting.reach()? {
-                    Reach::Here(namespace) => match setting.undo(&namespace) {
-                        Ok(()) => done.push(format!(
-                            "{setting}, as it was before process {pid} was killed"
-                        )),
-                        // Taken out; there is nothing to put back.
-                        Err(LinkError::Unknown { .. }) => {}
-                        Err(error) => return Err(error.into()),
-                    },
-                    Reach::Gone => {}
-                    Reach::Elsewhere => continue,
-                },
-                // It stopped nobody any more.
-                What::Claim(_) => {}
-                // Who tests the DUT now would be disturbed.
-                What::Key(key) if self.unclaimed(&key.target()).is_err() => continue,
-                What::Key(key) => match key.undo() {
-                    Ok(()) => done.push(format!(
-                        "put back on {key}, as it was before process {pid} was killed"
-                    )),
-                    Err(error) => {
-                        let path = path.display();
-                        done.push(format!(
-                            "NOT put back on {key}: {error:#}; tried again by the next run, until \
-                             {path} is removed"
-                        ));
-                        continue;
-                    }
-                },
+            match self.put_back(&entry) {
+                Outcome::Nothing => {}
+                Outcome::PutBack(what) => done.push(format!(
+                    "{what}, as it was before process {} was killed",
+                    entry.pid
+                )),
+                Outcome::NotNow => continue,
+                // The other entries are put back all the same.
+                Outcome::Failed(what) => {
+                    done.push(format!(
+                        "{what}; tried again by the next run, until {} is removed",
+                        path.display()
+                    ));
+                    continue;
+                }
             }
             remove(path)?;
         }
         Ok(done)
+    }
+
+    /// Puts back what an entry of a process that is gone says.
+    fn put_back(&self, entry: &Entry) -> Outcome {
+        match &entry.what {
+            What::Setting(setting) => {
+                Outcome::of(setting, setting.reach(), |place| setting.undo(place))
+            }
+            What::Link(setting) => {
+                Outcome::of(setting, setting.reach(), |place| setting.undo(place))
+            }
+            // It stopped nobody any more.
+            What::Claim(_) => Outcome::Nothing,
+            // Who tests the DUT now would be disturbed.
+            What::Key(key) if self.unclaimed(&key.target()).is_err() => Outcome::NotNow,
+            What::Key(key) => match key.undo() {
+                Ok(()) => Outcome::PutBack(format!("put back on {key}")),
+                Err(error) => Outcome::Failed(format!("NOT put back on {key}: {error:#}")),
+            },
+        }
+    }
+}
+
+/// What became of an entry of a process that is gone.
+enum Outcome {
+    /// There is nothing to put back any more.
+    Nothing,
+    /// It was put back, in words.
+    PutBack(String),
+    /// It can be put back, though not by this process, or not yet.
+    NotNow,
+    /// It could not be put back, and why.
+    Failed(String),
+}
+
+impl Outcome {
+    /// Puts back a setting of an interface, in whose namespace it is where that can be reached.
+    fn of(
+        setting: &impl fmt::Display,
+        reach: Result<Reach, impl fmt::Display>,
+        undo: impl FnOnce(&Namespace) -> Result<(), LinkError>,
+    ) -> Self {
+        let failed =
+            |error: &dyn fmt::Display| Self::Failed(format!("NOT put back: {setting}: {error}"));
+        match reach {
+            Ok(Reach::Here(namespace)) => match undo(&namespace) {
+                Ok(()) => Self::PutBack(setting.to_string()),
+                // Taken out; there is nothing to put back.
+                Err(LinkError::Unknown { .. }) => Self::Nothing,
+                Err(error) => failed(&error),
+            },
+            Ok(Reach::Gone) => Self::Nothing,
+            Ok(Reach::Elsewhere) => Self::NotNow,
+            Err(error) => failed(&error),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub(in crate::driver) mod ethtool;
 mod events;
 mod features;
 mod genetlink;
+mod links;
 pub mod mac;
 mod netdev;
 mod netlink;
@@ -21,16 +22,14 @@ mod virtual_link;
 use std::io;
 use std::time::Duration;
 
-use futures_util::stream::TryStreamExt;
 use rtnetlink::Handle;
-use rtnetlink::packet_route::link::{
-    LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, Prop, Stats64,
-};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, Stats64};
 
 pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
 pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
 pub use self::events::{LinkEvent, events};
+pub use self::links::Links;
 pub use self::netdev::{takes_frames, xdp_features};
 pub use self::preflight::examine;
 pub use self::property::{Property, set};
@@ -138,65 +137,15 @@ pub struct LinkState {
 
 /// The state of `interface`. An error that lists what there is when it does not exist.
 pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkError> {
-    let link = find(namespace, interface)?;
-    let (driver, speed) =
-        namespace.run(|| (ethtool::driver(interface), ethtool::speed(interface)))?;
-    let mut state = LinkState {
-        index: link.header.index,
-        // Not every link has ethtool operations; that is no error.
-        driver: driver.unwrap_or_default(),
-        kind: None,
-        ethernet: matches!(
-            link.header.link_layer_type,
-            LinkLayerType::Ether | LinkLayerType::Loopback
-        ),
-        mac: [0; 6],
-        mtu: 0,
-        up: link.header.flags.contains(LinkFlags::Up),
-        carrier: false,
-        speed: speed.unwrap_or_default(),
-    };
-    for attribute in link.attributes {
-        match attribute {
-            LinkAttribute::Address(address) => state.mac = address.try_into().unwrap_or_default(),
-            LinkAttribute::Mtu(mtu) => state.mtu = mtu,
-            LinkAttribute::Carrier(carrier) => state.carrier = carrier != 0,
-            LinkAttribute::LinkInfo(infos) => {
-                state.kind = infos.iter().find_map(|info| {
-                    if let LinkInfo::Kind(kind) = info {
-                        Some(kind.to_string())
-                    } else {
-                        None
-                    }
-                });
-            }
-            _ => {}
-        }
-    }
-    Ok(state)
-}
-
-/// The name of the interface that goes by `name`, which may be one of its alternative names.
-pub fn name_of(namespace: &Namespace, name: &str) -> Result<String, LinkError> {
-    let is_it = |link: &LinkMessage| names(link).any(|known| known == name);
-    named(namespace, name, is_it)
+    let states = Links::read(namespace)?.states(namespace, &[interface])?;
+    Ok(states.into_iter().next().expect("one was asked for"))
 }
 
 /// The name that the interface of that index has now; `None` where it is gone.
 pub fn name_at(namespace: &Namespace, index: u32) -> Result<Option<String>, LinkError> {
-    match named(namespace, "", |link| link.header.index == index) {
-        Err(LinkError::Unknown { .. }) => Ok(None),
-        found => found.map(Some),
-    }
-}
-
-fn named(
-    namespace: &Namespace,
-    name: &str,
-    is_it: impl Fn(&LinkMessage) -> bool,
-) -> Result<String, LinkError> {
-    let link = search(namespace, name, is_it)?;
-    Ok(name_in(&link).unwrap_or_default().to_owned())
+    let links = Links::read(namespace)?;
+    let found = links.find("", |link| link.header.index == index);
+    Ok(found.ok().and_then(name_in).map(str::to_owned))
 }
 
 /// The name of a link.
@@ -207,22 +156,6 @@ fn name_in(link: &LinkMessage) -> Option<&str> {
             LinkAttribute::IfName(name) => Some(name.as_str()),
             _ => None,
         })
-}
-
-/// The name of a link, and its alternative names.
-fn names(link: &LinkMessage) -> impl Iterator<Item = &str> {
-    let properties = link
-        .attributes
-        .iter()
-        .filter_map(|attribute| match attribute {
-            LinkAttribute::PropList(properties) => Some(properties),
-            _ => None,
-        });
-    let alternative = properties.flatten().filter_map(|property| match property {
-        Prop::AltIfName(name) => Some(name.as_str()),
-        _ => None,
-    });
-    name_in(link).into_iter().chain(alternative)
 }
 
 /// Number of times that its carrier has come or gone.
@@ -288,35 +221,8 @@ pub fn set_feature(
 }
 
 fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError> {
-    search(namespace, interface, |link| {
-        name_in(link) == Some(interface)
-    })
-}
-
-/// The first link that `is_it`; an error that names `interface` where none is.
-fn search(
-    namespace: &Namespace,
-    interface: &str,
-    is_it: impl Fn(&LinkMessage) -> bool,
-) -> Result<LinkMessage, LinkError> {
-    let links: Vec<LinkMessage> = netlink(
-        namespace,
-        "cannot list the interfaces",
-        async |handle, _| handle.link().get().execute().try_collect().await,
-    )?;
-    let known = links
-        .iter()
-        .filter_map(name_in)
-        .map(str::to_owned)
-        .collect();
-    links
-        .into_iter()
-        .find(is_it)
-        .ok_or_else(|| LinkError::Unknown {
-            interface: interface.to_owned(),
-            namespace: namespace.to_string(),
-            known,
-        })
+    let links = Links::read(namespace)?;
+    links.of_name(interface).cloned()
 }
 
 fn standard_counters(link: &LinkMessage) -> Stats64 {

@@ -1,28 +1,21 @@
-//! Traffic by sendmmsg on a packet socket: a thread that sleeps, and sends in batches what has
-//! become due.
+//! Traffic by sendmmsg on a packet socket: the flows of a case, paced and accounted for, as a
+//! script of the one sender in userspace.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::kernel::packet::{AGAIN, BATCH, PacketError, PacketSocket};
+use crate::driver::kernel::packet::{PacketError, PacketSocket};
 use crate::driver::kernel::{clock, realtime};
+use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
+use crate::driver::sender::{Next, SenderThread, Setup};
+use crate::evidence::pfc::Departure;
 use crate::pacing::pacer::{Paced, Pacer, Pauses, Token};
 use crate::pacing::sent_ledger::{Accounted, SentLedger, WindowPlan};
 use crate::test_frame::FrameTemplate;
-
-/// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
-const TICK: Nanos = 150_000;
-/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
-/// else would make it.
-const LONGEST_RUN: Nanos = 1_000_000;
-const REST: Nanos = 100_000;
 
 /// Share of the largest burst kept back: while a late burst leaves, more becomes due, and the
 /// account counts it to the burst.
@@ -30,28 +23,38 @@ const RESERVE: Nanos = 16;
 
 /// A [`Source`] on any interface. Its thread ends when it is dropped.
 pub struct Sendmmsg {
-    orders: Option<Sender<Order>>,
+    thread: SenderThread<Batches<Traffic>>,
     ended: Receiver<Result<(), PacketError>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
     running: bool,
 }
 
 enum Order {
     Run(Burst),
+    Stop,
+    /// To be answered when no burst is running.
     Report(Sender<Sent>),
 }
 
-/// State of the sender's thread.
-struct Engine {
-    socket: PacketSocket,
+/// The flows of a case.
+struct Traffic {
     flow_control: FlowControl,
     run: u16,
     flows: Vec<Flow>,
     pacer: Pacer,
     account: SentLedger,
-    batch: [Slot; BATCH],
-    stop: Arc<AtomicBool>,
+    burst: Option<Running>,
+    /// Says that a burst is over, and why.
+    ended: Sender<Result<(), PacketError>>,
+    /// Those who wait for its end to be told the account.
+    asked: Vec<Sender<Sent>>,
+}
+
+/// A burst, at the last look.
+#[derive(Clone, Copy)]
+struct Running {
+    burst: Burst,
+    looked: Nanos,
+    pauses: Pauses,
 }
 
 struct Flow {
@@ -64,66 +67,37 @@ struct Flow {
 }
 
 /// A frame of the batch.
-#[derive(Default)]
-struct Slot {
+#[derive(Clone, Copy, Default)]
+struct Note {
     token: Token,
-    frame: Vec<u8>,
-}
-
-/// Result of sending a batch.
-struct Outcome {
-    /// Octets that left, by priority.
-    octets: [u64; Priority::COUNT],
-    /// The port had no room for the rest.
-    full: bool,
+    sequence: u64,
 }
 
 impl Sendmmsg {
     /// Opens the socket in the calling thread's network namespace and starts the thread; nothing is
     /// sent yet.
     pub fn open(plan: &TrafficPlan<'_>, flow_control: FlowControl) -> Result<Self, TrafficError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut engine = Engine::new(plan, flow_control, stop.clone())?;
-        let (orders, inbox) = channel();
         let (outbox, ended) = channel();
-        let cpu = plan.cpu;
-        let serve = move || {
-            // Where neither is permitted frames may leave late, which the account tells.
-            realtime::enter_fifo(realtime::SENDER);
-            cpu.map(realtime::pin);
-            for order in inbox {
-                // The other side is gone only when it no longer wants to know.
-                let _ = match order {
-                    Order::Run(burst) => outbox.send(engine.run(burst)).is_ok(),
-                    Order::Report(reply) => reply.send(engine.sent()).is_ok(),
-                };
-            }
+        let traffic = Traffic::new(plan, flow_control, outbox)?;
+        let work = Batches::new(PacketSocket::open(plan.interface)?, traffic, TICK);
+        let setup = Setup {
+            name: "traffic".into(),
+            priority: realtime::SENDER,
+            cpu: plan.cpu,
         };
-        let thread = thread::Builder::new()
-            .name("traffic".into())
-            .spawn(serve)
-            .map_err(TrafficError::Spawn)?;
         Ok(Self {
-            orders: Some(orders),
+            thread: SenderThread::start(setup, work).map_err(TrafficError::Spawn)?,
             ended,
-            stop,
-            thread: Some(thread),
             running: false,
         })
     }
 
+    /// Gives an order; what comes of it is told elsewhere.
     fn order(&self, order: Order) -> Result<(), TrafficError> {
-        self.orders
-            .as_ref()
-            .and_then(|orders| orders.send(order).ok())
-            .ok_or(TrafficError::Died)
-    }
-
-    fn unpark(&self) {
-        self.thread
-            .as_ref()
-            .map(JoinHandle::thread)
-            .map(Thread::unpark);
+        match self.thread.give(order) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(TrafficError::Died),
+        }
     }
 }
 
@@ -132,7 +106,6 @@ impl Source for Sendmmsg {
         if self.running {
             return Err(TrafficError::Running);
         }
-        self.stop.store(false, Ordering::Release);
         self.order(Order::Run(burst))?;
         self.running = true;
         Ok(())
@@ -156,12 +129,11 @@ impl Source for Sendmmsg {
     }
 
     fn stop(&mut self) -> Result<(), TrafficError> {
-        self.stop.store(true, Ordering::Release);
-        self.unpark();
         if !self.running {
             return Ok(());
         }
         self.running = false;
+        self.order(Order::Stop)?;
         Ok(self.ended.recv().map_err(|_| TrafficError::Died)??)
     }
 
@@ -172,25 +144,14 @@ impl Source for Sendmmsg {
     }
 }
 
-impl Drop for Sendmmsg {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.orders = None;
-        self.unpark();
-        // A panic there has been reported on stderr by the thread itself.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-impl Engine {
+impl Traffic {
     fn new(
         plan: &TrafficPlan<'_>,
         flow_control: FlowControl,
-        stop: Arc<AtomicBool>,
+        ended: Sender<Result<(), PacketError>>,
     ) -> Result<Self, TrafficError> {
         let mut flows = Vec::with_capacity(plan.flows.len());
         let mut accounted = Vec::with_capacity(plan.flows.len());
-        let mut longest = 0;
         for flow in plan.flows {
             let template = FrameTemplate::new(flow, &plan.addresses)?;
             let bits = LineRate::frame_bits(template.length());
@@ -200,7 +161,6 @@ impl Engine {
                 bits,
             };
             accounted.push(Accounted { id: flow.id, paced });
-            longest = longest.max(template.length());
             flows.push(Flow {
                 id: flow.id,
                 priority: flow.priority,
@@ -215,7 +175,6 @@ impl Engine {
             count: plan.windows,
         };
         Ok(Self {
-            socket: PacketSocket::open(plan.interface)?,
             flow_control,
             run: plan.run,
             flows,
@@ -225,11 +184,9 @@ impl Engine {
                 plan.max_burst - plan.max_burst / RESERVE,
             )?,
             account: SentLedger::new(accounted, plan.line_rate, windows),
-            batch: std::array::from_fn(|_| Slot {
-                token: Token::default(),
-                frame: vec![0; longest],
-            }),
-            stop,
+            burst: None,
+            ended,
+            asked: Vec::new(),
         })
     }
 
@@ -240,56 +197,6 @@ impl Engine {
         })
     }
 
-    /// Sends until the burst's end or an order to stop.
-    fn run(&mut self, burst: Burst) -> Result<(), PacketError> {
-        self.account.begin(burst.phase, burst.from);
-        self.pacer.start(burst.from, burst.load);
-        self.sleep(burst.from);
-        let mut last = burst.from;
-        let mut rested = burst.from;
-        while !self.stop.load(Ordering::Acquire) {
-            let now = clock::now().min(burst.to).max(last);
-            self.account.running(now);
-            let before = self.pauses();
-            self.account.withheld(self.pacer.advance(now, &before));
-            last = now;
-            if now >= burst.to {
-                break;
-            }
-            let count = self.fill();
-            let Outcome { octets, full } = self.send(count, burst)?;
-            self.look_back(&octets, &before);
-
-            let idle_until = match self.pacer.next_due() {
-                _ if full => clock::now() + AGAIN,
-                // What is withheld may be set free at any time.
-                Some(_) if count == BATCH => now,
-                _ if before.iter().any(|pause| pause.until > now) => now + TICK,
-                Some(due) => due.max(now + TICK),
-                None => burst.to,
-            };
-            let here = clock::now();
-            self.account.running(here.min(burst.to));
-            if here < idle_until {
-                self.sleep(idle_until.min(burst.to));
-            } else if here >= rested + LONGEST_RUN {
-                self.sleep(here + REST);
-            } else {
-                continue;
-            }
-            rested = clock::now();
-        }
-        Ok(())
-    }
-
-    /// Sleeps until `wake` or an order to stop.
-    fn sleep(&mut self, wake: Nanos) {
-        self.account.sleeping(wake);
-        while clock::now() < wake && !self.stop.load(Ordering::Acquire) {
-            clock::park_until(wake);
-        }
-    }
-
     fn pauses(&self) -> Pauses {
         match &self.flow_control {
             FlowControl::Software(source) => std::array::from_fn(|class| source.state(class)),
@@ -297,77 +204,149 @@ impl Engine {
         }
     }
 
-    /// Makes a batch of frames that are due, without their stamps; returns its length.
-    fn fill(&mut self) -> usize {
-        let mut count = 0;
-        while count < BATCH
-            && let Some(token) = self.pacer.take()
-        {
-            let slot = &mut self.batch[count];
-            slot.token = token;
-            let flow = &self.flows[token.flow];
-            flow.template.copy_to(&mut slot.frame);
-            count += 1;
+    /// Ends the burst that is running, if one is.
+    fn end(&mut self, result: Result<(), PacketError>) {
+        if self.burst.take().is_none() {
+            return;
         }
-        count
-    }
-
-    /// Stamps and sends the first `count` frames of the batch. Those for which the port has no room
-    /// did not leave: they are due as before, and get the sequence numbers that they had, for a gap
-    /// would look like a loss. An error, such as a port that is down, is the end of the burst.
-    fn send(&mut self, count: usize, burst: Burst) -> Result<Outcome, PacketError> {
-        let mut octets = [0; Priority::COUNT];
-        let time = clock::now();
-        if count == 0 || time >= burst.to {
-            return Ok(Outcome {
-                octets,
-                full: false,
-            });
+        // The other side is gone only when it no longer wants to know.
+        let _ = self.ended.send(result);
+        for reply in std::mem::take(&mut self.asked) {
+            let _ = reply.send(self.sent());
         }
-        let batch = &mut self.batch[..count];
-        for slot in &mut *batch {
-            let flow = &mut self.flows[slot.token.flow];
-            let stamp = Stamp {
-                run: self.run,
-                flow: flow.id,
-                phase: burst.phase,
-                sequence: flow.sequence,
-                time,
-            };
-            flow.template.stamp(&mut slot.frame, &stamp);
-            flow.sequence += 1;
-        }
-        let frames = batch.iter().map(|slot| slot.frame.as_slice());
-        let outcome = self.socket.send_batch(frames);
-        let left = outcome.as_ref().map_or(0, |outcome| outcome.left);
-        let (sent, unsent) = batch.split_at(left);
-        for slot in sent {
-            let flow = slot.token.flow;
-            self.account.left(flow, time);
-            octets[self.flows[flow].priority.index()] += slot.frame.len() as u64;
-        }
-        for slot in unsent {
-            self.flows[slot.token.flow].sequence -= 1;
-        }
-        let tokens = unsent.iter().rev().map(|slot| slot.token);
-        self.pacer.give_back(tokens);
-        let full = outcome?.refused;
-        if full {
-            self.account.waited();
-        }
-        Ok(Outcome { octets, full })
     }
 
     /// Counts what left of priorities that were paused meanwhile.
     fn look_back(&mut self, octets: &[u64; Priority::COUNT], before: &Pauses) {
-        if octets.iter().all(|&octets| octets == 0) {
-            return;
-        }
         let after = self.pauses();
         let now = clock::now();
         for (priority, &octets) in octets.iter().enumerate().filter(|&(_, &octets)| octets > 0) {
             self.account
                 .after_xoff(priority, octets, &before[priority], &after[priority], now);
+        }
+    }
+}
+
+impl Script for Traffic {
+    type Order = Order;
+    type Note = Note;
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Run(burst) => {
+                self.account.begin(burst.phase, burst.from);
+                self.pacer.start(burst.from, burst.load);
+                self.burst = Some(Running {
+                    burst,
+                    looked: burst.from,
+                    pauses: Pauses::default(),
+                });
+            }
+            Order::Stop => self.end(Ok(())),
+            Order::Report(reply) if self.burst.is_some() => self.asked.push(reply),
+            Order::Report(reply) => {
+                let _ = reply.send(self.sent());
+            }
+        }
+    }
+
+    fn look(&mut self, now: Nanos) -> bool {
+        let Some(Running { burst, looked, .. }) = self.burst.filter(|it| it.burst.from <= now)
+        else {
+            return false;
+        };
+        let pauses = self.pauses();
+        let now = now.min(burst.to).max(looked);
+        self.account.running(now);
+        let stood = self.pacer.advance(now, &pauses);
+        self.account.withheld(stood);
+        self.burst = Some(Running {
+            burst,
+            looked: now,
+            pauses,
+        });
+        if now >= burst.to {
+            self.end(Ok(()));
+        }
+        self.burst.is_some()
+    }
+
+    fn make(&mut self, slot: &mut Slot<Note>, _: Nanos) -> bool {
+        let Some(token) = self.pacer.take() else {
+            return false;
+        };
+        let flow = &mut self.flows[token.flow];
+        slot.note = Note {
+            token,
+            sequence: flow.sequence,
+        };
+        flow.sequence += 1;
+        flow.template.copy_to(&mut slot.frame);
+        true
+    }
+
+    fn stamp(&mut self, slots: &mut [Slot<Note>], time: Nanos) -> bool {
+        let Some(Running { burst, .. }) = self.burst else {
+            return false;
+        };
+        for slot in &mut *slots {
+            let flow = &self.flows[slot.note.token.flow];
+            let stamp = Stamp {
+                run: self.run,
+                flow: flow.id,
+                phase: burst.phase,
+                sequence: slot.note.sequence,
+                time,
+            };
+            flow.template.stamp(&mut slot.frame, &stamp);
+        }
+        time < burst.to
+    }
+
+    fn give_back(&mut self, note: &Note) {
+        self.flows[note.token.flow].sequence = note.sequence;
+        self.pacer.give_back(std::iter::once(note.token));
+    }
+
+    fn left(&mut self, slots: &[Slot<Note>], departure: Departure) {
+        let mut octets = [0; Priority::COUNT];
+        for slot in slots {
+            let flow = slot.note.token.flow;
+            self.account.left(flow, departure.before);
+            octets[self.flows[flow].priority.index()] += slot.frame.len() as u64;
+        }
+        if let Some(Running { pauses, .. }) = self.burst {
+            self.look_back(&octets, &pauses);
+        }
+    }
+
+    fn refused(&mut self) {
+        self.account.waited();
+    }
+
+    /// Such as a port that is down: the end of the burst.
+    fn failed(&mut self, error: PacketError, _: &Note, _: Nanos) -> Next {
+        self.end(Err(error));
+        Next::Order
+    }
+
+    fn next(&mut self, now: Nanos) -> Option<Nanos> {
+        let Running { burst, pauses, .. } = self.burst?;
+        if now < burst.from {
+            return Some(burst.from);
+        }
+        // What is withheld may be set free at any time.
+        if pauses.iter().any(|pause| pause.until > now) {
+            return Some(now);
+        }
+        let due = self.pacer.next_due().unwrap_or(burst.to);
+        Some(due.min(burst.to))
+    }
+
+    fn sleeping(&mut self, until: Nanos) {
+        if let Some(Running { burst, .. }) = self.burst {
+            self.account.running(clock::now().min(burst.to));
+            self.account.sleeping(until.min(burst.to));
         }
     }
 }

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -18,6 +16,7 @@ use super::counters::Counters;
 use super::model::{Departure, Switch};
 use crate::driver::kernel::{clock, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
+use crate::dut::stamping;
 use crate::dut::stop::Stop;
 use crate::evidence::pfc::{DutReport, Stall};
 use crate::fault::switch::Fault;
@@ -29,10 +28,6 @@ const ROUND: Nanos = 100_000;
 /// Shortest sleep of a process that keeps up: at real-time priority it must not keep its CPU for
 /// good.
 const MIN_SLEEP: Nanos = 20_000;
-/// Time for the kernel to start stamping frames: it does so from a work queue, without notice
-/// (`net_enable_timestamp`). Until then a frame's time is the time at which it is read, and PFC
-/// would be acted on late.
-const SETTLE: Duration = Duration::from_millis(100);
 /// How long a frame is offered again while the kernel has no room for it.
 const PATIENCE: Nanos = 10_000_000;
 /// Frames handed to the kernel at a time.
@@ -108,7 +103,8 @@ pub fn run(
             .iter()
             .map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)),
     );
-    thread::sleep(SETTLE);
+    // Without stamps PFC would be acted on late.
+    stamping::wait();
     process.latest = [clock::now(); 2];
     ready()?;
 

@@ -88,6 +88,29 @@ fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_no_xon() 
     tried("after an XON", (quiet, later, before + 1), &failed);
 }
 
+/// With a DUT that loses frames, no phase waits for all of its deadline.
+#[test]
+fn silence_ends_each_wait_for_frames_that_are_lost() {
+    let losing = run(SINGLE, &["drops".parse().unwrap()]);
+    let pause = losing.limits.pause_time(losing.plan.storm.quanta);
+    let early = losing
+        .waits
+        .iter()
+        .filter(|wait| wait.end != WaitEnd::AllArrived);
+    let mut phases: Vec<Phase> = Vec::new();
+    for wait in early {
+        assert_eq!(wait.end, WaitEnd::Quiet, "{wait:?}");
+        // What the storm held arrives until shortly before.
+        let moving = if wait.phase == Phase::Storm { 2 } else { 1 };
+        let longest = pause + 300 * MS + moving * 50 * MS;
+        assert!(wait.to - wait.from < longest, "{wait:?}");
+        phases.push(wait.phase);
+    }
+    for phase in [Phase::Baseline, Phase::Storm, Phase::Resume] {
+        assert!(phases.contains(&phase), "{phase:?} in {phases:?}");
+    }
+}
+
 #[test]
 fn a_stall_excuses_only_frames_that_were_under_way_in_it_or_in_its_backlog() {
     // Half a second of the probe, and of the baseline: neither held a frame of the storm phase.
@@ -205,7 +228,13 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         }
     };
     tampered("a stall in the window", LOSSY, stalled(0.3), &[]);
-    tampered("nothing arrives where it stalled", LOSSY, stalled(1.0), &[]);
+    // In the whole phase it is more than the stall delays.
+    tampered(
+        "nothing arrives where it stalled",
+        LOSSY,
+        stalled(1.0),
+        &[("no-dip", FAIL, "found 0.97")],
+    );
     // A short stall explains as much as it delays, and no more.
     let shortly = |share: f64| {
         move |e: &mut PfcEvidence| {
@@ -405,6 +434,41 @@ fn frames_under_way_at_an_edge_are_no_dip_however_few_a_window_has() {
     tampered("a frame at the edge", LOSSY, late(1), &[]);
     let told = "frames of priority 5 in 100 ms of phase Storm: expected >= 0.99, found 0.9891";
     tampered("one more", LOSSY, late(2), &[("no-dip", FAIL, told)]);
+}
+
+/// In each 100 ms a stall explains it, and in the whole phase it does not.
+#[test]
+fn a_small_dip_that_lasts_shows_where_stalls_hide_it_in_100_ms() {
+    let lasting = |share: f64| {
+        move |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            let window = |time: Nanos| ((time - e.windows.epoch) / e.windows.width) as usize;
+            let (first, last) = (window(data.from), window(data.to));
+            for index in first..=last {
+                for priority in 0..8 {
+                    let received = e.windows.received[index][priority];
+                    let late = (f64::from(received) * share) as u32;
+                    e.windows.received[index][priority] -= late;
+                    e.windows.received[last + 1][priority] += late;
+                }
+            }
+            e.sender.max_burst = 4 * MS;
+            let stalls = (0..4).map(|number| data.from + (number * 100 + 50) * MS);
+            e.sender.stalls.extend(stalls.map(|from| Stall {
+                from,
+                to: from + LONG_STALL - MS,
+            }));
+        }
+    };
+    tampered("less than stalls delay", LOSSY, lasting(0.01), &[]);
+    let told = "found 0.98";
+    tampered(
+        "a dip of 3 %",
+        LOSSY,
+        lasting(0.03),
+        &[("no-dip", FAIL, told)],
+    );
+    tampered("over", LOSSY, lasting(0.03), &[("no-dip", FAIL, "(over ")]);
 }
 
 #[test]

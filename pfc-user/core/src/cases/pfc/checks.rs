@@ -204,9 +204,9 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
 pub(super) const NO_DIP: Row<Pfc> = Row {
     extra: true,
     tolerance: "at the edge of a window one frame of each flow, the largest burst that may still \
-        wait there, and what the path's least latency and a stall of up to 1 ms hold; windows in \
+        wait there, and what the path's least latency and a stall of up to 4 ms hold; windows in \
         which tester or simulated DUT stalled for longer are left out, and at least 0.8 of each \
-        phase is watched",
+        phase is watched; longer spans, up to the phase, are held to the same share",
     needs: needs![
         PORTS,
         ACCOUNTING,

@@ -1,9 +1,11 @@
 //! Resolution of a pass: the smallest violation that the check would have found in this repetition.
 
 use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Quanta;
 
 use super::judge::dip;
-use crate::case::{CheckResult, Figure, Verdict};
+use super::probing::two_frames;
+use crate::case::{CheckResult, Figure, Verdict, least_found};
 use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role, StormKind};
 use crate::quantity::ms;
@@ -17,7 +19,7 @@ pub(super) fn figures(checks: &[CheckResult], e: &PfcEvidence) -> Vec<Figure> {
     let figure = |check: &CheckResult| {
         Some(Figure {
             repetition: check.repetition.clone(),
-            name: format!("least that `{}` would find", check.check),
+            name: least_found(&check.check),
             value: of(&check.check, e)?,
         })
     };
@@ -37,21 +39,9 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
-        "response" => probe(e, e.probes.iter().map(|probe| probe.xoff)),
-        "xon" => probe(
-            e,
-            e.probes
-                .iter()
-                .filter_map(|probe| probe.xon)
-                .map(|(_, xon)| xon),
-        ),
-        "no-dip" => dip::resolution(e).map(|[all, one]| {
-            format!(
-                "in any 100 ms a dip of all frames by {}, of one priority's by {}",
-                percent(all),
-                percent(one)
-            )
-        }),
+        "response" => response(e),
+        "xon" => xon(e),
+        "no-dip" => dip::resolution(e).map(dips),
         "throughput" => Some(format!(
             "{} of the rate",
             percent(1.0 - e.limits.min_throughput)
@@ -108,28 +98,60 @@ fn leak(e: &PfcEvidence) -> Option<String> {
     ))
 }
 
-/// The least by which the last pause may last longer.
+/// The least by which the storm's last pause may last longer.
 fn release(e: &PfcEvidence) -> Option<String> {
+    let last = e.storm.as_ref()?.last;
     let quanta = e.plan.storm.quanta;
     matches!(e.plan.storm.kind, StormKind::Pfc(_)).then(|| {
-        format!(
-            "a pause {} too long",
-            ms(e.limits.pause_tolerance(quanta) + e.limits.max_response + 2 * longest_frame(e))
-        )
+        let uncertain = last.after.saturating_sub(last.before);
+        format!("a pause {} too long", ms(late_end(e, quanta) + uncertain))
     })
 }
 
-/// The least by which a pause frame may be obeyed late, or a pause end early.
-fn probe(e: &PfcEvidence, departures: impl Iterator<Item = Departure>) -> Option<String> {
-    let uncertain = departures
+/// The least by which a pause of so many quanta may end late, but for the time between which its
+/// frame left.
+fn late_end(e: &PfcEvidence, quanta: Quanta) -> Nanos {
+    e.limits.pause_tolerance(quanta) + e.limits.max_response + two_frames(&e.plan, &e.limits)
+}
+
+/// Longest time between which one of these frames left: by that its effect may be misjudged.
+fn uncertain(departures: impl Iterator<Item = Departure>) -> Option<Nanos> {
+    departures
         .map(|frame| frame.after.saturating_sub(frame.before))
-        .max()?;
+        .max()
+}
+
+/// The least by which an XOFF may be obeyed late, or a pause end early.
+fn response(e: &PfcEvidence) -> Option<String> {
+    let uncertain = uncertain(e.probes.iter().map(|probe| probe.xoff))?;
     let quanta = e.plan.probe.as_ref()?.quanta;
     Some(format!(
-        "obeyed later than {}, or a pause ended {} early",
-        ms(e.limits.max_response),
-        ms(e.limits.pause_tolerance(quanta) + uncertain + longest_frame(e))
+        "obeyed later than {}, or a pause that ends {} early or {} late",
+        ms(e.limits.max_response + uncertain),
+        ms(e.limits.pause_tolerance(quanta) + uncertain + longest_frame(e)),
+        ms(late_end(e, quanta) + uncertain)
     ))
+}
+
+/// The least by which an XON may be obeyed late.
+fn xon(e: &PfcEvidence) -> Option<String> {
+    let xons = e.probes.iter().filter_map(|probe| probe.xon);
+    let uncertain = uncertain(xons.map(|(_, xon)| xon))?;
+    Some(format!(
+        "obeyed later than {}",
+        ms(e.limits.max_response + uncertain + two_frames(&e.plan, &e.limits))
+    ))
+}
+
+/// The least dips.
+fn dips(found: dip::Resolution) -> String {
+    let [all, one] = found.in_a_window.map(percent);
+    let window = format!("in any 100 ms a dip of all frames by {all}, of one priority's by {one}");
+    let Some(lasting) = found.lasting else {
+        return window;
+    };
+    let [all, one] = lasting.map(percent);
+    format!("{window}; in a whole phase by {all} and {one}")
 }
 
 /// Time of the longest frame at line rate.

@@ -6,8 +6,9 @@ use pfc_ebpf::units::Quanta;
 use crate::evidence::pfc::{Wait, WaitEnd};
 use crate::plan::{Limits, Nanos, RepetitionPlan};
 
-/// Beyond the longest time that a frame may stay in the DUT: readings of the counters come late.
-const MARGIN: Nanos = 100_000_000;
+/// Beyond the longest pause: no scheduler leaves a queue that nothing holds alone for as long on an
+/// idle line, and readings of the counters come late.
+const MARGIN: Nanos = 300_000_000;
 
 /// A wait that goes on until all frames have arrived, nothing has moved for so long that nothing
 /// will, or the deadline.
@@ -60,8 +61,10 @@ impl Settling {
     }
 }
 
-/// Silence after which nothing more is to come: longer than the longest pause and the longest time
-/// that a frame may stay in the DUT.
+/// Silence after which nothing more is to come: longer than the longest pause that may be in force
+/// as the wait begins. How long a frame may stay in the DUT (`max_residence`) has no part in it: a
+/// pause may keep it there, but nothing else does while the line is idle. What comes later all the
+/// same still counts as long as the deadline has not passed and the ports count.
 pub fn quiet(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     let probed = plan
         .probe
@@ -70,7 +73,7 @@ pub fn quiet(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     let pause = limits
         .pause_time(plan.storm.quanta)
         .max(limits.pause_time(probed));
-    pause + limits.max_residence + MARGIN
+    pause + MARGIN
 }
 
 #[cfg(test)]

@@ -31,9 +31,9 @@ impl Line {
         whole(self.free)
     }
 
-    /// A frame of so many octets, with FCS, leaves.
-    pub fn carry(&mut self, now: Nanos, length: u32) {
+    /// So many frames leave, of so many octets together, with FCS.
+    pub fn carry(&mut self, now: Nanos, frames: u64, octets: u64) {
         let begin = self.free.max(fine(now.saturating_sub(BURST)));
-        self.free = begin + octets_at(self.rate, u64::from(length) + LineRate::OVERHEAD);
+        self.free = begin + octets_at(self.rate, octets + frames * LineRate::OVERHEAD);
     }
 }

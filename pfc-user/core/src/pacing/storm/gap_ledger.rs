@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pfc_ebpf::units::Nanos;
 
+use super::silence;
 use crate::evidence::pfc::{
     Departure, Gap, GapHistogram, LeftOut, Stall, StallsNoted, StormReport,
 };
@@ -84,11 +85,7 @@ impl GapLedger {
     /// A frame left.
     pub fn left(&mut self, departure: Departure, latest: &Latest) {
         if let Some(from) = latest.note(departure.before) {
-            // A frame that another sender's overtook ends no gap.
-            let gap = Gap {
-                from,
-                to: departure.after.max(from),
-            };
+            let gap = silence(from, departure);
             self.counts[bucket(gap.length())] += 1;
             self.gap(gap);
         }

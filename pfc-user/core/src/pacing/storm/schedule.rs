@@ -11,7 +11,9 @@ const REST: Nanos = 4;
 const REST_OF_ROUND: Nanos = 8;
 /// A shorter sleep hardly lets another thread run.
 const SHORTEST_REST: Nanos = 5_000;
-const LONGEST_REST: Nanos = 20_000;
+/// A longer sleep than this is never needed to let others run, where frames are due more often:
+/// nanoseconds.
+pub const LONGEST_REST: Nanos = 20_000;
 
 /// The schedule of one sender: times that are an interval apart, which it keeps to after a delay,
 /// so that it stays between the times of another.

@@ -2,7 +2,7 @@
 
 use super::markup::{Element, el};
 use super::{Numbered, matrix, words};
-use crate::case::{Assertion, Check, CheckResult, Verdict};
+use crate::case::{Assertion, Check, CheckResult, Figure, Verdict, least_found};
 
 /// Most comparisons that are shown of a result: those that did not pass, and those that did.
 const SHOWN: usize = 20;
@@ -47,6 +47,45 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
         .with("id", case.check(index))
         .children(row.map(|row| requirement(case, row)))
         .child(words::scroller("scroll", &caption).child(table))
+        .children(attempts(case, id))
+        .children(resolution(case, id))
+}
+
+/// What each attempt at a repetition found, where there were several.
+fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
+    let caption = format!("Attempts at {id}");
+    let mut body = el("tbody");
+    for attempt in &case.result.attempts {
+        for found in attempt.checks.iter().filter(|found| found.check == id) {
+            let heading = el("th").with("scope", "row").text(&attempt.repetition);
+            let row = el("tr")
+                .child(heading)
+                .child(el("td").text(attempt.attempt))
+                .child(el("td").child(words::verdict(found.verdict)))
+                .child(el("td").text(&found.reason));
+            body = body.child(row);
+        }
+    }
+    (body.len() > 0).then(|| {
+        let columns = ["repetition", "attempt", "verdict", "reason"];
+        let table = words::table(&caption, &columns).child(body);
+        words::scroller("scroll", &caption).child(table)
+    })
+}
+
+/// The smallest violation that each pass would have found.
+fn resolution(case: &Numbered<'_>, id: &str) -> Option<Element> {
+    let caption = format!("The least that {id} would have found");
+    let name = least_found(id);
+    let of = |figure: &&Figure| figure.name == name;
+    let mut body = el("tbody");
+    for figure in case.result.figures.iter().filter(of) {
+        body = body.child(words::row(&figure.repetition, [&figure.value]));
+    }
+    (body.len() > 0).then(|| {
+        let table = words::table(&caption, &["repetition", "violation"]).child(body);
+        words::scroller("scroll", &caption).child(table)
+    })
 }
 
 /// Where the requirement is from, and under which conditions it is judged.

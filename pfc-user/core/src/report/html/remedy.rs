@@ -47,6 +47,47 @@ const REMEDIES: [(&str, &str); 9] = [
     ),
 ];
 
+/// What to do where a reason has these words: those of MAD and RC, which name no precondition.
+const BY_WORDS: [(&str, &str); 9] = [
+    (
+        "nothing was asked",
+        "Mend what ended the case before: it stands in another row.",
+    ),
+    (
+        "stood still",
+        "Take load off the machine of the simulated DUT, or give it a CPU of its own.",
+    ),
+    (
+        "Initialized, Armed or Active",
+        "Bring both ends of the link up: a subnet manager sets their state to Active; end it before \
+         the run.",
+    ),
+    (
+        "`timeout` of the testbed",
+        "Set timeout in the testbed's table [mad] to longer than the DUT takes to answer.",
+    ),
+    (
+        "BUSY",
+        "Let the DUT's agent come to rest: end what else asks it, such as a subnet manager.",
+    ),
+    (
+        "lost",
+        "See that nothing else sends on VL15 of this link, and run the case again.",
+    ),
+    (
+        "no answer",
+        "See that the DUT can be reached by the testbed's path, as with `smpquery nodeinfo`.",
+    ),
+    (
+        "`apm =",
+        "Say in the testbed's table [rc] whether the DUT supports Automatic Path Migration.",
+    ),
+    (
+        "come in late",
+        "Take load off the tester, or use a longer transport timer (queue_pairs of the plan).",
+    ),
+];
+
 /// What to do where nothing more is known of the cause.
 const OTHER: &str = "Mend what is found, and run the case again.";
 
@@ -166,12 +207,13 @@ fn remedy(case: &Numbered<'_>, part: &str) -> &'static str {
         of.any(|omitted| !omitted.not_applicable && omitted.reason == part)
     });
     if omitted {
-        "Make the repetition possible, as it says, and run the case again."
-    } else if part.contains("interrupted") {
-        "Run the case again, to its end."
-    } else {
-        OTHER
+        return "Make the repetition possible, as it says, and run the case again.";
     }
+    if part.contains("interrupted") {
+        return "Run the case again, to its end.";
+    }
+    let said = BY_WORDS.iter().find(|(words, _)| part.contains(words));
+    said.map_or(OTHER, |(_, remedy)| remedy)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ type Metric<T> = (&'static str, &'static str, fn(&T) -> Vec<Sample>);
 /// Labels beside the name, and a value.
 struct Sample(Vec<(&'static str, String)>, f64);
 
-const PORTS: [Metric<PortCounters>; 8] = [
+const PORTS: [Metric<PortCounters>; 9] = [
     ("port_up", "The link is up.", |port| {
         vec![Sample(Vec::new(), f64::from(u8::from(port.link_up)))]
     }),
@@ -44,6 +44,11 @@ const PORTS: [Metric<PortCounters>; 8] = [
             let sent = classes("tx", &port.pfc_tx);
             sent.chain(classes("rx", &port.pfc_rx)).collect()
         },
+    ),
+    (
+        "port_capture_missed",
+        "Frames that the last capture had no room for.",
+        |port| one(port.capture_missed),
     ),
     (
         "port_held_seconds_total",

@@ -35,11 +35,15 @@ pub(super) fn list<'p>(
     folders: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(Vec<PathBuf>, Vec<String>), JournalError> {
     let (mut paths, mut closed) = (Vec::new(), Vec::new());
-
     for folder in folders {
         match fs::read_dir(folder) {
             Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A user may have no home: passwd(5) has a file in its place for some.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 closed.push(format!(
                     "journal {}: another user's, which cannot be read here: `validator check \

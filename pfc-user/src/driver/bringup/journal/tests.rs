@@ -111,3 +111,73 @@ fn what_a_killed_run_left_is_shown_and_undone_when_asked() {
     );
     assert!(!path.exists());
 }
+
+/// A folder that is none, or cannot be read, hides no other.
+#[test]
+fn entries_of_other_users_are_shown_whatever_else_is_in_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("file"), "").unwrap();
+    let claim = || {
+        What::Setting(Setting {
+            namespace: Some("gone-long-ago".into()),
+            inode: 1,
+            interface: "eth0".into(),
+            index: 7,
+            feature: Feature::RxVlan,
+            was: true,
+        })
+    };
+    let path = write(&place("other"), "x", claim(), false).unwrap();
+    let mut entry = read(&path).unwrap();
+    entry.started += 1;
+    fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
+    let long = place(&"x".repeat(300));
+    let journal = Journal {
+        others: vec![
+            place("file").join("validator"),
+            long.clone(),
+            place("other"),
+        ],
+        ..Journal::at(place("own"))
+    };
+    let left = journal.left();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[0].contains(long.to_str().unwrap()), "{left:?}");
+    assert!(left[1].contains("another user's run left it"), "{left:?}");
+}
+
+/// An entry that cannot be put back stands in the way of no other.
+#[test]
+fn what_cannot_be_put_back_is_told_and_the_rest_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::at(folder.path());
+    let gone = |name: &str| {
+        let setting = Setting {
+            namespace: Some(name.into()),
+            inode: 1,
+            interface: "eth0".into(),
+            index: 7,
+            feature: Feature::RxVlan,
+            was: true,
+        };
+        let file = if name.contains('/') { "a" } else { "b" };
+        let path = write(folder.path(), file, What::Setting(setting), false).unwrap();
+        let mut entry = read(&path).unwrap();
+        entry.started += 1;
+        fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
+        path
+    };
+    // No namespace can have a name that leads through a file.
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (stays, goes) = (
+        gone(&format!("../..{}/x", file.display())),
+        gone("gone-long-ago"),
+    );
+    let done = journal.recover().unwrap();
+    assert_eq!(done.len(), 1, "{done:?}");
+    assert!(done[0].starts_with("NOT put back: "), "{done:?}");
+    assert!(done[0].contains(stays.to_str().unwrap()), "{done:?}");
+    assert!(stays.exists() && !goes.exists());
+}

@@ -7,9 +7,10 @@ use super::super::output::Output;
 use super::{Port, PortName, without_carrier};
 use crate::driver::bpf::watch::{Direction, Point, Settings, Watch};
 use crate::driver::bpf::{TraceOutput, XdpError, XdpMode};
-use crate::driver::kernel::link::{self, Feature, LinkState};
+use crate::driver::kernel::link::{self, Feature, LinkState, Links};
 use crate::driver::kernel::netns::Namespace;
 use crate::nic;
+use crate::output;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 
 /// Flows of test frames that are told apart when loss is judged.
@@ -70,10 +71,12 @@ fn wanted(args: &WatchArgs) -> Result<Vec<Wanted>> {
         }
         names.push((&pair.tx, Some(Direction::Egress)));
     }
+    let interfaces: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    let states = Links::read(&namespace)?.states(&namespace, &interfaces)?;
     names
         .into_iter()
-        .map(|(interface, direction)| {
-            let state = link::state(&namespace, interface)?;
+        .zip(states)
+        .map(|((interface, direction), state)| {
             if !state.ethernet {
                 bail!(
                     "{interface} carries packets without Ethernet headers (as tun, WireGuard and \
@@ -231,5 +234,5 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
 }
 
 fn warn(interface: &str, message: &str) {
-    eprintln!("validator: {interface}: {message}");
+    output::note(format_args!("validator: {interface}: {message}"));
 }

@@ -178,6 +178,7 @@ fn longest_stall(e: &PfcEvidence, times: Range<Nanos>) -> Nanos {
 struct Watched {
     /// Begin of the phase.
     begin: Nanos,
+    /// All of them.
     windows: Range<usize>,
     starts: Vec<usize>,
     /// Share of the phase that lies in those 100 ms.
@@ -285,10 +286,9 @@ fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f
     }
 }
 
-/// One window of 100 ms, for a group.
+/// A span of windows, for a group.
 struct Seen {
-    /// Index of its first window.
-    start: usize,
+    windows: Range<usize>,
     offered: u64,
     received: u64,
     /// Frames that may be under way at its edges.
@@ -318,20 +318,57 @@ fn seen<'a>(
 ) -> impl Iterator<Item = Seen> + 'a {
     let many = windows_in_a_dip(e);
     let width = e.windows.width.max(1);
-    let late = lateness(e);
     watched.starts.iter().map(move |&start| {
-        let range = start..start + many;
-        let from = e.windows.epoch + start as Nanos * width;
         // What was held up a window earlier arrives in this one.
-        let times = from.saturating_sub(width)..from + many as Nanos * width;
-        let waiting = stalled_beside(e, &times) + group.burst(e, watched.begin, times);
-        Seen {
-            start,
-            offered: sum(&e.windows.offered, range.clone(), &group.priorities),
-            received: sum(&e.windows.received, range, &group.priorities),
-            edges: edges(e) * group.under_way(e, waiting, late),
-        }
+        let from = (e.windows.epoch + start as Nanos * width).saturating_sub(width);
+        span_of(e, watched, group, start..start + many, from)
     })
+}
+
+/// Spans of two, four, ... times 100 ms, and the whole phase, as `group` has them. What may be under
+/// way is hardly more at the edges of a long span than of a short one: a dip that lasts shows where
+/// it is too small for 100 ms. A span with too small a share has 100 ms with one.
+fn lasting<'a>(
+    e: &'a PfcEvidence,
+    watched: &'a Watched,
+    group: &'a Group,
+) -> impl Iterator<Item = Seen> + 'a {
+    let all = watched.windows.clone();
+    let twice = |length: &usize| Some(length * 2);
+    let lengths = std::iter::successors(Some(2 * windows_in_a_dip(e)), twice)
+        .take_while(move |length| *length < all.len());
+    let all = watched.windows.clone();
+    let shorter = lengths.flat_map(move |length| {
+        let last = all.end - length;
+        let starts = (all.start..=last).step_by(length / 2);
+        starts.map(move |start| start..start + length)
+    });
+    let spans = shorter.chain([watched.windows.clone()]);
+    spans
+        .filter(|span| !span.is_empty())
+        .filter(move |span| {
+            let end = e.windows.epoch + span.end as Nanos * e.windows.width;
+            !left_out(e).any(|spans| spans.may_overlap(watched.begin, end))
+        })
+        .map(move |span| span_of(e, watched, group, span, watched.begin))
+}
+
+/// These windows, as `group` has them; what was held up since `from` may arrive in them.
+fn span_of(
+    e: &PfcEvidence,
+    watched: &Watched,
+    group: &Group,
+    windows: Range<usize>,
+    from: Nanos,
+) -> Seen {
+    let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
+    let waiting = stalled_beside(e, &times) + group.burst(e, watched.begin, times);
+    Seen {
+        offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
+        received: sum(&e.windows.received, windows.clone(), &group.priorities),
+        edges: edges(e) * group.under_way(e, waiting, lateness(e)),
+        windows,
+    }
 }
 
 /// Number of edges at which frames may be missed. What is under way as a window begins arrives in
@@ -353,24 +390,39 @@ fn lateness(e: &PfcEvidence) -> Nanos {
     path_latency(e).unwrap_or(0) + of_dut
 }
 
-/// The smallest dips in any watched window: of all frames, and of one priority's. `None` where no
-/// window tells.
-pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<[f64; 2]> {
+/// The smallest dips of all frames, and of one priority's.
+pub(in crate::cases::pfc) struct Resolution {
+    /// In any watched 100 ms.
+    pub in_a_window: [f64; 2],
+    /// In the whole of a phase; `None` where stalls are not all listed.
+    pub lasting: Option<[f64; 2]>,
+}
+
+/// The smallest dips that are found. `None` where no window tells.
+pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<Resolution> {
     let phases = [Phase::Baseline, Phase::Storm];
     let watched: Vec<_> = phases
         .iter()
         .filter_map(|phase| watched(e, *phase))
         .collect();
     let groups = groups(e);
-    let worst = |all: bool| {
-        let of_kind = groups.iter().filter(move |group| group.all == all);
-        let windows = of_kind.flat_map(|group| {
-            let phases = watched.iter();
-            phases.flat_map(move |watched| seen(e, watched, group).filter_map(|s| s.resolution()))
-        });
+    let worst = |all: bool, of: &dyn Fn(&Watched, &Group) -> Option<f64>| {
+        let of_kind = groups.iter().filter(|group| group.all == all);
+        let found = of_kind.flat_map(|group| watched.iter().filter_map(|w| of(w, group)));
+        found.max_by(f64::total_cmp)
+    };
+    let in_a_window = |watched: &Watched, group: &Group| {
+        let windows = seen(e, watched, group).filter_map(|seen| seen.resolution());
         windows.max_by(f64::total_cmp)
     };
-    Some([worst(true)?, worst(false)?])
+    let in_a_phase =
+        |watched: &Watched, group: &Group| lasting(e, watched, group).last()?.resolution();
+    let both =
+        |of: &dyn Fn(&Watched, &Group) -> Option<f64>| Some([worst(true, of)?, worst(false, of)?]);
+    Some(Resolution {
+        in_a_window: both(&in_a_window)?,
+        lasting: both(&in_a_phase),
+    })
 }
 
 /// Compares the least share of `group` in any 100 ms that are watched.
@@ -384,16 +436,24 @@ fn least_share(
     let path = path_latency(e);
     let windows: Vec<Seen> = seen(e, watched, group).collect();
     let most_offered = windows.iter().map(|seen| seen.offered).max().unwrap_or(0);
-    let shares = windows
-        .iter()
-        .filter_map(|seen| Some((seen.share()?, seen)));
-    let least = shares.min_by(|(one, _), (other, _)| one.total_cmp(other));
+    let share = |seen: Seen| Some((seen.share()?, seen));
+    let least = |spans: &mut dyn Iterator<Item = Seen>| {
+        let shares = spans.filter_map(share);
+        shares.min_by(|(one, _), (other, _)| one.total_cmp(other))
+    };
     let what = format!(
         "least share received of {} in 100 ms of phase {phase:?}",
         group.name
     );
-    let Some((share, seen)) = least else {
-        let most = windows.iter().map(|seen| seen.edges).fold(0.0, f64::max);
+    let most = windows.iter().map(|seen| seen.edges).fold(0.0, f64::max);
+    let in_a_window = least(&mut windows.into_iter());
+    let lasting = least(&mut lasting(e, watched, group)).filter(|(share, _)| *share < DIP_SHARE);
+    // Where 100 ms show it they say best when it was.
+    let shows = |(share, _): &(f64, Seen)| *share < DIP_SHARE;
+    let Some((share, seen)) = (match lasting {
+        Some(lasting) if !in_a_window.as_ref().is_some_and(shows) => Some(lasting),
+        _ => in_a_window,
+    }) else {
         let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
         let expected = format!("more than the {most:.1} that may be under way at its edges");
         let by_rate = edges(e) * group.under_way(e, 0, lateness(e)) >= most_offered as f64;
@@ -405,9 +465,16 @@ fn least_share(
         return;
     };
     let expected = format!(">= {DIP_SHARE}");
-    let place = ms((seen.start - watched.windows.start) as Nanos * e.windows.width.max(1));
+    let time = |windows: usize| ms(windows as Nanos * e.windows.width.max(1));
+    let place = time(seen.windows.start - watched.windows.start);
+    let length = seen.windows.len();
+    let over = if length > windows_in_a_dip(e) {
+        format!("over {}, ", time(length))
+    } else {
+        String::new()
+    };
     let found = format!(
-        "{} ({place} after its first window; {:.1} frames may be under way at the edges)",
+        "{} ({over}{place} after its first window; {:.1} frames may be under way at the edges)",
         share_beside(share, DIP_SHARE),
         seen.edges
     );

@@ -1,0 +1,294 @@
+//! The thread of every sender in userspace: it takes orders, sends in rounds, and sleeps between
+//! them. What it sends, and when, is up to its [`Work`].
+//!
+//! [`batch`] is the work of those that send many frames at once; a storm sends them one by one.
+
+pub mod batch;
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
+use std::thread::{self, JoinHandle};
+
+use pfc_ebpf::units::Nanos;
+
+use super::kernel::{clock, realtime};
+
+/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
+/// else would make it.
+const LONGEST_RUN: Nanos = 1_000_000;
+const REST: Nanos = 100_000;
+
+/// What a sender's thread does.
+pub trait Work: Send + 'static {
+    /// What it can be told.
+    type Order: Send + 'static;
+
+    /// Carries out an order. A round follows.
+    fn obey(&mut self, order: Self::Order);
+
+    /// Sends what is due at `now`.
+    fn round(&mut self, now: Nanos) -> Next;
+
+    /// The thread means to sleep until then.
+    fn sleeping(&mut self, _until: Nanos) {}
+}
+
+/// When the next round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// At once.
+    Now,
+    /// Then, or when an order comes.
+    At(Nanos),
+    /// When an order comes.
+    Order,
+}
+
+/// How a thread runs.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Its name, at most 15 octets.
+    pub name: String,
+    /// Its priority under SCHED_FIFO.
+    pub priority: i32,
+    /// CPU to stay on.
+    pub cpu: Option<usize>,
+}
+
+/// What a thread was permitted. Without it frames may leave late, which counts tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    /// It is under SCHED_FIFO.
+    pub fifo: bool,
+    /// The CPU that it stays on.
+    pub cpu: Option<usize>,
+}
+
+/// The thread is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the thread that sends has ended; its last words are on stderr")]
+pub struct Died;
+
+/// A sender's thread. It ends when this is dropped.
+#[derive(Debug)]
+pub struct SenderThread<W: Work> {
+    orders: Option<Sender<(W::Order, Sender<()>)>>,
+    thread: Option<JoinHandle<W>>,
+    placed: Placed,
+}
+
+impl<W: Work> SenderThread<W> {
+    /// Starts it; returns once it is where it is to run. It waits for its first order.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
+    pub fn start(setup: Setup, mut work: W) -> io::Result<Self> {
+        let (orders, inbox) = channel();
+        let (place, placed) = channel();
+        let serve = move || {
+            let fifo = realtime::enter_fifo(setup.priority);
+            let cpu = setup.cpu.filter(|cpu| realtime::pin(*cpu));
+            // Who started it waits for this.
+            let _ = place.send(Placed { fifo, cpu });
+            serve(&mut work, &inbox);
+            work
+        };
+        let thread = thread::Builder::new().name(setup.name).spawn(serve)?;
+        let placed = placed.recv();
+        Ok(Self {
+            orders: Some(orders),
+            thread: Some(thread),
+            placed: placed.map_err(|RecvError| io::Error::other(Died))?,
+        })
+    }
+
+    /// How it runs.
+    pub fn placed(&self) -> Placed {
+        self.placed
+    }
+
+    /// Gives an order; returns when it has been carried out.
+    pub fn order(&self, order: W::Order) -> Result<(), Died> {
+        self.give(order)?.recv().map_err(|RecvError| Died)
+    }
+
+    /// Gives an order; the receiver hears when it has been carried out.
+    pub fn give(&self, order: W::Order) -> Result<Receiver<()>, Died> {
+        let (done, carried_out) = channel();
+        let orders = self.orders.as_ref().ok_or(Died)?;
+        orders.send((order, done)).map_err(|_| Died)?;
+        self.unpark();
+        Ok(carried_out)
+    }
+
+    /// Has it end after the round that it is in, without waiting for that.
+    pub fn dismiss(&mut self) {
+        self.orders = None;
+        self.unpark();
+    }
+
+    /// Ends it, and returns its work; the error is the thread's panic.
+    pub fn end(mut self) -> thread::Result<W> {
+        self.dismiss();
+        match self.thread.take() {
+            Some(thread) => thread.join(),
+            None => Err(Box::new(Died)),
+        }
+    }
+
+    fn unpark(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl<W: Work> Drop for SenderThread<W> {
+    fn drop(&mut self) {
+        self.dismiss();
+        // A panic there has been reported on stderr by the thread itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Serves until nobody can give orders any more.
+fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
+    let mut next = Next::Order;
+    let mut rested = clock::now();
+    loop {
+        match inbox.try_recv() {
+            Ok((order, done)) => {
+                work.obey(order);
+                // Who gave the order may have gone.
+                let _ = done.send(());
+                next = Next::Now;
+                continue;
+            }
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) => {}
+        }
+        let now = clock::now();
+        match next {
+            Next::Order => thread::park(),
+            Next::At(time) if now < time => {
+                work.sleeping(time);
+                clock::park_until(time);
+            }
+            _ if now >= rested + LONGEST_RUN => {
+                next = Next::At(now + REST);
+                continue;
+            }
+            _ => {
+                next = work.round(now);
+                continue;
+            }
+        }
+        rested = clock::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HOUR: Nanos = 3_600_000_000_000;
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Does as it was last told, and says what came of it.
+    struct Told {
+        next: Next,
+        orders: Vec<Next>,
+        rounds: u64,
+        slept: Sender<(u64, Nanos)>,
+    }
+
+    impl Work for Told {
+        type Order = Next;
+
+        fn obey(&mut self, order: Next) {
+            self.next = order;
+            self.orders.push(order);
+        }
+
+        fn round(&mut self, _: Nanos) -> Next {
+            self.rounds += 1;
+            self.next
+        }
+
+        fn sleeping(&mut self, until: Nanos) {
+            // The test may know enough.
+            let _ = self.slept.send((self.rounds, until));
+        }
+    }
+
+    fn start() -> (SenderThread<Told>, Receiver<(u64, Nanos)>) {
+        let (slept, sleeps) = channel();
+        let work = Told {
+            next: Next::Order,
+            orders: Vec::new(),
+            rounds: 0,
+            slept,
+        };
+        let setup = Setup {
+            name: "told".into(),
+            priority: realtime::SENDER,
+            cpu: realtime::first_cpu(),
+        };
+        (SenderThread::start(setup, work).unwrap(), sleeps)
+    }
+
+    #[test]
+    fn each_order_is_carried_out_and_followed_by_a_round_however_long_the_sleep() {
+        let (thread, sleeps) = start();
+        assert_eq!(thread.placed().cpu, realtime::first_cpu());
+        let until = clock::now() + HOUR;
+        for round in 1..=3 {
+            thread.order(Next::At(until)).unwrap();
+            // It may have woken up without a reason before, and slept again.
+            while sleeps.recv_timeout(PATIENCE).expect("it sleeps") != (round, until) {}
+        }
+        thread.order(Next::Order).unwrap();
+        let work = thread.end().unwrap();
+        let at = Next::At(until);
+        assert_eq!(work.orders, [at, at, at, Next::Order]);
+        assert!((3..=4).contains(&work.rounds), "{}", work.rounds);
+    }
+
+    #[test]
+    fn a_thread_that_always_has_something_to_do_lets_others_run() {
+        let begun = clock::now();
+        let (thread, sleeps) = start();
+        thread.order(Next::Now).unwrap();
+        let (rounds, until) = sleeps.recv_timeout(PATIENCE).expect("it sleeps");
+        assert!(rounds > 0);
+        assert!(until >= begun + LONGEST_RUN + REST);
+        // It goes on after that.
+        let (later, _) = sleeps.recv_timeout(PATIENCE).expect("it sleeps again");
+        assert!(later > rounds, "{rounds}, then {later}");
+    }
+
+    #[test]
+    fn a_panic_is_told_to_who_gives_orders_and_to_who_ends_it() {
+        struct Panics;
+        impl Work for Panics {
+            type Order = ();
+            fn obey(&mut self, (): ()) {
+                panic!("as the test wants it");
+            }
+            fn round(&mut self, _: Nanos) -> Next {
+                Next::Order
+            }
+        }
+        let setup = Setup {
+            name: "panics".into(),
+            priority: realtime::SENDER,
+            cpu: None,
+        };
+        let thread = SenderThread::start(setup, Panics).unwrap();
+        assert!(thread.order(()).is_err());
+        assert!(thread.end().is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! The frames of a port's flows: how they are made and stamped, and the counts of those that left.
+
+use std::sync::Arc;
+
+use pfc_ebpf::flow_stamp::{FlowStamp, TIME_MASK};
+use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::wire::mac_control;
+use validator_core::engine::packet::Template;
+use validator_core::engine::plan::Length;
+use validator_core::engine::port::{Due, PortSchedule};
+use validator_core::engine::snapshot::Count;
+use validator_core::engine::storm::Storm;
+
+use super::SenderFlow;
+use crate::driver::bpf::flow::Place;
+use crate::driver::sender::batch::Slot;
+use crate::engine::published::{FlowState, PortState};
+use crate::evidence::pfc::Departure;
+
+/// Offset of a MAC control frame's opcode, and of the class-enable vector of PFC.
+const OPCODE: usize = 14;
+const VECTOR: usize = 16;
+
+/// How the frames of each flow are made, and what is counted of them.
+pub struct Frames {
+    flows: Vec<Flow>,
+    line_rate: LineRate,
+    port: Arc<PortState>,
+    /// The last version that a flow got.
+    versions: u64,
+}
+
+struct Flow {
+    template: Template,
+    one_length: bool,
+    /// `Some` of pause frames.
+    storm: Option<Storm>,
+    place: Place,
+    started: Nanos,
+    state: Arc<FlowState>,
+    /// Of its frames; no other flow has it, nor has this one had it before.
+    version: u64,
+}
+
+/// A frame of the batch.
+#[derive(Default)]
+pub struct Note {
+    pub due: Option<Due>,
+    /// The version of the flow whose constant frame is there.
+    has: Option<u64>,
+}
+
+impl Frames {
+    pub fn new(port: Arc<PortState>, line_rate: LineRate) -> Self {
+        Self {
+            flows: Vec::new(),
+            line_rate,
+            port,
+            versions: 0,
+        }
+    }
+
+    /// These are the flows, on a line of that rate.
+    pub fn install(&mut self, flows: Vec<SenderFlow>, line_rate: LineRate) {
+        self.line_rate = line_rate;
+        self.flows.clear();
+        for flow in flows {
+            self.versions += 1;
+            self.flows.push(Flow {
+                storm: flow.queue.is_none().then(|| Storm::new(line_rate)),
+                template: flow.template,
+                one_length: flow.one_length,
+                place: Place {
+                    flow: 0,
+                    generation: 0,
+                },
+                started: 0,
+                state: flow.state,
+                version: self.versions,
+            });
+        }
+    }
+
+    /// Frames that left of the port's flows of pause frames.
+    pub fn control_sent(&self) -> Count {
+        self.port.control.read()
+    }
+
+    /// A flow starts by an order that was given at `at`.
+    pub fn start(&mut self, flow: usize, place: Place, template: Option<Box<Template>>, at: Nanos) {
+        let flow = &mut self.flows[flow];
+        flow.place = place;
+        flow.started = at;
+        flow.state.clear();
+        if let Some(storm) = &mut flow.storm {
+            *storm = Storm::new(self.line_rate);
+        }
+        if let Some(template) = template {
+            flow.template = *template;
+            self.versions += 1;
+            flow.version = self.versions;
+        }
+    }
+
+    /// A flow is held or goes on by an order: the time in between is no gap.
+    pub fn interrupt(&mut self, flow: usize) {
+        if let Some(storm) = &mut self.flows[flow].storm {
+            storm.interrupt();
+        }
+    }
+
+    /// A flow's frames have other lengths.
+    pub fn set_length(&mut self, flow: usize, length: &Length) {
+        let flow = &mut self.flows[flow];
+        flow.one_length = matches!(length, Length::Fixed(_));
+        self.versions += 1;
+        flow.version = self.versions;
+    }
+
+    /// Says what state a flow is in.
+    pub fn publish(&self, flow: usize, schedule: &PortSchedule) {
+        self.flows[flow].state.set(schedule.progress(flow).state);
+    }
+
+    /// Makes a frame, without its stamp.
+    pub fn make(&self, due: Due, slot: &mut Slot<Note>) {
+        let flow = &self.flows[due.flow];
+        let constant = flow.one_length && flow.template.is_constant();
+        let has = Some(flow.version);
+        if !constant || slot.note.has != has {
+            let length = due.frame.length as usize - LineRate::FCS as usize;
+            flow.template
+                .render(due.frame.number, length, &mut slot.frame);
+            slot.note.has = has.filter(|_| constant);
+        }
+        slot.note.due = Some(due);
+    }
+
+    /// Stamps frames that leave at `time`.
+    pub fn stamp(&self, slots: &mut [Slot<Note>], time: Nanos) {
+        for slot in slots {
+            let Some(due) = &slot.note.due else { continue };
+            let flow = &self.flows[due.flow];
+            let stamp = FlowStamp {
+                flow: flow.place.flow,
+                generation: flow.place.generation,
+                sequence: due.frame.number as u32,
+                time: time & TIME_MASK,
+            };
+            flow.template.stamp(&mut slot.frame, &stamp);
+        }
+    }
+
+    /// Counts frames that left, then says what state their flows are in.
+    pub fn left(&mut self, slots: &[Slot<Note>], departure: Departure, schedule: &PortSchedule) {
+        for slot in slots {
+            if let Some(due) = &slot.note.due {
+                self.count(due, &slot.frame, departure);
+            }
+        }
+        let mut last = None;
+        for due in slots.iter().filter_map(|slot| slot.note.due.as_ref()) {
+            if last != Some(due.flow) {
+                self.publish(due.flow, schedule);
+                last = Some(due.flow);
+            }
+        }
+    }
+
+    /// Counts a frame that left.
+    fn count(&mut self, due: &Due, frame: &[u8], departure: Departure) {
+        let (flow, port) = (&mut self.flows[due.flow], &self.port);
+        let octets = u64::from(due.frame.length);
+        if due.frame.number == 0 {
+            flow.state
+                .set_first(departure.before.saturating_sub(flow.started));
+        }
+        flow.state.sent.add(octets);
+        let Some(storm) = &mut flow.storm else {
+            return port.data.add(octets);
+        };
+        port.control.add(octets);
+        storm.left(frame, departure);
+        flow.state.set_gaps(storm.gaps());
+        pause_left(port, frame, octets);
+    }
+}
+
+/// Counts a MAC control frame that left, by its class.
+fn pause_left(port: &PortState, frame: &[u8], octets: u64) {
+    let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    match word(OPCODE) {
+        mac_control::PAUSE => port.pause.add(octets),
+        mac_control::PFC => {
+            let vector = word(VECTOR);
+            for (class, sent) in port.pfc.iter().enumerate() {
+                if vector & 1 << class != 0 {
+                    sent.add(octets);
+                }
+            }
+        }
+        _ => {}
+    }
+}

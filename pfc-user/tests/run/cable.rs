@@ -1,0 +1,43 @@
+//! No device at all: the tester's two ports on one cable. Its own storm reaches its own sender.
+
+use crate::external::External;
+use crate::lab::{Lab, ip};
+use crate::settle;
+
+#[test]
+fn root_a_straight_cable_stops_nothing_and_forwards_the_storm() {
+    let test = "root_a_straight_cable_stops_nothing_and_forwards_the_storm";
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
+    let tester = lab.namespace("cable");
+    ip(&format!(
+        "-n {tester} link add name tx type veth peer name rx"
+    ));
+    for port in ["tx", "rx"] {
+        ip(&format!("-n {tester} link set dev {port} up"));
+    }
+    let external = External {
+        dut: tester.clone(),
+        tester,
+    };
+    let hooks = "hooks.configure = \"true\"\n";
+    let testbed = lab.file("testbed.toml", &external.testbed("[3, 4]", hooks));
+    let expected = [
+        "single paused",
+        "single response",
+        "single no-mac-control-forwarded",
+        "multi paused",
+        "multi response",
+        "multi no-mac-control-forwarded",
+        "lossy no-mac-control-forwarded",
+        "global no-mac-control-forwarded",
+    ];
+    settle::until_all_fail(test, &expected, &[], |_| {
+        let run = lab.run(&format!(
+            "run --testbed {testbed} --plan smoke --format json"
+        ));
+        lab.assert_nothing_is_left();
+        (run, String::new())
+    });
+}
