@@ -6,6 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use validator_core::engine::Order;
 use validator_core::engine::plan::Keeps;
+use validator_core::engine::response::Response;
+use validator_core::engine::snapshot::Count;
 use validator_core::engine::storm::Gaps;
 use validator_otg::{Access, Certificates};
 
@@ -251,6 +253,14 @@ async fn own_counters_are_json_and_prometheus_text() {
         record.ports[0].own_pfc_received[4] = 6;
         record.ports[1].own_pause_received = 5;
         record.ports[1].held[2] = 1_500_000_000;
+        record.ports[0].responses[3] = Response {
+            holds: 2,
+            after: Count {
+                frames: 9,
+                octets: 576,
+            },
+            longest: 250_000,
+        };
         record.flows[1].storm = Some(Gaps {
             count: 2,
             longest: 34_000_000,
@@ -260,6 +270,15 @@ async fn own_counters_are_json_and_prometheus_text() {
     assert_eq!(json["ports"][0]["pfc_rx"], json!([0, 0, 0, 7, 0, 0, 0, 0]));
     let own = &json["ports"][0]["pfc_own_rx"];
     assert_eq!(*own, json!([0, 0, 0, 0, 6, 0, 0, 0]));
+    for (name, value) in [
+        ("holds", 2),
+        ("frames_after_xoff", 9),
+        ("bytes_after_xoff", 576),
+        ("response_max_ns", 250_000),
+    ] {
+        let queues = &json["ports"][0][name];
+        assert_eq!(*queues, json!([0, 0, 0, value, 0, 0, 0, 0]), "{name}");
+    }
     let gaps = ["storm_gaps", "storm_gap_max_ns"];
     let of = |flow: usize| gaps.map(|name| json["flows"][flow][name].clone());
     assert_eq!(of(1), [json!(2), json!(34_000_000)]);
@@ -272,6 +291,10 @@ async fn own_counters_are_json_and_prometheus_text() {
         r#"port_own_pfc_frames_total{port="p1",class="4"} 6"#,
         r#"port_own_pause_frames_total{port="p2"} 5"#,
         r#"port_held_seconds_total{port="p2",queue="2"} 1.5"#,
+        r#"port_holds{port="p1",queue="3"} 2"#,
+        r#"port_frames_after_xoff{port="p1",queue="3"} 9"#,
+        r#"port_bytes_after_xoff{port="p1",queue="3"} 576"#,
+        r#"port_response_max_seconds{port="p1",queue="3"} 0.00025"#,
         r#"flow_storm_gaps{flow="g",port_tx="p2",port_rx="p1"} 2"#,
         r#"flow_storm_gap_max_seconds{flow="g",port_tx="p2",port_rx="p1"} 0.034"#,
     ] {
