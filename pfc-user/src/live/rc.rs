@@ -163,7 +163,10 @@ impl Bench for LiveBench<'_> {
             self.socket.send(&answer)?;
             Ok(time)
         });
-        let (time, _) = sent.map_err(of_driver)?;
+        let (time, waits) = sent.map_err(of_driver)?;
+        if waits > 0 {
+            (self.events)(Event::Note(packet::waited(&self.name, "an answer", waits)));
+        }
         Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
     }
 
