@@ -15,7 +15,7 @@ use super::{LiveEngine, Options, machine};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property};
-use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::promiscuous::Promiscuous;
 
@@ -220,11 +220,33 @@ fn line_rate(port: &Port, state: &LinkState) -> Result<LineRate> {
         (Some(rate), _) => Ok(rate),
         (None, Some(speed)) => LineRate::from_bits_per_second(speed)
             .with_context(|| format!("the speed of {}", port.interface)),
-        (None, None) => bail!(
-            "{} ({}) has no speed that means something; give the port a line rate",
-            port.interface,
-            state.driver
-        ),
+        (None, None) => bail!(NoSpeed {
+            interface: port.interface.clone(),
+            driver: state.driver.clone(),
+        }),
+    }
+}
+
+/// A port of the plan lacks a line rate that its interface cannot tell.
+#[derive(Debug, thiserror::Error)]
+#[error("{interface} ({driver}) has no speed that means something; give the port a line rate")]
+struct NoSpeed {
+    interface: String,
+    driver: String,
+}
+
+/// A port of the plan is not there: the plan's fault where it names what does not exist.
+fn not_found(port: &Port, error: &anyhow::Error) -> Problem {
+    let text = format!("port \"{}\": {error:#}", port.name);
+    let namespace = error.downcast_ref::<NamespaceError>();
+    let link = error.downcast_ref::<LinkError>();
+    let of_plan = matches!(namespace, Some(NamespaceError::Unknown { .. }))
+        || matches!(link, Some(LinkError::Unknown { .. }))
+        || error.is::<NoSpeed>();
+    if of_plan {
+        Problem::Order(text)
+    } else {
+        Problem::Machine(text)
     }
 }
 
@@ -248,10 +270,7 @@ impl LiveEngine {
                     )));
                 }
                 Ok(port) => found.push(port),
-                Err(error) => problems.push(Problem::Machine(format!(
-                    "port \"{}\": {error:#}",
-                    port.name
-                ))),
+                Err(error) => problems.push(not_found(port, &error)),
             }
         }
         if !problems.is_empty() {

@@ -108,13 +108,24 @@ pub fn all(engine: &Plan) -> Vec<FlowIndex> {
 
 impl Bench {
     pub fn new() -> Self {
+        Self::cabled(&[("a", "b")])
+    }
+
+    /// With a device between the ports, whose own are `c`, beside `a`, and `d`, beside `b`.
+    pub fn through() -> Self {
+        Self::cabled(&[("a", "c"), ("d", "b")])
+    }
+
+    fn cabled(cables: &[(&'static str, &'static str)]) -> Self {
         let namespace = Namespace::new().unwrap();
-        let end = |name, last| End {
+        let end = |name: &'static str| End {
             namespace: &namespace,
             name,
-            mac: [2, 0, 0, 0, 0, last],
+            mac: [2, 0, 0, 0, 0, name.as_bytes()[0] - b'a' + 1],
         };
-        create_veth(end("a", 1), end("b", 2), MTU).unwrap();
+        for (one, other) in cables {
+            create_veth(end(one), end(other), MTU).unwrap();
+        }
         let engine = namespace
             .run(|| LiveEngine::new(Options::default()))
             .unwrap()
