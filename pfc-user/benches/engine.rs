@@ -16,7 +16,8 @@ use validator::driver::kernel::netns::Namespace;
 use validator::engine::{LiveEngine, Options};
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 use validator_core::engine::plan::{
-    self, Flow, FlowIndex, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule, Span,
+    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    Span,
 };
 use validator_core::engine::{Engine, Order};
 
@@ -102,7 +103,7 @@ fn start_all(engine: &mut LiveEngine, line_rate: u64, flows: Vec<Flow>) {
         line_rate: LineRate::from_bits_per_second(line_rate).ok(),
         mtu: None,
         obeys: Obeys::Nothing,
-        captures: false,
+        keeps: Keeps::Newest,
     };
     let all: Vec<_> = (0..flows.len()).map(FlowIndex).collect();
     let plan = Plan {

@@ -285,7 +285,8 @@ impl Engine for LiveEngine {
 
     fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem> {
         for port in ports {
-            self.port(*port)?.capture(on)?;
+            let keeps = self.plan.ports.get(port.0).map(|port| port.keeps);
+            self.port(*port)?.capture(on, keeps.unwrap_or_default())?;
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
 
 use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed};
@@ -41,9 +42,16 @@ pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
     }
     ports.extend(testbed.rc.as_ref().map(rc_port).transpose()?.flatten());
     Ok(Preflight {
+        kernel: Some(kernel_release()?),
         ports,
         unfit: Vec::new(),
     })
+}
+
+/// `uname -r`.
+pub fn kernel_release() -> Result<String> {
+    let name = uname().context("uname")?;
+    Ok(name.release().to_string_lossy().into_owned())
 }
 
 fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {

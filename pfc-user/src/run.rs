@@ -176,7 +176,10 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         events(Event::Note(said));
     }
     let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
-    let mut found = Preflight::default();
+    let mut found = Preflight {
+        kernel: Some(port_check::kernel_release()?),
+        ..Preflight::default()
+    };
     let pfc = match &config.testbed.pfc {
         Some(testbed) if wants(|case| matches!(case, PlannedCase::Pfc(..))) => {
             let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;

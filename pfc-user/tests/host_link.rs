@@ -18,6 +18,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::link::{self, End, Feature, LinkError, create_bridge, create_veth};
 use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::packet::PacketSocket;
 use validator::driver::kernel::process::{Child, run_hook};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -255,6 +256,41 @@ fn root_a_state_is_awaited_and_told_without_a_carrier_too() {
         waiter.join().unwrap()
     });
     assert!(state.carrier);
+}
+
+#[test]
+fn root_the_carrier_is_told_whatever_the_operational_state_is() {
+    if !common::need_root("root_the_carrier_is_told_whatever_the_operational_state_is") {
+        return;
+    }
+    let (a, b) = wire();
+    let socket = a.run(|| PacketSocket::open("a")).unwrap().unwrap();
+    assert!(socket.has_carrier().unwrap());
+    // IFF_RUNNING follows the state, which somebody else may keep or set late.
+    ip(&a, "link set dev a down");
+    assert!(!socket.has_carrier().unwrap());
+    ip(&a, "link set dev a mode dormant");
+    ip(&a, "link set dev a up");
+    wait_for_carrier_alone(&a);
+    assert!(socket.has_carrier().unwrap());
+    ip(&b, "link set dev b down");
+    assert!(!socket.has_carrier().unwrap());
+}
+
+/// Waits until the port `a` has a carrier and is dormant.
+fn wait_for_carrier_alone(namespace: &Namespace) {
+    let begin = Instant::now();
+    let shown = || {
+        let output = namespace
+            .run(|| Command::new("ip").args(["link", "show", "a"]).output())
+            .unwrap()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    while !shown().contains("LOWER_UP") || !shown().contains("state DORMANT") {
+        assert!(begin.elapsed() < LONG, "{}", shown());
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -62,17 +62,21 @@ fn port(role: Role, driver: &str) -> Port {
             sent: 8,
             seen: 0,
             mac: Vec::new(),
+            waits: 0,
         },
         pfc_visible: None,
     }
 }
 
 fn items(port: &Port) -> Vec<Item> {
-    judge(&Preflight {
-        ports: vec![port.clone()],
+    judge(&of(vec![port.clone()])).remove(0)
+}
+
+fn of(ports: Vec<Port>) -> Preflight {
+    Preflight {
+        ports,
         ..Preflight::default()
-    })
-    .remove(0)
+    }
 }
 
 fn set(port: &mut Port, feature: Feature, on: bool, fixed: bool) {
@@ -160,6 +164,7 @@ fn done(xdp_mode: &str, seen: u64, mac: Option<u64>) -> SelfTest {
             .map(|rise| ("rx_prio0_pause".into(), rise))
             .into_iter()
             .collect(),
+        waits: 0,
     }
 }
 
@@ -210,6 +215,13 @@ fn pause_frames_by_what_the_self_test_saw() {
     let mut port = port(Role::Tx, MLX5);
     port.self_test = done("driver", 0, Some(8));
     table.item("pause frames in", "tx mlx5_core, the MAC counted 8", &port);
+    let mut igc = self::port(Role::Tx, "igc");
+    igc.self_test = done("driver", 8, None);
+    table.item("pause frames in", "tx igc, 8 of 8 seen", &igc);
+    if let SelfTest::Done { waits, .. } = &mut igc.self_test {
+        *waits = 3;
+    }
+    table.item("queues", "tx igc, a full ring", &igc);
     let mut veth = self::port(Role::Tx, "veth");
     veth.self_test = SelfTest::Done {
         own_wire: true,
@@ -217,6 +229,7 @@ fn pause_frames_by_what_the_self_test_saw() {
         sent: 8,
         seen: 7,
         mac: Vec::new(),
+        waits: 0,
     };
     table.shortfalls("tx veth on a wire of the tester's own, 7 of 8 seen", &veth);
     table.check("self_test");
@@ -261,11 +274,7 @@ fn speeds_and_lengths() {
         let mut rx = port(Role::Rx, "ixgbe");
         rx.facts.speed = speed;
         let ports = vec![port(Role::Tx, "veth"), rx];
-        let found = judge(&Preflight {
-            ports,
-            ..Preflight::default()
-        })
-        .remove(1);
+        let found = judge(&of(ports)).remove(1);
         let title = format!("speed {speed:?}, that of the other port is 10 Gbit/s");
         table.add(&title, found.iter().filter(|item| item.what == "speed"));
     }
@@ -310,6 +319,31 @@ fn where_programs_run() {
         table.item("xdp features", &title, &port);
     }
     table.check("programs");
+}
+
+#[test]
+fn kernels() {
+    let mut table = Table::default();
+    for kernel in [
+        "5.10.0-32-amd64",
+        "6.1.0-56-amd64",
+        "6.3.0",
+        "6.6-rc1",
+        "6.12.117+deb12-amd64",
+        "7.3.0",
+        "of my own",
+    ] {
+        let preflight = Preflight {
+            kernel: Some(kernel.into()),
+            ports: vec![port(Role::Tx, "veth"), port(Role::Rx, "veth")],
+        };
+        let judged = judge(&preflight);
+        table.add(
+            kernel,
+            judged.iter().flatten().filter(|item| item.what == "kernel"),
+        );
+    }
+    table.check("kernels");
 }
 
 #[test]
@@ -399,11 +433,7 @@ fn flow_control_and_rdma() {
 fn pause_frames_that_were_seen_to_leave_need_no_advice() {
     let out = |tx: Port, driver: &str| {
         let ports = vec![tx, port(Role::Rx, driver)];
-        let found = judge(&Preflight {
-            ports,
-            ..Preflight::default()
-        })
-        .remove(1);
+        let found = judge(&of(ports)).remove(1);
         let item = found.iter().find(|item| item.what == "pause frames out");
         item.unwrap().state
     };
@@ -416,6 +446,7 @@ fn pause_frames_that_were_seen_to_leave_need_no_advice() {
         sent: 8,
         seen,
         mac: vec![("a_counter".into(), 8)],
+        waits: 0,
     };
     // A MAC's counter may have risen by frames of a DUT; on an own wire another end sent.
     for shows_nothing in [done(0, false), done(8, true)] {
@@ -489,10 +520,7 @@ fn the_worst_decides_the_exit_code() {
         (vec![good, unknown.clone()], UNKNOWN, 3),
         (vec![unknown, problem], PROBLEM, 1),
     ] {
-        let preflight = Preflight {
-            ports,
-            ..Preflight::default()
-        };
+        let preflight = of(ports);
         assert_eq!(
             (worst(&preflight), report::preflight::exit(&preflight) as u8),
             (state, code)

@@ -159,6 +159,7 @@ fn run_one(root: &Path, target: &Target, extent: &str, results: &mut Results) ->
             "--bench",
             &target.name,
         ])
+        .args(target.features())
         .current_dir(root);
     cargo
         .env("VALIDATOR_BENCH_JSON", &lines)

@@ -12,8 +12,8 @@ use nix::sys::statvfs::statvfs;
 
 /// Advice when cargo stops in a first build, which downloads.
 const CARGO_ADVICE: &str = "cargo stopped, and says why above; a second call goes on from there. \
-    If it could not reach the package registry, see to the network: HTTPS_PROXY names a proxy, and \
-    CARGO_HTTP_CAINFO a file with its certificates";
+    If it could not reach the package registry, see to the network: CARGO_NET_OFFLINE must not be \
+    set, HTTPS_PROXY names a proxy, and CARGO_HTTP_CAINFO a file with its certificates";
 
 /// A disk with fewer octets left counts as full.
 const FULL: u64 = 256 << 20;

@@ -93,8 +93,8 @@ pub struct Flow {
     pub sum: u64,
     /// The first octets of a frame, as they stand in memory.
     pub block: [u64; BLOCK / 8],
-    /// Padding.
-    pub _pad: u64,
+    /// Sum of the windows in which the burst's frames are counted, for a second account of them.
+    pub window_sum: u64,
 }
 
 /// Octets of a stamp that differ from frame to frame: sequence number, time and check.

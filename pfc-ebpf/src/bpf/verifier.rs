@@ -10,8 +10,9 @@ use core::hint::assert_unchecked;
 
 /// Hides from the compiler how `value` was made, so that it keeps the checks that follow.
 ///
-/// An instruction that does nothing is there on purpose: without any, two line numbers would stand
-/// for one place, which the kernel refuses.
+/// Linux 6.1 and 6.12 need these checks: they lose what the compiler knew. An instruction that does
+/// nothing is there on purpose: without any, two line numbers would stand for one place, which
+/// every kernel with line numbers (since 5.0; `check_btf_line` of kernel/bpf/verifier.c) refuses.
 #[inline(always)]
 pub fn opaque(value: usize) -> usize {
     let same;

@@ -8,6 +8,7 @@ pub mod parameters;
 pub mod pfc;
 pub mod rc;
 mod registry;
+mod resolution;
 mod stalls;
 mod steps;
 
@@ -15,7 +16,9 @@ pub use attempts::again;
 pub use registry::{Known, PlannedCase, Task, all, find, nearest};
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
-use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA, whole};
+use crate::evidence::mad::MadEvidence;
+use crate::evidence::whole::{self, Defect, Rule};
+use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA};
 
 /// Judges everything that a run recorded. Nothing passes in evidence that was recorded without a
 /// plan, or that is not [whole].
@@ -29,6 +32,54 @@ pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
         withdraw_passes(&mut results, Verdict::Error, &why);
     }
     results
+}
+
+/// Fails with the first repetition whose evidence makes no sense to its case, which would judge
+/// nothing of it. Whoever reads stored evidence asks first: it is not whole then, and an error is no
+/// milder than the failure that it may hide.
+pub fn consistent(evidence: &Evidence) -> Result<(), Defect> {
+    for (number, case) in evidence.cases.iter().enumerate() {
+        for (index, repetition) in case.repetitions.iter().enumerate() {
+            let name = repetition.name();
+            contradiction(case, index).map_err(|found| Defect {
+                rule: Rule::Consistency,
+                part: format!(
+                    "cases[{number}].repetitions[{index}] ({}, {name})",
+                    case.case
+                ),
+                found,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails with what makes no sense in the repetition of that index. Of a case that this version does
+/// not know nothing can be told.
+fn contradiction(case: &CaseEvidence, index: usize) -> Result<(), String> {
+    match (find(&case.case), &case.repetitions[index]) {
+        (Some(Known::Pfc(_)), Repetition::Pfc(recorded)) => pfc::consistent(recorded),
+        (Some(Known::Mad(_)), Repetition::Mad(recorded)) => {
+            let (all, index) = among(case, recorded);
+            mad::consistent(&all, index)
+        }
+        (Some(Known::Rc(_)), Repetition::Rc(recorded)) => rc::consistent(recorded),
+        (None, _) => Ok(()),
+        _ => Err(OTHER_FAMILY.into()),
+    }
+}
+
+const OTHER_FAMILY: &str = "the evidence is of another family of cases";
+
+/// All repetitions of a case of management datagrams, and the index of `recorded` among them.
+fn among<'e>(case: &'e CaseEvidence, recorded: &MadEvidence) -> (Vec<&'e MadEvidence>, usize) {
+    let of_mad = |other: &'e Repetition| match other {
+        Repetition::Mad(other) => Some(&**other),
+        _ => None,
+    };
+    let all: Vec<_> = case.repetitions.iter().filter_map(of_mad).collect();
+    let index = all.iter().position(|other| std::ptr::eq(*other, recorded));
+    (all, index.expect("one of the repetitions of the case"))
 }
 
 /// Turns each pass into `instead`, for the reason `why`.
@@ -78,22 +129,12 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
                 judged
             }
             (Known::Mad(case), Repetition::Mad(recorded)) => {
-                let all = evidence.repetitions.iter().filter_map(|other| match other {
-                    Repetition::Mad(other) => Some(&**other),
-                    _ => None,
-                });
-                let all: Vec<_> = all.collect();
-                match all
-                    .iter()
-                    .position(|other| std::ptr::eq(*other, &**recorded))
-                {
-                    Some(index) => case.judge_among(&all, index),
-                    None => case.judge(recorded),
-                }
+                let (all, index) = among(evidence, recorded);
+                case.judge_among(&all, index)
             }
             (Known::Rc(case), Repetition::Rc(evidence)) => case.judge(evidence),
             _ => {
-                result.reason = "the evidence is of another family of cases".into();
+                result.reason = OTHER_FAMILY.into();
                 result.verdict = Verdict::Error;
                 return result;
             }

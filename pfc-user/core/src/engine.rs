@@ -2,9 +2,9 @@
 //!
 //! The vocabulary of traffic that is not a case's: [`plan`] has ports and flows, [`packet`] the
 //! stacks of headers, [`snapshot`] the counts. [`port`] decides what leaves when: [`flow`] when the
-//! frames of a flow are due, [`queue`] what pause frames hold. [`storm`] finds gaps between those
-//! that are sent. Who drives real ports implements [`Engine`]; a server of another protocol needs no
-//! more than this module.
+//! frames of a flow are due, [`queue`] what pause frames hold. [`response`] tells how fast those are
+//! obeyed, [`storm`] finds gaps between those that are sent. Who drives real ports implements
+//! [`Engine`]; a server of another protocol needs no more than this module.
 
 pub mod flow;
 pub mod length;
@@ -13,6 +13,7 @@ pub mod packet;
 pub mod plan;
 pub mod port;
 pub mod queue;
+pub mod response;
 pub mod snapshot;
 pub mod storm;
 
@@ -111,7 +112,7 @@ impl Change {
 pub struct Captured {
     /// Frames, in the order of arrival.
     pub frames: Vec<CapturedFrame>,
-    /// Frames that there was no room for.
+    /// Frames that arrived meanwhile and are not among them, for lack of room.
     pub missed: u64,
 }
 

@@ -1,6 +1,7 @@
 //! Judges the facts of a port: each item is right or wrong, and names the command that mends it.
 //! Pure: stored facts give the same items again. Facts about drivers come from [`crate::nic`].
 
+pub mod kernel;
 mod merging;
 mod pause;
 mod speed;
@@ -60,13 +61,18 @@ const LEAST_MTU: u32 = 1006;
 /// programs that do not take frames in pieces.
 const LARGEST_MTU: u32 = 3498;
 
-/// The items of each port, in the ports' order.
+/// The items of each port, in the ports' order. The kernel, which they share, is an item of the
+/// first.
 pub fn judge(preflight: &Preflight) -> Vec<Vec<Item>> {
-    preflight
+    let mut ports: Vec<Vec<Item>> = preflight
         .ports
         .iter()
         .map(|port| items(port, preflight))
-        .collect()
+        .collect();
+    if let Some((first, kernel)) = ports.first_mut().zip(kernel::kernel(preflight)) {
+        first.insert(0, kernel);
+    }
+    ports
 }
 
 /// The worst of all.
@@ -202,6 +208,7 @@ fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &s
     }
 }
 
+/// The mending of what a cable between the ports shows.
 const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run `validator check` \
                      again: its self-test then shows it";
 
@@ -296,9 +303,16 @@ fn mtu(port: &Port) -> Item {
 }
 
 fn queues(port: &Port) -> Item {
-    match port.facts.queues {
-        Some(queues) => ok("queues", format!("{} rx, {} tx", queues.rx, queues.tx)),
-        None => ok("queues", "the driver does not tell"),
+    let found = match port.facts.queues {
+        Some(queues) => format!("{} rx, {} tx", queues.rx, queues.tx),
+        None => "the driver does not tell".to_owned(),
+    };
+    match port.self_test {
+        SelfTest::Done { waits, .. } if waits > 0 => ok(
+            "queues",
+            format!("{found}; no room for a frame of the self-test {waits} times"),
+        ),
+        _ => ok("queues", found),
     }
 }
 

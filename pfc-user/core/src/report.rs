@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
+use crate::cases;
 use crate::evidence::digest::{self, Part};
 use crate::evidence::whole::{self, Defect};
 use crate::evidence::{Evidence, OLDEST_SCHEMA, SCHEMA};
@@ -188,7 +189,7 @@ pub fn write_page(
     atomically(path, |out| out.write_all(page.as_bytes()))
 }
 
-/// Reads the evidence in `dir`, and checks that it is whole. That of the oldest layouts has no plan
+/// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases. That of the oldest layouts has no plan
 /// by which that could be told.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     /// The fields that every schema version has.
@@ -234,7 +235,11 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         return Ok(evidence);
     }
     let stored = serde_json::from_str(&text).map_err(wrong)?;
-    whole::read(stored).map_err(|defect| ReportError::NotWhole {
+    let read = whole::read(stored).and_then(|evidence| {
+        cases::consistent(&evidence)?;
+        Ok(evidence)
+    });
+    read.map_err(|defect| ReportError::NotWhole {
         path: path.clone(),
         defect: Defect {
             part: plain::text(&defect.part),

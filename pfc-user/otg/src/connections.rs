@@ -5,17 +5,17 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tonic::transport::server::Connected;
 
 /// The first octet of a TLS connection: a record of the handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 0x16;
@@ -26,10 +26,15 @@ pub const BEGIN: Duration = Duration::from_secs(60);
 /// Longest time to end what is under way when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Longest time for which a client takes nothing of what it is sent.
+const TAKE: Duration = Duration::from_secs(60);
+
 /// A connection.
 pub struct Connection {
     stream: Stream,
-    /// Free for another one when this is dropped, which gRPC does when the client has gone.
+    /// Set while the client takes nothing.
+    stuck: Option<Pin<Box<Sleep>>>,
+    /// Free for another one when this is dropped.
     _place: OwnedSemaphorePermit,
 }
 
@@ -91,6 +96,23 @@ pub async fn each<F>(
     let _ = timeout(GRACE, ended).await;
 }
 
+/// Serves a connection until it ends, or what is under way once the sender of `stopped` is gone.
+///
+/// # Errors
+///
+/// What the client knows: that it spoke something else, or went.
+pub async fn serve<C: GracefulConnection>(
+    connection: C,
+    mut stopped: watch::Receiver<()>,
+) -> Result<(), C::Error> {
+    tokio::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
 impl Connection {
     async fn begin(
         stream: TcpStream,
@@ -107,6 +129,7 @@ impl Connection {
         };
         Ok(Self {
             stream,
+            stuck: None,
             _place: place,
         })
     }
@@ -121,13 +144,20 @@ impl Connection {
             proven: certificates.is_some(),
         }
     }
-}
 
-impl Connected for Connection {
-    type ConnectInfo = Peer;
-
-    fn connect_info(&self) -> Peer {
-        self.peer()
+    /// An error where nothing could be written for too long.
+    fn unless_stuck<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(TAKE)));
+        ready!(stuck.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -150,10 +180,12 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         octets: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().stream {
+        let this = self.get_mut();
+        let written = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(context, octets),
             Stream::Tls(stream) => Pin::new(stream).poll_write(context, octets),
-        }
+        };
+        this.unless_stuck(context, written)
     }
 
     fn poll_write_vectored(
@@ -161,10 +193,12 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().stream {
+        let this = self.get_mut();
+        let written = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
-        }
+        };
+        this.unless_stuck(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -175,16 +209,20 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().stream {
+        let this = self.get_mut();
+        let written = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
+        };
+        this.unless_stuck(context, written)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().stream {
+        let this = self.get_mut();
+        let written = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        };
+        this.unless_stuck(context, written)
     }
 }

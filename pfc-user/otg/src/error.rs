@@ -1,25 +1,68 @@
 //! Why a request was refused, as the model says it.
 
+use axum::http::StatusCode;
 use serde_json::json;
+use tonic::Code;
 
 /// Octets of JSON that fit the trailer of a gRPC reply: clients take 8 KiB of metadata, and the
 /// encoding of a status message makes three octets of one.
 const STATUS: usize = 2400;
+/// Those of them around the errors, and of what says how many more there are.
+const FRAME: usize = 200;
+/// Those of the longest error that is shown whole.
+const ERROR: usize = 1600;
 
-/// Whose fault it is.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The request is at fault.
-    Validation,
-    /// This machine or program is.
+pub enum Why {
+    /// It is at fault.
+    Wrong,
+    /// There is no such operation.
+    Unknown,
+    /// It brings neither the token nor the certificate that is asked for.
+    Unproven,
+    /// It comes from a web page.
+    Foreign,
+    /// It has more octets than are taken.
+    TooLong,
+    /// It did not come in within its time.
+    TooSlow,
+    /// This machine or program is at fault.
     Internal,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
+impl Why {
+    /// The status of an HTTP reply.
+    pub const fn http(self) -> StatusCode {
         match self {
-            Self::Validation => "validation",
+            Self::Wrong => StatusCode::BAD_REQUEST,
+            Self::Unknown => StatusCode::NOT_FOUND,
+            Self::Unproven => StatusCode::UNAUTHORIZED,
+            Self::Foreign => StatusCode::FORBIDDEN,
+            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The code of a gRPC status.
+    pub const fn grpc(self) -> Code {
+        match self {
+            Self::Wrong => Code::InvalidArgument,
+            Self::Unknown => Code::Unimplemented,
+            Self::Unproven => Code::Unauthenticated,
+            Self::Foreign => Code::PermissionDenied,
+            Self::TooLong => Code::ResourceExhausted,
+            Self::TooSlow => Code::DeadlineExceeded,
+            Self::Internal => Code::Internal,
+        }
+    }
+
+    /// What the model calls it.
+    const fn kind(self) -> &'static str {
+        match self {
             Self::Internal => "internal",
+            _ => "validation",
         }
     }
 }
@@ -27,62 +70,79 @@ impl Kind {
 /// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Whose fault it is.
-    pub kind: Kind,
+    /// The reason.
+    pub why: Why,
     /// All that is wrong, at least one; each names the culprit.
     pub errors: Vec<String>,
 }
 
 impl Refusal {
-    /// The request is at fault.
-    pub fn validation(error: impl Into<String>) -> Self {
+    /// With one error.
+    pub fn new(why: Why, error: impl Into<String>) -> Self {
         Self {
-            kind: Kind::Validation,
+            why,
             errors: vec![error.into()],
         }
+    }
+
+    /// The request is at fault.
+    pub fn validation(error: impl Into<String>) -> Self {
+        Self::new(Why::Wrong, error)
     }
 
     /// This machine or program is at fault.
     pub fn internal(error: impl Into<String>) -> Self {
-        Self {
-            kind: Kind::Internal,
-            errors: vec![error.into()],
-        }
+        Self::new(Why::Internal, error)
     }
 
-    /// The status of an HTTP reply.
-    pub fn http_status(&self) -> u16 {
-        match self.kind {
-            Kind::Validation => 400,
-            Kind::Internal => 500,
-        }
-    }
-
-    /// The body of an HTTP reply with that status.
-    pub fn body(&self, status: i64) -> String {
-        self.json(status, &self.errors)
+    /// The body of an HTTP reply.
+    pub fn body(&self) -> String {
+        self.json(self.why.http().as_u16().into(), &self.errors)
     }
 
     /// The message of a gRPC status: the same with the status' code, cut to what fits.
-    pub fn status_message(&self, code: i32) -> String {
-        let mut errors = self.errors.clone();
-        loop {
-            let left = self.errors.len() - errors.len();
-            let mut shown = errors.clone();
-            if left > 0 {
-                shown.push(format!("{left} more; over HTTP, the reply has them all"));
+    pub fn status_message(&self) -> String {
+        let mut room = STATUS - FRAME;
+        let mut shown = Vec::new();
+        for error in &self.errors {
+            let error = cut(error);
+            let octets = written(&error) + 1;
+            if octets > room {
+                break;
             }
-            let text = self.json(code.into(), &shown);
-            if text.len() <= STATUS || errors.len() <= 1 {
-                return text;
-            }
-            errors.pop();
+            room -= octets;
+            shown.push(error);
         }
+        let left = self.errors.len() - shown.len();
+        if left > 0 {
+            shown.push(format!("{left} more; over HTTP, the reply has them all"));
+        }
+        self.json(i64::from(self.why.grpc() as i32), &shown)
     }
 
     fn json(&self, code: i64, errors: &[String]) -> String {
-        json!({ "code": code, "kind": self.kind.name(), "errors": errors }).to_string()
+        json!({ "code": code, "kind": self.why.kind(), "errors": errors }).to_string()
     }
+}
+
+/// Octets of a text in JSON.
+fn written(text: &str) -> usize {
+    json!(text).to_string().len()
+}
+
+/// An error, or as much of its beginning as is shown.
+fn cut(error: &str) -> String {
+    if written(error) <= ERROR {
+        return error.to_owned();
+    }
+    let mut octets = 0;
+    let fits = |letter: &char| {
+        // Without the quotes around it.
+        octets += written(letter.encode_utf8(&mut [0; 4])) - 2;
+        octets <= ERROR
+    };
+    let begin: String = error.chars().take_while(fits).collect();
+    format!("{begin} ...")
 }
 
 impl From<validator_core::engine::Problem> for Refusal {
@@ -103,11 +163,7 @@ impl From<Vec<validator_core::engine::Problem>> for Refusal {
             .iter()
             .all(|problem| matches!(problem, Problem::Machine(_)));
         Self {
-            kind: if machine {
-                Kind::Internal
-            } else {
-                Kind::Validation
-            },
+            why: if machine { Why::Internal } else { Why::Wrong },
             errors: problems.iter().map(ToString::to_string).collect(),
         }
     }
@@ -121,10 +177,10 @@ mod tests {
     fn a_long_list_is_cut_to_what_a_grpc_status_holds_and_says_so() {
         let errors = (0..1000).map(|n| format!("flows[{n}].rate is wrong"));
         let refusal = Refusal {
-            kind: Kind::Validation,
+            why: Why::Wrong,
             errors: errors.collect(),
         };
-        let message = refusal.status_message(3);
+        let message = refusal.status_message();
         assert!(message.len() <= STATUS);
         let read: serde_json::Value = serde_json::from_str(&message).unwrap();
         assert_eq!(read["code"], 3);
@@ -140,8 +196,30 @@ mod tests {
     }
 
     #[test]
+    fn an_error_that_is_longer_than_a_grpc_status_is_cut_between_letters() {
+        for letter in ["x", "\u{1}", "\u{1f980}", "\""] {
+            let long = letter.repeat(10_000);
+            let refusal = Refusal {
+                why: Why::Internal,
+                errors: vec![long.clone(), "another".to_owned()],
+            };
+            let message = refusal.status_message();
+            assert!(message.len() <= STATUS, "{letter}: {}", message.len());
+            let read: serde_json::Value = serde_json::from_str(&message).unwrap();
+            let shown = read["errors"][0].as_str().unwrap();
+            let begin = shown.strip_suffix(" ...").unwrap();
+            assert!(!begin.is_empty() && long.starts_with(begin), "{shown}");
+            assert_eq!(read["errors"][1], "another");
+            assert_eq!(
+                (&read["code"], &read["kind"]),
+                (&13.into(), &"internal".into())
+            );
+        }
+    }
+
+    #[test]
     fn an_http_body_has_code_kind_and_all_errors() {
-        let body = Refusal::internal("no such device").body(500);
+        let body = Refusal::internal("no such device").body();
         assert_eq!(
             body,
             r#"{"code":500,"errors":["no such device"],"kind":"internal"}"#

@@ -9,56 +9,59 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Server;
 
-use crate::connections::{self, Connection};
-use crate::server::{REQUEST, Shared};
-use service::Service;
+use crate::connections::{self, BEGIN, Connection};
+use crate::server::Shared;
 
 /// Silence after which a client is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Octets with which HTTP/2 begins (RFC 9113, 3.4).
+const PREFACE: usize = 24;
 
 /// The protocol's name in TLS.
 pub const PROTOCOL: &str = "h2";
-/// Connections that wait to be taken over.
-const WAITING: usize = 16;
 
 /// Serves until the sender of `stopped` is gone.
-///
-/// # Errors
-///
-/// Those of the transport.
 pub async fn serve(
     listener: TcpListener,
     tls: TlsAcceptor,
     shared: Arc<Shared>,
-    mut stopped: watch::Receiver<()>,
-) -> io::Result<()> {
-    let (begun, incoming) = mpsc::channel(WAITING);
-    let hand_over = move |connection: Connection| {
-        let begun = begun.clone();
+    stopped: watch::Receiver<()>,
+) {
+    let tell = shared.tell;
+    let until = stopped.clone();
+    let serve = move |connection: Connection| {
+        let (shared, until) = (Arc::clone(&shared), until.clone());
         async move {
-            // An error: the server stops.
-            let _ = begun.send(Ok::<_, io::Error>(connection)).await;
+            let peer = connection.peer();
+            let call = service_fn(move |request| service::call(Arc::clone(&shared), peer, request));
+            let Ok(connection) = greeted(connection).await else {
+                return;
+            };
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .keep_alive_interval(KEEPALIVE)
+                .serve_connection(TokioIo::new(connection), call);
+            // An error: the client is gone, or spoke something else; it knows.
+            let _ = connections::serve(connection, until).await;
         }
     };
-    let begin = connections::each(listener, tls, stopped.clone(), shared.tell, hand_over);
-    let serve = Server::builder()
-        .timeout(REQUEST)
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .add_service(Service::new(shared))
-        .serve_with_incoming_shutdown(ReceiverStream::new(incoming), async move {
-            // An error: the sender is gone.
-            while stopped.changed().await.is_ok() {}
-        });
-    let begin = async {
-        begin.await;
-        Ok(())
-    };
-    let served = tokio::try_join!(begin, serve).map(|_| ());
-    served.map_err(io::Error::other)
+    connections::each(listener, tls, stopped, tell, serve).await;
+}
+
+/// A connection that has begun to speak HTTP/2, for which hyper would wait for ever.
+async fn greeted(mut connection: Connection) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
+    let mut preface = [0; PREFACE];
+    timeout(BEGIN, connection.read_exact(&mut preface)).await??;
+    let (rest, write) = tokio::io::split(connection);
+    let read = io::Cursor::new(preface).chain(rest);
+    Ok(tokio::io::join(read, write))
 }

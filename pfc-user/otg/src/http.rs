@@ -1,8 +1,5 @@
 //! The HTTP interface: the model's operations, and the engine's own counts.
 
-mod body;
-mod requests;
-
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,19 +9,25 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, get, on};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
-use crate::connections::{self, Connection, Peer};
-use crate::error::Refusal;
+use crate::body;
+use crate::connections::{self, BEGIN, Connection, Peer};
+use crate::error::{Refusal, Why};
 use crate::json;
 use crate::server::Shared;
 
 const JSON: &str = "application/json";
-const OCTETS: &str = "application/octet-stream";
+/// With a character set, which says nothing of octets: snappi otherwise searches a whole capture for
+/// signs of one, and takes a minute for 100 MB.
+const OCTETS: &str = "application/octet-stream; charset=iso-8859-1";
 /// Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -43,10 +46,15 @@ pub async fn serve(
     let until = stopped.clone();
     let serve = move |connection: Connection| {
         let router = router.clone().layer(Extension(connection.peer()));
-        let requests = requests::serve(connection, router, until.clone());
+        // A connection without a request for so long as its beginning may take is closed.
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(BEGIN)
+            .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
+        let served = connections::serve(connection, until.clone());
         async move {
-            // The client is gone, or spoke something else; it knows.
-            let _ = requests.await;
+            // An error: the client is gone, or spoke something else; it knows.
+            let _ = served.await;
         }
     };
     connections::each(listener, tls, stopped, tell, serve).await;
@@ -86,10 +94,8 @@ async fn guard(
     let headers = request.headers();
     // A page in a browser reaches loopback, too. No other client sends the header.
     if headers.contains_key(header::ORIGIN) {
-        return refused(
-            StatusCode::FORBIDDEN,
-            &Refusal::validation("requests of web pages are not served"),
-        );
+        let text = "requests of web pages are not served";
+        return refused(&Refusal::new(Why::Foreign, text));
     }
     let token = headers.get(header::AUTHORIZATION);
     let lacking = shared
@@ -105,13 +111,13 @@ async fn guard(
              has signed"
         }
     };
-    refused(StatusCode::UNAUTHORIZED, &Refusal::validation(text))
+    refused(&Refusal::new(Why::Unproven, text))
 }
 
 async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {
     let octets = match body::read(request.into_body()).await {
         Ok(octets) => octets,
-        Err((status, refusal)) => return refused(status, &refusal),
+        Err(refusal) => return refused(&refusal),
     };
     let argument = move || {
         let argument = operation.takes.map(|name| json::parse(name, &octets));
@@ -120,13 +126,7 @@ async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Re
     match shared.perform(operation.call, argument).await {
         Ok(Answer::Message(message)) => reply(StatusCode::OK, JSON, json::text(&message)),
         Ok(Answer::Octets(octets)) => reply(StatusCode::OK, OCTETS, octets),
-        Err(refusal) => {
-            let status = StatusCode::from_u16(refusal.http_status());
-            refused(
-                status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-                &refusal,
-            )
-        }
+        Err(refusal) => refused(&refusal),
     }
 }
 
@@ -137,24 +137,24 @@ async fn counters(State(shared): State<Arc<Shared>>) -> Response {
     });
     match text {
         Ok(text) => reply(StatusCode::OK, JSON, text),
-        Err(refusal) => refused(StatusCode::INTERNAL_SERVER_ERROR, &refusal),
+        Err(refusal) => refused(&refusal),
     }
 }
 
 async fn prometheus(State(shared): State<Arc<Shared>>) -> Response {
     match shared.look(|session| session.counters()).await {
         Ok(counters) => reply(StatusCode::OK, TEXT, counters.prometheus()),
-        Err(refusal) => refused(StatusCode::INTERNAL_SERVER_ERROR, &refusal),
+        Err(refusal) => refused(&refusal),
     }
 }
 
 async fn unknown(method: Method, request: Request) -> Response {
     let text = format!("there is no {method} {}", request.uri().path());
-    refused(StatusCode::NOT_FOUND, &Refusal::validation(text))
+    refused(&Refusal::new(Why::Unknown, text))
 }
 
-fn refused(status: StatusCode, refusal: &Refusal) -> Response {
-    reply(status, JSON, refusal.body(status.as_u16().into()))
+fn refused(refusal: &Refusal) -> Response {
+    reply(refusal.why.http(), JSON, refusal.body())
 }
 
 fn reply(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::server::Shared;
+use crate::session::Session;
 
 /// Watches the requests as long as the server is; returns only if the server is gone.
 pub async fn keep(shared: Arc<Shared>, mut requests: watch::Receiver<Instant>, lease: Duration) {
@@ -19,11 +20,18 @@ pub async fn keep(shared: Arc<Shared>, mut requests: watch::Receiver<Instant>, l
             },
             () = sleep_until(last + lease) => {}
         }
-        match shared.look(|session| session.stop_endless()).await {
-            Ok(0) => {}
-            Ok(stopped) => (shared.tell)(&format!(
-                "no request for {} s: {stopped} flows without an end are stopped (--lease)",
-                lease.as_secs()
+        // A request that took longer than the lease has only just ended.
+        let silent = Arc::clone(&shared);
+        let stop = move |session: &mut Session| match silent.silence() < lease {
+            true => Ok(None),
+            false => session.stop_endless().map(Some),
+        };
+        match shared.look(stop).await {
+            Ok(None) => continue,
+            Ok(Some(0)) => {}
+            Ok(Some(stopped)) => (shared.tell)(&format!(
+                "no request for {} s: flows without an end are stopped (--lease), {stopped} of them",
+                lease.as_secs_f64()
             )),
             Err(refusal) => {
                 (shared.tell)(&format!("cannot stop flows: {}", refusal.errors.join("; ")));

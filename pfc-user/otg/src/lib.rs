@@ -16,6 +16,7 @@
 
 pub mod access;
 pub mod api;
+mod body;
 mod connections;
 pub mod error;
 pub mod grpc;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value};
 
-use crate::error::{Kind, Refusal};
+use crate::error::{Refusal, Why};
 use crate::model;
 
 /// What a translation has found so far.
@@ -55,7 +55,7 @@ impl Notes {
         match self.finish(message) {
             (errors, warnings) if errors.is_empty() => Ok(warnings),
             (errors, _) => Err(Refusal {
-                kind: Kind::Validation,
+                why: Why::Wrong,
                 errors,
             }),
         }

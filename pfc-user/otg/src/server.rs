@@ -9,7 +9,7 @@ use std::time::Duration;
 use prost_reflect::DynamicMessage;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 use validator_core::engine::Engine;
 
 use crate::access::Access;
@@ -95,16 +95,12 @@ impl Server {
     }
 
     /// Serves until `stop` is done. The engine is dropped then.
-    ///
-    /// # Errors
-    ///
-    /// Those of the listeners.
     pub async fn run(
         self,
         engine: Box<dyn Engine>,
         places: Places,
         stop: impl Future<Output = ()>,
-    ) -> io::Result<()> {
+    ) {
         let (last, requests) = watch::channel(Instant::now());
         let shared = Arc::new(Shared {
             session: Mutex::new(Some(Session::new(engine, places, self.options.tell))),
@@ -118,22 +114,20 @@ impl Server {
         let grpc = grpc::serve(self.grpc, of_grpc, Arc::clone(&shared), stopped.clone());
         let http = http::serve(self.http, of_http, Arc::clone(&shared), stopped);
         let lease = lease::keep(Arc::clone(&shared), requests, self.options.lease);
-        let http = async {
-            http.await;
-            Ok(())
+        let stop = async {
+            tokio::select! {
+                () = lease => {}
+                () = stop => {}
+            }
+            drop(stopping);
+            // A client that keeps its connection holds nobody up.
+            sleep(GRACE).await;
         };
-        let serve = async { tokio::try_join!(grpc, http).map(|_| ()) };
-        tokio::pin!(serve);
         tokio::select! {
-            ended = &mut serve => return ended,
-            () = lease => {}
+            _ = async { tokio::join!(grpc, http) } => {}
             () = stop => {}
         }
-        drop(stopping);
-        // A client that keeps its connection holds nobody up.
-        let served = timeout(GRACE, serve).await;
         shared.close().await;
-        served.unwrap_or(Ok(()))
     }
 }
 
@@ -149,15 +143,21 @@ impl Shared {
         argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
     ) -> Result<Answer, Refusal> {
         self.last.send_replace(Instant::now());
-        let answer = self
-            .blocking(move |shared| {
-                let argument = argument()?;
-                shared.with_session(|session| api::perform(session, call, argument))
+        self.blocking(move |shared| {
+            let argument = argument()?;
+            shared.with_session(|session| {
+                let answer = api::perform(session, call, argument);
+                // A long request is no silence of the client.
+                shared.last.send_replace(Instant::now());
+                answer
             })
-            .await;
-        // A long request is no silence of the client.
-        self.last.send_replace(Instant::now());
-        answer
+        })
+        .await
+    }
+
+    /// Time since the last request, in whose course there is none.
+    pub fn silence(&self) -> Duration {
+        self.last.borrow().elapsed()
     }
 
     /// Does something with the session on a thread that may block; no request of a client.

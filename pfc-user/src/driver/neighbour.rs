@@ -5,6 +5,8 @@
 use std::io::PipeWriter;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
@@ -12,7 +14,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::kernel::netns::Namespace;
-use super::kernel::packet::PacketSocket;
+use super::kernel::packet::{self, PacketSocket};
+use super::storm::PATIENCE;
 use crate::neighbour::Station;
 
 /// Longest question that is looked at: an IPv6 header, and a message with several options.
@@ -23,6 +26,7 @@ pub struct Responder {
     /// The thread ends when it is closed.
     alive: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
+    waits: Arc<AtomicU64>,
 }
 
 impl Responder {
@@ -35,19 +39,27 @@ impl Responder {
         };
         let socket = namespace.run(|| PacketSocket::open_for(interface, ethertype as u16))??;
         let (end, alive) = std::io::pipe().context("cannot make a pipe")?;
+        let waits = Arc::new(AtomicU64::new(0));
+        let counted = waits.clone();
         let thread = thread::Builder::new()
             .name("neighbour".into())
-            .spawn(move || serve(&socket, &end, &station))
+            .spawn(move || serve(&socket, &end, &station, &counted))
             .context("cannot start the thread that answers neighbours")?;
         Ok(Self {
             alive: Some(alive),
             thread: Some(thread),
+            waits,
         })
+    }
+
+    /// Number of times so far that the port had no room for an answer, which left later.
+    pub fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
     }
 }
 
 /// Answers until the other side of `end` is closed.
-fn serve(socket: &PacketSocket, end: &impl AsFd, station: &Station) {
+fn serve(socket: &PacketSocket, end: &impl AsFd, station: &Station, waits: &AtomicU64) {
     let mut buffer = [0; LONGEST];
     loop {
         let mut events = [
@@ -58,12 +70,13 @@ fn serve(socket: &PacketSocket, end: &impl AsFd, station: &Station) {
             Ok(_) | Err(Errno::EINTR) if events[1].any() == Some(false) => {}
             _ => return,
         }
-        // What goes wrong with one question (the link is down, there is no room) is as if it had
-        // been lost: the neighbour asks again.
+        // What goes wrong with one question (the link is down, no room comes) is as if it had been
+        // lost: the neighbour asks again.
         if let Ok(length) = socket.receive(&mut buffer)
             && let Some(answer) = station.answer(&buffer[..length])
+            && let Ok(((), waited)) = packet::when_there_is_room(PATIENCE, || socket.send(&answer))
         {
-            let _ = socket.send(&answer);
+            waits.fetch_add(waited, Ordering::Relaxed);
         }
     }
 }

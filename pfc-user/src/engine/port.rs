@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
-use validator_core::engine::plan::{Flow, Plan, Port};
+use validator_core::engine::plan::{Flow, Keeps, Plan, Port};
 use validator_core::engine::{Captured, Problem, Warning};
 
 use super::published::PortState;
@@ -15,7 +15,7 @@ use super::{LiveEngine, Options, machine};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property};
-use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::promiscuous::Promiscuous;
 
@@ -40,7 +40,7 @@ pub struct LivePort {
     mtu: u32,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
-    missed_before: u64,
+    pub(super) missed_before: u64,
     /// The link is down by order; it is put back before the MTU is.
     down: Option<LinkChange>,
     /// Another MTU than it had.
@@ -167,10 +167,10 @@ impl LivePort {
     }
 
     /// Begins to capture with nothing captured yet, or ends it.
-    pub(super) fn capture(&mut self, on: bool) -> Result<(), Problem> {
+    pub(super) fn capture(&mut self, on: bool, keeps: Keeps) -> Result<(), Problem> {
         if on {
             self.program.capture(false);
-            self.reader.begin_capture().map_err(machine)?;
+            self.reader.begin_capture(keeps).map_err(machine)?;
             self.missed_before = self.missed()?;
             self.program.capture(true);
         } else if self.capturing {
@@ -220,11 +220,33 @@ fn line_rate(port: &Port, state: &LinkState) -> Result<LineRate> {
         (Some(rate), _) => Ok(rate),
         (None, Some(speed)) => LineRate::from_bits_per_second(speed)
             .with_context(|| format!("the speed of {}", port.interface)),
-        (None, None) => bail!(
-            "{} ({}) has no speed that means something; give the port a line rate",
-            port.interface,
-            state.driver
-        ),
+        (None, None) => bail!(NoSpeed {
+            interface: port.interface.clone(),
+            driver: state.driver.clone(),
+        }),
+    }
+}
+
+/// A port of the plan lacks a line rate that its interface cannot tell.
+#[derive(Debug, thiserror::Error)]
+#[error("{interface} ({driver}) has no speed that means something; give the port a line rate")]
+struct NoSpeed {
+    interface: String,
+    driver: String,
+}
+
+/// A port of the plan is not there: the plan's fault where it names what does not exist.
+fn not_found(port: &Port, error: &anyhow::Error) -> Problem {
+    let text = format!("port \"{}\": {error:#}", port.name);
+    let namespace = error.downcast_ref::<NamespaceError>();
+    let link = error.downcast_ref::<LinkError>();
+    let of_plan = matches!(namespace, Some(NamespaceError::Unknown { .. }))
+        || matches!(link, Some(LinkError::Unknown { .. }))
+        || error.is::<NoSpeed>();
+    if of_plan {
+        Problem::Order(text)
+    } else {
+        Problem::Machine(text)
     }
 }
 
@@ -248,10 +270,7 @@ impl LiveEngine {
                     )));
                 }
                 Ok(port) => found.push(port),
-                Err(error) => problems.push(Problem::Machine(format!(
-                    "port \"{}\": {error:#}",
-                    port.name
-                ))),
+                Err(error) => problems.push(not_found(port, &error)),
             }
         }
         if !problems.is_empty() {

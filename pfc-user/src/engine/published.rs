@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pfc_ebpf::units::{Nanos, Priority};
+use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Count, Transmit};
 use validator_core::engine::storm::Gaps;
 
@@ -98,6 +99,37 @@ impl FlowState {
     }
 }
 
+/// Responses of a queue's sender to what held it.
+#[derive(Debug, Default)]
+pub struct ResponseState {
+    holds: AtomicU64,
+    frames: AtomicU64,
+    octets: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl ResponseState {
+    /// These are all so far.
+    pub fn set(&self, response: &Response) {
+        self.frames.store(response.after.frames, Ordering::Relaxed);
+        self.octets.store(response.after.octets, Ordering::Relaxed);
+        self.longest.store(response.longest, Ordering::Relaxed);
+        self.holds.store(response.holds, Ordering::Relaxed);
+    }
+
+    /// All so far.
+    pub fn read(&self) -> Response {
+        Response {
+            holds: self.holds.load(Ordering::Relaxed),
+            after: Count {
+                frames: self.frames.load(Ordering::Relaxed),
+                octets: self.octets.load(Ordering::Relaxed),
+            },
+            longest: self.longest.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// A port.
 #[derive(Debug, Default)]
 pub struct PortState {
@@ -109,6 +141,8 @@ pub struct PortState {
     pub pause: Sent,
     /// PFC frames among these, by class.
     pub pfc: [Sent; Priority::COUNT],
+    /// Responses to what held its queues.
+    pub responses: [ResponseState; Priority::COUNT],
 }
 
 impl PortState {

@@ -5,6 +5,7 @@ mod capture;
 
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,8 +14,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pfc_ebpf::units::Nanos;
 use validator_core::engine::Captured;
 use validator_core::engine::neighbour::Host;
+use validator_core::engine::plan::Keeps;
 
-use self::capture::{Capture, record};
+use self::capture::{Capture, ROOM, record};
 use crate::driver::bpf::flow::FrameRings;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::PacketSocket;
@@ -27,7 +29,7 @@ enum Order {
     /// These are the interfaces.
     Interfaces(Vec<Host>),
     /// Captures begin with nothing captured; what is in the ring is of before.
-    Begin,
+    Begin(Keeps),
     /// No more will come; what is in the ring belongs to the capture.
     End,
     /// What was captured so far.
@@ -41,6 +43,8 @@ pub struct ReaderThread {
     bell: PipeWriter,
     thread: Option<JoinHandle<()>>,
     macs: Macs,
+    /// Frames that the capture has no room for.
+    missed: Arc<AtomicU64>,
 }
 
 /// The next hops' MAC addresses by interface, as far as they have answered.
@@ -60,6 +64,7 @@ impl ReaderThread {
         let (ring, bell) = io::pipe()?;
         let (orders, inbox) = channel();
         let macs = Macs::default();
+        let missed = Arc::new(AtomicU64::new(0));
         let mut worker = Worker {
             rings,
             socket,
@@ -67,6 +72,7 @@ impl ReaderThread {
             capture: None,
             is_on: false,
             macs: macs.clone(),
+            missed: missed.clone(),
         };
         let thread = thread::Builder::new()
             .name("frames".into())
@@ -76,6 +82,7 @@ impl ReaderThread {
             bell,
             thread: Some(thread),
             macs,
+            missed,
         })
     }
 
@@ -90,8 +97,8 @@ impl ReaderThread {
     }
 
     /// A capture begins: to be called before the program keeps frames for it.
-    pub fn begin_capture(&self) -> io::Result<()> {
-        self.order(Order::Begin)
+    pub fn begin_capture(&self, keeps: Keeps) -> io::Result<()> {
+        self.order(Order::Begin(keeps))
     }
 
     /// It ends: to be called after the program keeps frames no longer.
@@ -104,6 +111,11 @@ impl ReaderThread {
         let (reply, captured) = channel();
         self.order(Order::Captured(reply))?;
         captured.recv().map_err(|_| died())
+    }
+
+    /// Frames that the last capture had no memory for so far.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
     }
 
     fn order(&self, order: Order) -> io::Result<()> {
@@ -136,6 +148,7 @@ struct Worker {
     capture: Option<Capture>,
     is_on: bool,
     macs: Macs,
+    missed: Arc<AtomicU64>,
 }
 
 impl Worker {
@@ -188,9 +201,10 @@ impl Worker {
                 *self.macs.lock() = vec![None; hosts.len()];
                 self.hosts = hosts;
             }
-            Order::Begin => {
+            Order::Begin(keeps) => {
                 while self.rings.capture.next().is_some() {}
-                self.capture = Some(Capture::begin());
+                self.missed.store(0, Ordering::Relaxed);
+                self.capture = Some(Capture::begin(ROOM, keeps));
                 self.is_on = true;
             }
             Order::End => {
@@ -212,6 +226,7 @@ impl Worker {
         while let Some(item) = self.rings.capture.next() {
             capture.add(&item);
         }
+        self.missed.store(capture.missed(), Ordering::Relaxed);
     }
 
     /// Answers the neighbours, and asks what is to be asked.

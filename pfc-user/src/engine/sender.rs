@@ -246,6 +246,7 @@ impl Script for Flows {
 
     fn look(&mut self, now: Nanos) -> bool {
         let holds = self.obeys.holds(&self.pauses.read(), now);
+        self.frames.look(now, &holds);
         self.schedule.look(now, &holds);
         for flow in self.schedule.ended() {
             self.frames.publish(flow, &self.schedule);

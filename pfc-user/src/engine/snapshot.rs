@@ -8,6 +8,7 @@ use validator_core::engine::snapshot::{
 };
 
 use super::port::LivePort;
+use super::published::ResponseState;
 use super::rates::{Sample, rate};
 use super::{LiveEngine, LiveFlow, machine};
 use crate::driver::bpf::flow::Received;
@@ -119,6 +120,7 @@ impl LivePort {
         Ok(PortCounts {
             link_up: self.is_up()?,
             capturing: self.capturing,
+            capture_missed: self.reader.missed() + received.missed - self.missed_before,
             sent: self.state.sent(),
             received: with_fcs(received.frames, received.octets),
             pause_received: received.pause,
@@ -128,6 +130,7 @@ impl LivePort {
             own_pfc_received: received.own_pfc_by_class,
             pfc_sent: std::array::from_fn(|class| self.state.pfc[class].read().frames),
             held: holds.map(|hold| hold.total),
+            responses: self.state.responses.each_ref().map(ResponseState::read),
             ..PortCounts::default()
         })
     }

@@ -17,9 +17,10 @@ use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
-use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, TesterPort, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
+use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
 use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
@@ -65,7 +66,13 @@ pub struct Live<'l> {
 pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let hooks = configure_dut(live, plan)?;
     let mut before = Before::begin(live, plan, hooks)?;
+    let waited = live.testbed.neighbour_waits();
     let driven = drive(live, plan, &mut before)?;
+    let waits = live.testbed.neighbour_waits() - waited;
+    if waits > 0 {
+        let note = packet::waited("a port", "an answer to a neighbour", waits);
+        (live.events)(Event::Note(note));
+    }
     let after = before.finish(live, plan, &driven)?;
     evidence(live, plan, driven, after)
 }
@@ -113,12 +120,18 @@ impl Before {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
         counters_hook(live.config, "before", plan, &mut hooks)?;
         let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
+        let facts = |name: &str, port: &TesterPort| -> Result<PortFacts> {
+            Ok(PortFacts {
+                port: name.into(),
+                ..port.facts()?
+            })
+        };
         Ok(Self {
             device,
             hooks,
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
-            ports: [tx.facts()?, rx.facts()?],
+            ports: [facts("tx", tx)?, facts("rx", rx)?],
             links: [LinkSnapshot::of(tx)?, LinkSnapshot::of(rx)?],
         })
     }

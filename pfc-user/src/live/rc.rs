@@ -72,7 +72,11 @@ pub fn run(
     };
     let done = stimulate::run(&mut bench, case, plan, context);
     let stalls = port.stalls();
-    done.map(|evidence| RcEvidence { stalls, ..evidence })
+    done.map(|evidence| RcEvidence {
+        stalls_noted: stalls.iter().copied().collect(),
+        stalls,
+        ..evidence
+    })
 }
 
 struct LiveBench<'b> {
@@ -159,7 +163,10 @@ impl Bench for LiveBench<'_> {
             self.socket.send(&answer)?;
             Ok(time)
         });
-        let (time, _) = sent.map_err(of_driver)?;
+        let (time, waits) = sent.map_err(of_driver)?;
+        if waits > 0 {
+            (self.events)(Event::Note(packet::waited(&self.name, "an answer", waits)));
+        }
         Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
     }
 

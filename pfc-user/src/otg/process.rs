@@ -61,7 +61,7 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
             "ready: gRPC {grpc}, HTTP http://{http} and https://{http}"
         )?;
         stdout.flush()?;
-        server.run(engine, places, until_signal(signals)).await?;
+        server.run(engine, places, until_signal(signals)).await;
         Ok(())
     })
 }

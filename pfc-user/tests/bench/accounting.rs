@@ -229,6 +229,7 @@ impl Accounting {
                 untagged: 0,
                 first: time,
                 last: time,
+                window_sum: 0,
                 latency_max: 0,
                 latency_mean: 0,
                 latency: [0; 32],
@@ -250,8 +251,9 @@ impl Accounting {
                 offences.push(OffenceKind::Reordered);
             }
             self.next[index] = self.next[index].max(stamp.sequence + 1);
-            self.windows[((time - self.epoch) / self.window) as usize]
-                [self.priorities[index].index()] += 1;
+            let window = (time - self.epoch) / self.window;
+            flow.window_sum += window;
+            self.windows[window as usize][self.priorities[index].index()] += 1;
         } else {
             flow.duplicate += 1;
             offences.push(OffenceKind::Duplicate);

@@ -112,24 +112,19 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 
 /// Runs it where the switch is to trust this field.
 pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(&limits(), trust, Scheduler::default(), plan, faults, None)
+    let scheduler = Scheduler::default();
+    run_behind(&limits(), trust, scheduler, plan, faults, None, None)
 }
 
 /// Runs it against a switch that serves its priorities in that order.
 pub fn run_scheduled(scheduler: Scheduler, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, None)
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, None, None)
 }
 
 /// Runs it with these limits, at their line rate.
 pub fn run_at(limits: &Limits, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(
-        limits,
-        Trust::Dscp,
-        Scheduler::default(),
-        plan,
-        faults,
-        None,
-    )
+    let scheduler = Scheduler::default();
+    run_behind(limits, Trust::Dscp, scheduler, plan, faults, None, None)
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -140,13 +135,20 @@ pub fn run_blind(
     alive: &mut Alive,
 ) -> PfcEvidence {
     let (macs, scheduler) = (Some((driver, alive)), Scheduler::default());
-    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, macs)
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, macs, None)
+}
+
+/// Runs it with a storm whose sender stalls for `stall` after so many frames.
+pub fn run_stalling(plan: &RepetitionPlan, frames: u64, stall: Nanos) -> PfcEvidence {
+    let (scheduler, stall) = (Scheduler::default(), Some((frames, stall)));
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, &[], None, stall)
 }
 
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
     let _ = (DURATIONS, port, plan, plan_at);
     let _ = (run, run_trusting, run_scheduled, run_at, run_blind);
+    let _ = run_stalling;
 };
 
 fn run_behind(
@@ -156,6 +158,7 @@ fn run_behind(
     plan: &RepetitionPlan,
     faults: &[Fault],
     macs: Option<(mac::Driver, &mut Alive)>,
+    stall: Option<(u64, Nanos)>,
 ) -> PfcEvidence {
     let (driver, alive) = macs.unzip();
     let mut unused = Alive::default();
@@ -197,6 +200,7 @@ fn run_behind(
         rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
+        stall,
         settled: Vec::new(),
         macs: driver.map(|driver| {
             [
@@ -212,6 +216,8 @@ fn run_behind(
 
 struct RunningStorm {
     next: Nanos,
+    due: Nanos,
+    left: u64,
     frame: Vec<u8>,
     ledger: GapLedger,
     latest: Latest,
@@ -236,6 +242,8 @@ struct VirtualBench<'p> {
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
+    /// The storm's sender stalls after so many frames, for so long.
+    stall: Option<(u64, Nanos)>,
     settled: Vec<Wait>,
     /// MACs of both ports, if they consume PAUSE/PFC frames.
     macs: Option<[mac::Mac; 2]>,
@@ -332,8 +340,12 @@ impl VirtualBench<'_> {
             before: now,
             after: now,
         };
+        storm.ledger.ran(storm.due, now);
         storm.ledger.left(departure, &storm.latest);
-        storm.next = now + interval;
+        storm.left += 1;
+        let stall = self.stall.filter(|(after, _)| *after == storm.left);
+        storm.due = now + interval;
+        storm.next = storm.due + stall.map_or(0, |(_, stall)| stall);
         let frame = storm.frame.clone();
         self.switch.ingress(RX, now, frame);
     }
@@ -379,6 +391,7 @@ impl VirtualBench<'_> {
         self.templates[index].stamp(&mut frame, &stamp);
         self.sequences[index] += 1;
         let now = self.now;
+        let window = (now - self.rx.epoch()) / WINDOW;
         match self
             .sent
             .iter_mut()
@@ -387,6 +400,7 @@ impl VirtualBench<'_> {
             Some(sent) => {
                 sent.frames += 1;
                 sent.last = now;
+                sent.window_sum += window;
             }
             None => self.sent.push(FlowSent {
                 flow: flow.id,
@@ -394,9 +408,10 @@ impl VirtualBench<'_> {
                 frames: 1,
                 first: now,
                 last: now,
+                window_sum: window,
             }),
         }
-        self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
+        self.offered[window as usize][flow.priority.index()] += 1;
         self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
         self.switch.ingress(TX, now, frame);
     }
@@ -415,6 +430,7 @@ impl VirtualBench<'_> {
             .map(|(mac, alive)| mac.finish(now, name, alive))
             .collect();
         let facts = |name: &str| PortFacts {
+            port: name.into(),
             interface: name.into(),
             driver: "virtual".into(),
             carrier: true,
@@ -576,6 +592,8 @@ impl Bench for VirtualBench<'_> {
         };
         self.storm = Some(RunningStorm {
             next: self.now,
+            due: self.now,
+            left: 0,
             frame,
             ledger: GapLedger::new(self.limits.pause_time(self.plan.storm.quanta)),
             latest: Latest::default(),

@@ -8,7 +8,8 @@ use validator::driver::kernel::netns::Namespace;
 use validator::engine::{LiveEngine, Options};
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 use validator_core::engine::plan::{
-    self, Flow, FlowIndex, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule, Span,
+    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    Span,
 };
 use validator_core::engine::snapshot::{Snapshot, Transmit};
 use validator_core::engine::{Engine, Order};
@@ -92,7 +93,7 @@ pub fn plan(obeys: Obeys, flows: Vec<Flow>) -> Plan {
         line_rate: Some(gigabit()),
         mtu: None,
         obeys,
-        captures: true,
+        keeps: Keeps::Newest,
     };
     Plan {
         ports: vec![port("a", obeys), port("b", Obeys::Nothing)],
@@ -107,13 +108,24 @@ pub fn all(engine: &Plan) -> Vec<FlowIndex> {
 
 impl Bench {
     pub fn new() -> Self {
+        Self::cabled(&[("a", "b")])
+    }
+
+    /// With a device between the ports, whose own are `c`, beside `a`, and `d`, beside `b`.
+    pub fn through() -> Self {
+        Self::cabled(&[("a", "c"), ("d", "b")])
+    }
+
+    fn cabled(cables: &[(&'static str, &'static str)]) -> Self {
         let namespace = Namespace::new().unwrap();
-        let end = |name, last| End {
+        let end = |name: &'static str| End {
             namespace: &namespace,
             name,
-            mac: [2, 0, 0, 0, 0, last],
+            mac: [2, 0, 0, 0, 0, name.as_bytes()[0] - b'a' + 1],
         };
-        create_veth(end("a", 1), end("b", 2), MTU).unwrap();
+        for (one, other) in cables {
+            create_veth(end(one), end(other), MTU).unwrap();
+        }
         let engine = namespace
             .run(|| LiveEngine::new(Options::default()))
             .unwrap()

@@ -255,10 +255,27 @@ fn root_a_plan_with_defects_leaves_the_one_before_in_force() {
         matches!(&problems[..], [Problem::Order(text)] if text.contains("MTU of 9200")),
         "{problems:?}"
     );
+    // Each of the ports is named, by what of it the plan has wrong.
     let mut gone = plan(Obeys::Nothing, Vec::new());
+    gone.ports[0].namespace = Some("nowhere".into());
     gone.ports[1].interface = "gone".into();
     let problems = bench.engine.configure(gone).unwrap_err();
-    assert!(problems[0].to_string().contains("\"gone\""), "{problems:?}");
+    let [Problem::Order(nowhere), Problem::Order(gone)] = &problems[..] else {
+        panic!("{problems:?}");
+    };
+    let namespace = "port \"a\": there is no network namespace \"nowhere\"";
+    assert!(nowhere.starts_with(namespace), "{nowhere}");
+    let interface = "port \"b\": there is no interface \"gone\"";
+    assert!(gone.starts_with(interface), "{gone}");
+    let mut speedless = plan(Obeys::Nothing, Vec::new());
+    speedless.ports.remove(0);
+    speedless.ports[0].line_rate = None;
+    let other = bench.namespace.run(|| LiveEngine::new(Options::default()));
+    let problems = other.unwrap().unwrap().configure(speedless).unwrap_err();
+    assert!(
+        matches!(&problems[..], [Problem::Order(text)] if text.contains("line rate")),
+        "{problems:?}"
+    );
     let before = bench.snapshot().flows[0].sent.frames;
     bench.until("the first plan's flow", |now| {
         now.flows[0].sent.frames > before

@@ -4,13 +4,17 @@
 //! lane: frames
 
 mod bench;
+mod bursts;
 mod captures;
 #[path = "../common/mod.rs"]
 mod common;
 mod counts;
+mod device;
 mod lifetime;
 mod load;
 mod pauses;
 mod program; // lane: programs
 mod settings;
+mod through;
 mod updates;
+mod witness;

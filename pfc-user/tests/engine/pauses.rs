@@ -6,12 +6,14 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::packet::PacketSocket;
 use validator_core::engine::packet::{Packet, Protocol, Value};
 use validator_core::engine::plan::{self, End, Flow, FlowIndex, Obeys, Plan, PortIndex, Rate};
+use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Snapshot, Transmit};
 use validator_core::engine::storm::Gaps;
 use validator_core::engine::{Change, Engine, Order};
 
 use crate::bench::{Bench, flow, header, pauses, plan};
 use crate::common;
+use crate::witness::Witness;
 
 /// The longest pause at 10 Mbit/s, nanoseconds.
 const LONGEST: u64 = 3_355_392_000;
@@ -219,6 +221,73 @@ fn ended_in_time() -> bool {
     assert!(end.at - order >= 500_000_000);
     assert_eq!(end.flows[QUEUES + 3].sent.frames, 0);
     true
+}
+
+#[test]
+fn root_the_senders_response_to_each_pause_is_told_and_bounded() {
+    let test = "root_the_senders_response_to_each_pause_is_told_and_bounded";
+    if !common::need_root(test) {
+        return;
+    }
+    const HOLDS: u64 = 20;
+    // Pauses of 2 ms each 50 ms for queue 3, of which 11,000 frames a second want to leave, and as
+    // many of queue 5.
+    let storm = pauses(
+        &[
+            ("class_enable_vector", Value::Fixed(0b1000)),
+            ("pause_class_3", Value::Fixed(4000)),
+        ],
+        20,
+        End::Frames(HOLDS),
+    );
+    let data = |number| Flow {
+        queue: Priority::new(number).unwrap(),
+        ..flow("data", 1024, Rate::Percent(9.0), End::Never)
+    };
+    let identity: [_; 8] = std::array::from_fn(|class| queue(class as u8));
+    let mut bench = Bench::new();
+    let plan = plan(Obeys::Pfc(identity), vec![storm, data(3), data(5)]);
+    bench.engine.configure(plan).unwrap();
+    let flows = [0, 1, 2].map(FlowIndex);
+    bench.engine.transmit(&flows[1..], Order::Start).unwrap();
+    bench.until("frames of both queues", |now| {
+        now.flows[1..].iter().all(|flow| flow.sent.frames > 100)
+    });
+    let before = bench.snapshot();
+    assert_eq!(before.ports[0].responses, [Response::default(); 8]);
+    let witness = Witness::start();
+    bench.engine.transmit(&flows[..1], Order::Start).unwrap();
+    bench.until("the end of the storm", |now| {
+        now.flows[0].transmit == Transmit::Stopped
+    });
+    let held = bench.until("the last pause", |now| {
+        now.ports[0].own_pfc_received[3] == HOLDS && now.ports[0].held[3] >= HOLDS * 2_000_000
+    });
+    let sent = held.flows[1].sent.frames;
+    let now = bench.until("frames after it", |now| {
+        now.flows[1].sent.frames > sent + 100
+    });
+    let still = witness.longest().as_nanos() as u64;
+    let responses = now.ports[0].responses;
+    for (queue, response) in responses.iter().enumerate() {
+        assert_eq!(
+            response.holds > 0,
+            queue == 3,
+            "queue {queue}: {response:?}"
+        );
+    }
+    let response = responses[3];
+    assert!(response.holds <= HOLDS, "{response:?}");
+    assert_eq!(response.after.octets, 1024 * response.after.frames);
+    // A sender looks each 150 us and at least once a millisecond, which is 11 frames of the queue.
+    // Twice as long, and it did not obey.
+    if still < 1_000_000 {
+        assert_eq!(response.holds, HOLDS, "{response:?}");
+        assert!(response.longest < 2_000_000, "{response:?}");
+        assert!(response.after.frames <= 22 * HOLDS, "{response:?}");
+    } else {
+        common::undecided(test, &format!("this machine stood still for {still} ns"));
+    }
 }
 
 #[test]

@@ -3,8 +3,13 @@
 //!
 //! lane: frames
 
+mod clients;
 #[path = "../common/mod.rs"]
 mod common;
-mod killed;
+mod ended;
+mod refusals;
 mod rights;
+#[path = "../../otg/tests/common/rpc.rs"]
+mod rpc;
 mod server;
+mod settings;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::server::{Server, ports, until};
+use crate::server::{Server, config, flow, frames, ports, until};
 
 /// Any user without rights: Debian's `nobody`.
 const NOBODY: &str = "65534";
@@ -46,28 +46,15 @@ fn refused(capabilities: &[String]) -> Option<Value> {
     let journal = tempfile::tempdir().unwrap();
     let nobody = Some(NOBODY.parse().unwrap());
     std::os::unix::fs::chown(journal.path(), nobody, nobody).unwrap();
-    let server = Server::of(as_nobody(capabilities), &namespace, journal.path());
-    let config = json!({
-        "ports": [{"name": "a", "location": "a"}, {"name": "b", "location": "b"}],
-        "layer1": [{"name": "l", "port_names": ["a", "b"], "speed": "speed_1_gbps", "mtu": 4000}],
-        "flows": [{
-            "name": "f",
-            "tx_rx": {"choice": "port", "port": {"tx_name": "a", "rx_names": ["b"]}},
-            "packet": [{"choice": "ethernet"}, {"choice": "ipv4"}, {"choice": "udp"}],
-            "duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 50}},
-            "metrics": {"enable": true},
-        }],
-    });
+    let server = Server::of(as_nobody(capabilities), &namespace, journal.path(), &[]);
+    let config = config(4000, &[flow("f", 1000, frames(50))]);
     let start = json!({"choice": "traffic", "traffic": {"flow_transmit": {"state": "start"}}});
     for (line, body) in [("POST /config", config), ("POST /control/state", start)] {
         if let Err(refusal) = server.answer(line, &body) {
             return Some(refusal);
         }
     }
-    until("all frames", || {
-        let metrics = server.request("POST /monitor/metrics", &json!({"choice": "flow"}));
-        metrics["flow_metrics"][0]["frames_rx"] == json!(50)
-    });
+    until("all frames", || server.flows()[0]["frames_rx"] == json!(50));
     server.stop();
     None
 }

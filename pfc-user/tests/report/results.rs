@@ -14,7 +14,7 @@ use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict}
 use validator::cases;
 use validator::evidence::pfc::{
     Arrivals, Counting, Departure, Gap, GapHistogram, Instruments, LeftOut, Offence, PfcEvidence,
-    PortReceived, Ports, SenderReport, StormReport, Windows,
+    PortReceived, Ports, SenderReport, StallsNoted, StormReport, Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed, digest};
 use validator::plan::{
@@ -604,6 +604,7 @@ fn the_json_report_has_the_gaps_of_each_storm() {
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
         stalls: Vec::new(),
         stalls_left_out: LeftOut::default(),
+        stalls_noted: StallsNoted::default(),
     });
     let mut out = Vec::new();
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
@@ -845,6 +846,18 @@ fn evidence_that_is_not_whole_is_refused_without_a_verdict() {
     );
     assert!(
         error.contains("cases[0].repetitions[0].flush: is missing"),
+        "{error}"
+    );
+    // What makes no sense to its case is no error among the verdicts.
+    let senseless = |e: &mut serde_json::Value| {
+        for part in ["planned", "repetitions"] {
+            e["cases"][0][part][0]["plan"]["timeout"] = 0.into();
+        }
+    };
+    let error = refused(&senseless, true);
+    assert!(
+        error.contains("cases[0].repetitions[0] (rc.c09-142-01, ")
+            && error.contains("): expected a time-out of 1 to 31, found 0"),
         "{error}"
     );
 }

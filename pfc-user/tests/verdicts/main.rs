@@ -4,6 +4,8 @@
 
 #[path = "../bench/mod.rs"]
 mod bench;
+#[path = "../common/mod.rs"]
+mod common;
 mod corpus;
 mod faults;
 mod mad_faults;

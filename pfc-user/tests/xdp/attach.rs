@@ -7,9 +7,10 @@ use nix::sched::{CloneFlags, unshare};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpError, XdpMode};
+use validator::driver::kernel::packet::PacketSocket;
 
 use crate::frames::TestFrame;
-use crate::{config, flows, hex, stamp};
+use crate::{config, flows, stamp};
 
 const SIZES: Sizes = Sizes {
     flows: 8,
@@ -45,20 +46,10 @@ fn with_veth(test: impl FnOnce() + Send) {
 }
 
 fn send(interface: &str, frames: &[Vec<u8>]) {
-    const SCRIPT: &str = "\
-import socket, sys
-port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-port.bind((sys.argv[1], 0))
-for frame in sys.argv[2:]:
-    port.send(bytes.fromhex(frame))
-";
-    let frames = frames.iter().map(|frame| hex(frame));
-    let status = Command::new("/usr/bin/python3")
-        .args(["-c", SCRIPT, interface])
-        .args(frames)
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let socket = PacketSocket::open(interface).unwrap();
+    for frame in frames {
+        socket.send(frame).unwrap();
+    }
 }
 
 fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {

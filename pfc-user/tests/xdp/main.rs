@@ -11,6 +11,7 @@ mod differential; // lane: programs
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
 mod modes;
+mod refused; // lane: programs
 mod scapy; // lane: programs
 mod trace; // lane: programs
 

@@ -43,6 +43,7 @@ fn counts(account: &AccountProgram) -> (PortCounters, Vec<FlowReceived>) {
     let timeless = |flow| FlowReceived {
         first: 0,
         last: 0,
+        window_sum: 0,
         latency_max: 0,
         latency_mean: 0,
         latency: [0; 32],
@@ -93,17 +94,16 @@ fn root_every_clock_and_way_to_share_gives_the_same_counts() {
                 flow.frames
             );
         }
-        let windows: u64 = account
-            .windows()
-            .unwrap()
-            .iter()
-            .flatten()
-            .map(|count| u64::from(*count))
-            .sum();
-        assert_eq!(
-            windows,
-            all[0].1.iter().map(|flow| flow.frames).sum::<u64>()
-        );
+        let windows = account.windows().unwrap().into_iter();
+        let by_window = windows.map(|window| window.iter().copied().map(u64::from).sum::<u64>());
+        let counted = by_window
+            .zip(0..)
+            .map(|(frames, window)| (frames, frames * window));
+        let counted = counted.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        let by_flow = account.flows().unwrap().into_iter();
+        let by_flow = by_flow.map(|flow| (flow.frames, flow.window_sum));
+        let by_flow = by_flow.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        assert_eq!(counted, by_flow);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The benchmarks of the workspace, from cargo's metadata.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
@@ -13,6 +14,18 @@ use crate::step;
 pub struct Target {
     pub package: String,
     pub name: String,
+    /// Features that some benchmark of the package needs. All are built with them: once.
+    pub features: Vec<String>,
+}
+
+impl Target {
+    /// The package's features as arguments of cargo.
+    pub fn features(&self) -> Vec<String> {
+        let features = self.features.iter();
+        features
+            .map(|feature| format!("--features={}/{feature}", self.package))
+            .collect()
+    }
 }
 
 impl fmt::Display for Target {
@@ -37,12 +50,17 @@ fn of_metadata(metadata: &Value) -> Vec<Target> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
     for package in items(&metadata["packages"]) {
-        let benches = items(&package["targets"])
-            .into_iter()
-            .filter(|target| items(&target["kind"]).contains(&Value::from("bench")));
-        found.extend(benches.map(|target| Target {
+        let is_bench = |target: &Value| items(&target["kind"]).contains(&Value::from("bench"));
+        let mut benches = items(&package["targets"]);
+        benches.retain(is_bench);
+        let needed = benches
+            .iter()
+            .flat_map(|target| items(&target["required-features"]));
+        let features: BTreeSet<String> = needed.map(|feature| text(&feature)).collect();
+        found.extend(benches.iter().map(|target| Target {
             package: text(&package["name"]),
             name: text(&target["name"]),
+            features: features.iter().cloned().collect(),
         }));
     }
     found.sort();
@@ -80,6 +98,8 @@ pub fn build(targets: &[Target]) -> Command {
     targets
         .iter()
         .for_each(|target| _ = cargo.args(["--bench", &target.name]));
+    let features: BTreeSet<String> = targets.iter().flat_map(Target::features).collect();
+    cargo.args(features);
     cargo
 }
 
@@ -91,6 +111,14 @@ mod tests {
         Target {
             package: package.to_owned(),
             name: name.to_owned(),
+            features: Vec::new(),
+        }
+    }
+
+    fn with_otg(target: Target) -> Target {
+        Target {
+            features: vec!["otg".to_owned()],
+            ..target
         }
     }
 
@@ -98,15 +126,16 @@ mod tests {
     fn benches_are_found_among_all_targets() {
         let metadata = serde_json::json!({"packages": [
             {"name": "pfc-user", "targets": [{"kind": ["lib"], "name": "validator"},
-             {"kind": ["bench"], "name": "wire"}, {"kind": ["bench"], "name": "host"}]},
+             {"kind": ["bench"], "name": "wire"}, {"kind": ["bench"], "name": "otg",
+              "required-features": ["otg"]}]},
             {"name": "ib-mad", "targets": [{"kind": ["bench"], "name": "codec"}]},
         ]});
         assert_eq!(
             of_metadata(&metadata),
             [
                 target("ib-mad", "codec"),
-                target("pfc-user", "host"),
-                target("pfc-user", "wire")
+                with_otg(target("pfc-user", "otg")),
+                with_otg(target("pfc-user", "wire"))
             ]
         );
     }
@@ -129,13 +158,13 @@ mod tests {
     fn one_command_builds_all() {
         let command = step::show(&build(&[
             target("ib-mad", "codec"),
-            target("pfc-user", "host"),
-            target("pfc-user", "wire"),
+            with_otg(target("pfc-user", "otg")),
+            with_otg(target("pfc-user", "wire")),
         ]));
         assert!(
             command.ends_with(
-                "bench --no-run --package ib-mad --package pfc-user --bench codec --bench host \
-                 --bench wire"
+                "bench --no-run --package ib-mad --package pfc-user --bench codec --bench otg \
+                 --bench wire --features=pfc-user/otg"
             ),
             "{command}"
         );

@@ -2,21 +2,24 @@
 //! virtual time; QEMU hubs are the cables. A card with several queues is cabled by taps of the host
 //! instead, for a hub has one queue.
 
+mod model;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 
+use self::model::{FULL, Model, Port};
 use super::archive::Archive;
-use super::guest::{Clock, Machine};
+use super::guest::Machine;
 use super::initrd::Initrd;
 use super::network;
 use super::packages::{Kernel, Tree};
 use super::script::{self, FUNCTIONS, Transcript};
 use crate::build_ebpf;
 use crate::setup::{self, Group};
-use crate::step::step;
+use crate::step::{self, step};
 
 #[derive(clap::Args)]
 pub struct NicLab {
@@ -28,32 +31,11 @@ pub struct NicLab {
     /// Kernels of the guest (default: 6.1 and 6.12)
     #[arg(long, value_enum)]
     kernel: Vec<Kernel>,
-    /// One repetition per model, as in `cargo xtask test`, instead of four
+    /// One repetition per model, as in `cargo xtask test`, instead of five
     #[arg(long)]
     quick: bool,
 }
 
-/// Network cards that QEMU emulates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Model {
-    VirtioNet,
-    /// With two queues
-    VirtioNetQueues,
-    Igb,
-    Vmxnet3,
-    E1000e,
-    E1000,
-}
-
-/// Models that exercise different paths of the tool.
-const FULL: [Model; 6] = [
-    Model::VirtioNet,
-    Model::VirtioNetQueues,
-    Model::Igb,
-    Model::Vmxnet3,
-    Model::E1000e,
-    Model::E1000,
-];
 const KERNELS: [Kernel; 2] = [Kernel::V6_1, Kernel::V6_12];
 /// Part of `cargo xtask test`: a driver that takes its link down when a program is attached.
 const QUICK: (Model, Kernel) = (Model::Igb, Kernel::V6_12);
@@ -69,175 +51,21 @@ const COMMON_MODULES: [&str; 5] = [
     "cls_matchall",
     "act_mirred",
 ];
-/// MAC addresses of the tester's ports and the switch's; the last octet is the port's number.
-const TESTER_MAC: &str = "52:54:00:00:00:0";
-const SWITCH_MAC: &str = "52:54:00:00:01:0";
-
-/// Properties of a model as a port of the tester.
-struct Port {
-    /// Name of the device in QEMU, and of its driver in Linux.
-    device: &'static str,
-    driver: &'static str,
-    /// Kernel modules of the driver.
-    modules: &'static [&'static str],
-    /// Tables `ports` and `limits` of the testbed.
-    line_rate: Option<&'static str>,
-    load: &'static str,
-    /// Obeys 802.3x by default.
-    pauses: bool,
-    max_response: &'static str,
-}
-
-impl Model {
-    fn port(self) -> Port {
-        // The real link's speed is 1 Gbit/s; an emulated machine manages a tenth of it.
-        let gigabit = Port {
-            device: "",
-            driver: "",
-            modules: &[],
-            line_rate: None,
-            load: "0.1",
-            pauses: true,
-            max_response: "2ms",
-        };
-        match self {
-            // Knows no speed, so the testbed names one that the machine manages.
-            Self::VirtioNet | Self::VirtioNetQueues => Port {
-                device: "virtio-net-pci",
-                driver: "virtio_net",
-                line_rate: Some("100M"),
-                load: "1.0",
-                pauses: false,
-                ..gigabit
-            },
-            Self::Igb => Port {
-                device: "igb",
-                driver: "igb",
-                modules: &["igb"],
-                ..gigabit
-            },
-            Self::Vmxnet3 => Port {
-                device: "vmxnet3",
-                driver: "vmxnet3",
-                pauses: false,
-                modules: &["vmxnet3"],
-                ..gigabit
-            },
-            // Moderates its interrupts: latencies of 1.4 ms were observed.
-            Self::E1000e => Port {
-                device: "e1000e",
-                driver: "e1000e",
-                modules: &["e1000e"],
-                load: "0.08",
-                max_response: "4ms",
-                ..gigabit
-            },
-            Self::E1000 => Port {
-                device: "e1000",
-                driver: "e1000",
-                modules: &["e1000"],
-                load: "0.08",
-                max_response: "4ms",
-                ..gigabit
-            },
-        }
-    }
-
-    /// Taps of the tester's ports and of the switch's, where hubs do not do.
-    fn cables(self) -> Vec<(String, String)> {
-        let taps = |number| (format!("tester{number}"), format!("switch{number}"));
-        match self {
-            Self::VirtioNetQueues => (0..2).map(taps).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// The guest's clock. Frames that go by the host need time in which the guest waits for them.
-    fn clock(self) -> Clock {
-        match self {
-            Self::VirtioNetQueues => Clock::VirtualWaiting,
-            _ => Clock::Virtual,
-        }
-    }
-
-    /// QEMU arguments of the tester's two ports and the switch's.
-    fn devices(self) -> Vec<String> {
-        if self == Self::VirtioNetQueues {
-            return self.devices_on_taps();
-        }
-        self.devices_on_hubs()
-    }
-
-    /// The tester's ports have two queues, each with vectors for both directions, and two more.
-    fn devices_on_taps(self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        let mut add = |tap: &str, queues: u32, more: &str, mac: String| {
-            arguments.push("-netdev".to_owned());
-            arguments.push(format!(
-                "tap,id={tap},ifname={tap},script=no,downscript=no,queues={queues}"
-            ));
-            arguments.push("-device".to_owned());
-            arguments.push(format!(
-                "virtio-net-pci,netdev={tap},mac={mac},romfile={more}"
-            ));
-        };
-        for (number, (tester, switch)) in self.cables().iter().enumerate() {
-            add(
-                tester,
-                2,
-                ",mq=on,vectors=6",
-                format!("{TESTER_MAC}{number}"),
-            );
-            add(switch, 1, "", format!("{SWITCH_MAC}{number}"));
-        }
-        arguments
-    }
-
-    fn devices_on_hubs(self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        for number in 0..2 {
-            let mut add = |id: String, device: &str, mac: &str, bus: &str| {
-                arguments.push("-netdev".to_owned());
-                arguments.push(format!("hubport,id={id},hubid={number}"));
-                arguments.push("-device".to_owned());
-                arguments.push(format!(
-                    "{device},netdev={id},mac={mac}{number},romfile={bus}"
-                ));
-            };
-            // igb may be a multi-function device and needs a slot of its own behind a root port.
-            let bus = if self == Self::Igb {
-                format!(",bus=rp{number}")
-            } else {
-                String::new()
-            };
-            add(format!("t{number}"), self.port().device, TESTER_MAC, &bus);
-            add(format!("d{number}"), "virtio-net-pci", SWITCH_MAC, "");
-            if self == Self::Igb {
-                let slot = number + 1;
-                let root = format!("pcie-root-port,id=rp{number},chassis={slot},slot={slot}");
-                arguments.splice(0..0, ["-device".to_owned(), root]);
-            }
-        }
-        arguments
-    }
-
-    fn testbed(self) -> String {
-        let Port {
-            line_rate,
-            load,
-            max_response,
-            ..
-        } = self.port();
-        let line_rate = line_rate.map_or(String::new(), |rate| format!("line_rate = \"{rate}\"\n"));
-        format!(
-            "name = \"lab-nic\"\n[dut]\nkind = \"external\"\n\
-             [ports]\ntx = {{ interface = \"t0\" }}\nrx = {{ interface = \"t1\" }}\n{line_rate}\
-             [qos]\ntrust = \"dscp\"\ndscp_map = \"dscp-mod-8\"\nlossless = [3, 4]\n\
-             [limits]\nmax_response = \"{max_response}\"\nmax_residence = \"2s\"\nload = {load}\n\
-             [facts]\nwatchdog = \"off\"\n"
-        )
-    }
-}
+/// Starts the simulated switch with the lossless priorities of the repetition, in place of the one
+/// that may be there.
+const SWITCH: &str = r#"#!/bin/sh
+if [ -e /tmp/switch.pid ]; then
+    kill "$(cat /tmp/switch.pid)"
+    while [ -e "/proc/$(cat /tmp/switch.pid)/exe" ]; do usleep 10000; done
+fi
+setsid /tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --trust "$TRUST" \
+    --lossless "$VALIDATOR_LOSSLESS" > /tmp/switch 2>&1 < /dev/null &
+echo $! > /tmp/switch.pid
+until grep -q ready /tmp/switch; do
+    kill -0 $! 2>/dev/null || { cat /tmp/switch >&2; exit 1; }
+    usleep 10000
+done
+"#;
 
 /// Interfaces are numbered in the order of their modules, so they are renamed by their address.
 const SCRIPT: &str = r#"
@@ -259,6 +87,8 @@ checks() {
     cat /tmp/check
     return $code
 }
+# The lines of a table may be wrapped.
+said() { tr -s ' \n' ' ' < /tmp/check | grep -o "$1"; }
 # First a cable in place of the switch: the self-test's PFC frames arrive.
 for pair in d0=d1 d1=d0; do
     $ip link set "${pair%=*}" promisc on
@@ -278,13 +108,16 @@ if [ -n "$PAUSE" ]; then
     done
 fi
 step "check --fix on $DRIVER, cabled" checks --fix
+mode=$(said 'was attached in mode [a-z]*' | sed 's/.* //' | tr '\n' ' ')
+step "both programs were attached in mode $MODE" [ "$mode" = "$MODE $MODE " ]
+# As that check advises, so that it is known without the cable.
+step "check on $DRIVER says how to write down what was seen" said 'facts.pfc_visible = true'
+echo 'pfc_visible = true' >> /testbed.toml
 for port in d0 d1; do /tools/tc qdisc del dev $port clsact; $ip link set $port promisc off; done
-/tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --lossless 3,4 \
-    > /tmp/switch 2>&1 &
-until grep -q ready /tmp/switch; do
-    kill -0 $! 2>/dev/null || { cat /tmp/switch; fail "the simulated switch"; }
-    usleep 10000
-done
+export RATE TRUST=dscp
+VALIDATOR_LOSSLESS=3,4 /switch || fail "the simulated switch"
+step "check on $DRIVER, with the switch" checks
+queues=$(sed -n 's/^  [a-z]* *queues *//p' /tmp/check | head -n 1)
 watches() {
     /tools/validator watch t1 --duration 4s --json > /tmp/watch & watch=$!
     awaited t1
@@ -297,23 +130,22 @@ watches() {
     tail -n 1 /tmp/watch
     tail -n 1 /tmp/watch | grep -q '"frames":3[,}]'
 }
-row() {
-    verdict=$(sed 's/\x1b\[[0-9;]*m//g' /tmp/run | sed -n 's/^verdict: \([a-z]*\).*/\1/p')
-    # The line may be wrapped.
-    mode=$(tr -s ' \n' ' ' < /tmp/check | grep -o 'was attached in mode [a-z]*' | head -n 1)
-    mode=${mode##* }
-    queues=$(sed -n 's/^  [a-z]* *queues *//p' /tmp/check | head -n 1)
-    echo "lab: row $DRIVER | $(uname -r) | ${mode:-?} | ${queues:-?} | ${verdict:-none}"
-}
 runs() {
-    /tools/validator run --testbed /testbed.toml --plan "/configs/plans/$PLAN.toml" > /tmp/run 2>&1
-    code=$?
+    plan=$1; shift
+    /tools/validator run --testbed /testbed.toml --plan "/configs/plans/$plan.toml" "$@" \
+        > /tmp/run 2>&1; code=$?
     cat /tmp/run
     return $code
 }
 step "watch on $DRIVER" watches
-step "run --plan $PLAN on $DRIVER" runs
-row
+step "run --plan $PLAN on $DRIVER" runs $PLAN
+verdict=$(sed 's/\x1b\[[0-9;]*m//g' /tmp/run | sed -n 's/^verdict: \([a-z]*\).*/\1/p')
+if [ -n "$RESETS" ]; then
+    # Tags stay in the frames, for which the driver takes its link down.
+    TRUST=pcp
+    step "run --plan nic-quick on $DRIVER, by PCP" runs nic-quick --set 'testbed.qos.trust="pcp"'
+fi
+echo "lab: row $(uname -r) | ${mode%% *} | ${queues:-?} | ${verdict:-none}"
 echo "lab: done"
 "#;
 
@@ -347,22 +179,48 @@ pub fn test_one(root: &Path) -> Result<ExitCode> {
     test(root, &[QUICK], "nic-quick")
 }
 
+/// What a guest found.
+struct Row {
+    model: Model,
+    kernel: Kernel,
+    /// Cells of the table: kernel, mode, queues, verdict.
+    cells: String,
+    elapsed: Duration,
+}
+
 fn test(root: &Path, pairs: &[(Model, Kernel)], plan: &str) -> Result<ExitCode> {
     let archive = Archive::open()?;
     let tools = Tree::tools(&archive)?;
-    let mut all = Transcript::default();
+    let (mut passed, mut failed, mut rows) = (0, Vec::new(), Vec::new());
     for (model, kernel) in pairs {
         let tree = Tree::kernel(&archive, *kernel)?;
-        let name = format!("{} on Linux {kernel}", model.port().driver);
-        let found = step(&name, || boot(root, &tools, &tree, *model, plan))?;
-        all.passed += found.passed;
-        all.failed
-            .extend(found.failed.iter().map(|line| format!("{name}: {line}")));
-        all.rows.extend(found.rows);
+        let name = format!("{} on Linux {kernel}", model.name());
+        let found = step(&name, || boot(root, &tools, &tree, (*model, *kernel), plan))?;
+        passed += found.passed;
+        failed.extend(found.failed.iter().map(|line| format!("{name}: {line}")));
+        rows.extend(found.rows.into_iter().map(|cells| Row {
+            model: *model,
+            kernel: *kernel,
+            cells,
+            elapsed: found.elapsed,
+        }));
     }
-    println!("driver | kernel | XDP | queues | verdict of the plan {plan}");
-    all.rows.iter().for_each(|row| println!("{row}"));
-    let closed = script::close(all.passed, &all.failed);
+    println!(
+        "\n| driver | kernel | XDP | queues | plan {plan} | time |\n|---|---|---|---|---|---|"
+    );
+    for row in &rows {
+        let (driver, elapsed) = (row.model.port().driver, step::elapsed(row.elapsed));
+        println!("| {driver} | {} | {elapsed} |", row.cells);
+    }
+    let mode = |model, kernel| {
+        let row = rows
+            .iter()
+            .find(|row| (row.model, row.kernel) == (model, kernel));
+        row.and_then(|row| row.cells.split(" | ").nth(1))
+            .unwrap_or("-")
+    };
+    println!("\n{}", modes(pairs, mode));
+    let closed = script::close(passed, &failed);
     Ok(if closed.is_ok() {
         ExitCode::SUCCESS
     } else {
@@ -370,18 +228,50 @@ fn test(root: &Path, pairs: &[(Model, Kernel)], plan: &str) -> Result<ExitCode> 
     })
 }
 
-fn boot(root: &Path, tools: &Tree, tree: &Tree, model: Model, plan: &str) -> Result<Transcript> {
+/// Where programs run, by driver and kernel: the table of the README.
+fn modes<'a>(pairs: &[(Model, Kernel)], mode: impl Fn(Model, Kernel) -> &'a str) -> String {
+    let mut models: Vec<_> = pairs.iter().map(|(model, _)| *model).collect();
+    models.dedup();
+    let mut kernels: Vec<Kernel> = Vec::new();
+    for (_, kernel) in pairs {
+        if !kernels.contains(kernel) {
+            kernels.push(*kernel);
+        }
+    }
+    let names = kernels.iter().map(|kernel| format!(" Linux {kernel} |"));
+    let mut table = format!("| driver |{}\n", names.collect::<String>());
+    table += &format!("|---|{}\n", "---|".repeat(kernels.len()));
+    for model in models {
+        let cells = kernels
+            .iter()
+            .map(|kernel| format!(" {} |", mode(model, *kernel)));
+        table += &format!("| {} |{}\n", model.name(), cells.collect::<String>());
+    }
+    table
+}
+
+fn boot(
+    root: &Path,
+    tools: &Tree,
+    tree: &Tree,
+    (model, kernel): (Model, Kernel),
+    plan: &str,
+) -> Result<Transcript> {
     let Port {
         driver,
         modules,
         line_rate,
         pauses,
+        resets,
         ..
     } = model.port();
+    let flag = |set| if set { "1" } else { "" };
     let settings = format!(
-        "DRIVER={driver} RATE={} PLAN={plan} PAUSE={}\n",
+        "DRIVER={driver} RATE={} PLAN={plan} MODE={} PAUSE={} RESETS={}\n",
         line_rate.unwrap_or("1G"),
-        if pauses { "1" } else { "" }
+        model.mode(kernel),
+        flag(pauses),
+        flag(resets)
     );
     let script = [&settings, FUNCTIONS, SCRIPT].concat();
     let folder = root.join(format!("target/lab/nic-{driver}"));
@@ -392,6 +282,7 @@ fn boot(root: &Path, tools: &Tree, tree: &Tree, model: Model, plan: &str) -> Res
         initrd.program(&tools.program(name)?, &format!("tools/{name}"))?;
     }
     initrd.copy_folder(&root.join("configs"), "configs")?;
+    initrd.write("switch", SWITCH.as_bytes(), 0o755)?;
     initrd.write("testbed.toml", model.testbed().as_bytes(), 0o644)?;
     let initrd = initrd.pack()?;
     let machine = Machine {
@@ -414,21 +305,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_port_of_the_tester_has_a_cable_of_its_own_to_the_switch() {
-        for model in FULL.into_iter().filter(|model| model.cables().is_empty()) {
-            let devices = model.devices();
-            for number in 0..2 {
-                let hub = format!("hubid={number}");
-                let on_hub = devices.iter().filter(|argument| argument.contains(&hub));
-                assert_eq!(on_hub.count(), 2, "{devices:?}");
-            }
-            assert_eq!(
-                devices
-                    .iter()
-                    .filter(|argument| argument.contains("mac="))
-                    .count(),
-                4
-            );
-        }
+    fn the_readme_has_every_driver_on_every_kernel_with_its_mode() {
+        let pairs: Vec<_> = FULL
+            .into_iter()
+            .flat_map(|model| KERNELS.map(|kernel| (model, kernel)))
+            .collect();
+        let table = modes(&pairs, Model::mode);
+        assert!(
+            include_str!("../../../README.md").contains(&table),
+            "expected in README.md:\n{table}"
+        );
     }
 }

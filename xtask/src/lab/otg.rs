@@ -1,28 +1,29 @@
 //! `cargo xtask lab otg`: real clients of the Open Traffic Generator API against `validator otg` on
 //! two veths, in a network namespace of its own.
 
+mod otgen;
 mod python;
+mod scripts;
 mod server;
 pub mod smoke;
 mod sonic;
 mod suites;
+mod switch;
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::network;
 use crate::step::{self, step};
+use scripts::{Between, LAB, Outcome, Script};
 use server::Server;
 use sonic::Sonic;
 use suites::Conformance;
 
 /// The tester's ports, which are the ends of a cable or at the switch.
 const PORTS: [&str; 2] = ["otg0", "otg1"];
-/// Scripts of this repository; each takes a transport, the server and two locations.
-const SCRIPTS: &str = "pfc-user/otg/tests/python";
 
 #[derive(clap::Args)]
 pub struct Otg {
@@ -34,15 +35,18 @@ pub struct Otg {
     /// simulated switch between the ports
     #[arg(long, value_name = "DIR", conflicts_with = "conformance")]
     sonic: Option<PathBuf>,
+    /// The program otgen, which then runs, too
+    #[arg(long, value_name = "FILE", conflicts_with = "sonic")]
+    otgen: Option<PathBuf>,
     /// Only scripts, or cases of `--sonic`, whose names have this word
     #[arg(long, value_name = "WORD")]
     only: Option<String>,
     /// Only the clients against an engine that records: neither root nor frames
-    #[arg(long, conflicts_with_all = ["conformance", "sonic", "only"])]
+    #[arg(long, conflicts_with_all = ["conformance", "sonic", "otgen", "only"])]
     offline: bool,
 }
 
-/// Fails if one client does.
+/// Fails if one client does, after all have run.
 pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
     let folder = root.join("target/lab/otg");
     if let Some(clone) = &options.sonic {
@@ -64,20 +68,19 @@ pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
         .as_deref()
         .map(|clone| Conformance::prepare(clone, &folder))
         .transpose()?;
+    let scripts = chosen(options.only.as_deref())?;
+    let mut outcome = Outcome::default();
+    let (cable, switch): (Vec<_>, Vec<_>) = scripts
+        .into_iter()
+        .partition(|(script, _)| script.between == Between::Cable);
     network::with_veths(&[PORTS], || {
-        let scripts = scripts(root, options.only.as_deref())?;
-        for script in &scripts {
-            for transport in ["http", "https", "grpc", "grpc-pieces"] {
-                let server = Server::start(&validator, &folder)?;
-                let name = script.file_stem().unwrap_or_default().to_string_lossy();
-                step(&format!("{name} over {transport}"), || {
-                    let mut command = Command::new(&python);
-                    command.arg(script).arg(transport);
-                    command.arg(server.location(transport)).args(PORTS);
-                    step::run(&mut command)
-                })?;
-                server.stop()?;
-            }
+        for (script, python) in &cable {
+            outcome.add(script.run(root, python, &validator, &folder));
+        }
+        if let Some(otgen) = &options.otgen {
+            step("otgen over https", || {
+                otgen::run(otgen, &validator, &folder)
+            })?;
         }
         if let Some(conformance) = &conformance {
             for transport in ["https", "grpc"] {
@@ -88,28 +91,39 @@ pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
                 server.stop()?;
             }
         }
-        Ok(ExitCode::SUCCESS)
-    })
+        Ok(())
+    })?;
+    network::with_veths(&switch::cables(), || {
+        for (script, python) in &switch {
+            outcome.add(script.run(root, python, &validator, &folder));
+        }
+        Ok(())
+    })?;
+    outcome.judge()?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// The lab's scripts, by name.
-fn scripts(root: &Path, only: Option<&str>) -> Result<Vec<PathBuf>> {
-    let folder = root.join(SCRIPTS);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        if path.extension().is_some_and(|end| end == "py")
-            && only.is_none_or(|word| name.contains(word))
-        {
-            found.push(path);
+/// The scripts with a word in their titles, and the Python of each.
+fn chosen(only: Option<&str>) -> Result<Vec<(&'static Script, PathBuf)>> {
+    let wanted = |script: &&Script| only.is_none_or(|word| script.title().contains(word));
+    let scripts: Vec<_> = LAB.iter().filter(wanted).collect();
+    if scripts.is_empty() {
+        let titles: Vec<_> = LAB.iter().map(Script::title).collect();
+        bail!("expected a word of one of these: {}", titles.join(", "));
+    }
+    step("packages of the scripts", || {
+        let mut found = Vec::new();
+        for script in scripts {
+            match script.python() {
+                Ok(python) => found.push((script, python)),
+                Err(error) if script.is_optional() => {
+                    println!("    skipped {}: {error:#}", script.title());
+                }
+                Err(error) => return Err(error),
+            }
         }
-    }
-    if found.is_empty() {
-        bail!("no script in {SCRIPTS} has that word in its name");
-    }
-    found.sort();
-    Ok(found)
+        Ok(found)
+    })
 }
 
 /// The Python that has snappi; makes its environment first, if necessary.
@@ -122,9 +136,7 @@ fn sonic(root: &Path, clone: &Path, folder: &Path, only: Option<&str>) -> Result
     require_root()?;
     let sonic = Sonic::prepare(clone)?;
     let validator = step("validator with the feature otg", || build(root))?;
-    let [first, second] = PORTS;
-    let [one, other] = sonic::SWITCH;
-    network::with_veths(&[[first, one], [second, other]], || {
+    network::with_veths(&switch::cables(), || {
         sonic.run(root, &validator, folder, only)
     })?;
     Ok(ExitCode::SUCCESS)

@@ -11,11 +11,14 @@ use super::guest::{Guest, Machine};
 use crate::step;
 
 /// Shell functions of the scripts. `step NAME COMMAND ...` runs a command that must return 0, `ends
-/// CODE NAME COMMAND ...` one that must return that code.
+/// CODE NAME COMMAND ...` one that must return that code. `tests PROGRAM FILTER ...` runs the tests
+/// that match each filter, which is a step of its own.
 pub const FUNCTIONS: &str = r#"
 ends() { expected=$1 name=$2; shift 2; echo "lab: begins $name"; "$@" 2>&1; found=$?
     echo "lab: ended $found $expected $(cut -d' ' -f1 /proc/uptime) $name"; }
 step() { ends 0 "$@"; }
+tests() { program=$1; shift
+    for filter in "$@"; do step "$program $filter" /tools/$program $filter --test-threads=1; done; }
 "#;
 /// Last line of a script.
 pub const DONE: &str = "lab: done";
@@ -23,6 +26,8 @@ pub const DONE: &str = "lab: done";
 const SKIPPED: &str = "lab: skipped ";
 /// Start of a line with a row of the table.
 const ROW: &str = "lab: row ";
+/// Start of libtest's closing line.
+const RESULT: &str = "test result: ";
 
 /// Outcome of a script.
 #[derive(Debug, Default)]
@@ -33,6 +38,10 @@ pub struct Transcript {
     pub failed: Vec<String>,
     /// Rows of the table that the script printed.
     pub rows: Vec<String>,
+    /// Time that the guests took.
+    pub elapsed: Duration,
+    /// Tests that passed in the step that is going on; `None` before a test program ended in it.
+    tests: Option<u64>,
 }
 
 impl Transcript {
@@ -41,12 +50,23 @@ impl Transcript {
         self.passed += other.passed;
         self.failed.extend(other.failed);
         self.rows.extend(other.rows);
+        self.elapsed += other.elapsed;
     }
 
     /// Takes a line of the console.
     fn hear(&mut self, line: &str) {
-        if let Some(step) = line.strip_prefix("lab: ended ") {
+        if line.starts_with("lab: begins ") {
+            self.tests = None;
+        } else if let Some(passed) = line.strip_prefix(RESULT).and_then(passed) {
+            *self.tests.get_or_insert(0) += passed;
+        } else if let Some(step) = line.strip_prefix("lab: ended ") {
+            // libtest's exit code is 0 where a filter matches no test.
+            let empty = self.tests.take() == Some(0);
             match step.splitn(4, ' ').collect::<Vec<_>>()[..] {
+                [found, expected, _, name] if found == expected && empty => {
+                    self.failed
+                        .push(format!("{name}: expected tests that match, found none"));
+                }
                 [found, expected, ..] if found == expected => self.passed += 1,
                 [found, expected, _, name] => {
                     let line = format!("{name}: expected exit code {expected}, found {found}");
@@ -60,6 +80,12 @@ impl Transcript {
             self.rows.push(row.to_owned());
         }
     }
+}
+
+/// Tests that passed, by the rest of libtest's closing line.
+fn passed(result: &str) -> Option<u64> {
+    let (_, counts) = result.split_once(". ")?;
+    counts.split_once(" passed")?.0.parse().ok()
 }
 
 /// Boots the machine and shows the output of its script, for at most `limit`. A guest that ends
@@ -77,7 +103,11 @@ pub fn run(machine: &Machine<'_>, limit: Duration) -> Result<Transcript> {
     if let Err(error) = ended {
         transcript.failed.push(format!("{error:#}"));
     }
-    println!("    guest ended after {}", step::elapsed(start.elapsed()));
+    transcript.elapsed = start.elapsed();
+    println!(
+        "    guest ended after {}",
+        step::elapsed(transcript.elapsed)
+    );
     Ok(transcript)
 }
 
@@ -147,5 +177,29 @@ mod tests {
         ];
         assert_eq!(transcript.failed[..2], expected);
         assert_eq!(transcript.rows, ["igb | native"]);
+    }
+
+    #[test]
+    fn a_step_whose_filter_matches_no_test_is_a_failure() {
+        const NONE: &str =
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out";
+        const TWO: &str =
+            "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out";
+        let mut transcript = Transcript::default();
+        for (name, results) in [
+            ("a", &[TWO][..]),
+            ("b", &[NONE]),
+            ("c", &[NONE, TWO]),
+            ("d", &[]),
+        ] {
+            transcript.hear(&format!("lab: begins {name}"));
+            results.iter().for_each(|line| transcript.hear(line));
+            transcript.hear(&format!("lab: ended 0 0 3.10 {name}"));
+        }
+        assert_eq!(transcript.passed, 3);
+        assert_eq!(
+            transcript.failed,
+            ["b: expected tests that match, found none"]
+        );
     }
 }

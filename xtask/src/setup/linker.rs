@@ -134,4 +134,34 @@ mod tests {
         // A file that is in `bin` by then does not stop the build.
         assert!(calls[0].contains("--force"));
     }
+
+    #[test]
+    fn without_network_the_first_call_says_what_to_do_and_the_second_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("library");
+        fs::write(&library, "").unwrap();
+        let linker = Linker {
+            root: folder.path().join("root"),
+            feature: "llvm-22".to_owned(),
+            library: ("libLLVM.so.22.1".to_owned(), library),
+        };
+        // The real one, which knows no crate yet and may not ask for any.
+        let mut offline = step::cargo();
+        offline
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("CARGO_HOME", folder.path().join("home"));
+        let error = format!("{:#}", linker.build(offline).unwrap_err());
+        for part in [
+            "CARGO_NET_OFFLINE",
+            "a second call goes on",
+            "exit status: 101",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        fs::create_dir_all(linker.root.join("build")).unwrap();
+        fs::write(linker.root.join("build/part"), "").unwrap();
+        linker.build(cargo()).unwrap();
+        assert!(linker.root.join("bin/bpf-linker").exists());
+        assert!(!linker.root.join("build").exists());
+    }
 }

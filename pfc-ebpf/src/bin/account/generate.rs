@@ -102,6 +102,7 @@ fn release(worker: &mut Worker, flow: &mut Flow, at: u64) {
         flow.first = now;
     }
     flow.last = now;
+    flow.window_sum += worker.window;
     worker.excess.add(flow.cost);
     worker.batch[priority] += flow.share;
     worker.pending += 1;

@@ -40,6 +40,12 @@ pub struct MadCase {
 /// All of them.
 pub static CASES: [MadCase; 2] = [c14_024_10_01::CASE, c14_016_get::CASE];
 
+/// Fails where the evidence of the repetition of that index makes no sense, so that no check is
+/// judged.
+pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), String> {
+    View::new(all, index).map(drop)
+}
+
 impl MadCase {
     /// Judges one repetition by itself.
     pub fn judge(&self, evidence: &MadEvidence) -> Judged {

@@ -61,6 +61,11 @@ pub static CASES: [PfcCase; 4] = [
     global_pause::CASE,
 ];
 
+/// Fails where the evidence of a repetition makes no sense, so that no check is judged.
+pub(super) fn consistent(evidence: &PfcEvidence) -> Result<(), String> {
+    judge::consistent(evidence)
+}
+
 impl PfcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &PfcEvidence) -> Judged {

@@ -33,10 +33,17 @@ pub struct RcCase {
     step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
     /// Figures that are reported and not judged.
     figures: fn(&View<'_>) -> Vec<Figure>,
+    /// The smallest violation that a check would have found.
+    resolution: fn(&str, &View<'_>) -> Option<String>,
 }
 
 /// All of them.
 pub static CASES: [RcCase; 1] = [c09_142_01::CASE];
+
+/// Fails where the evidence of a repetition makes no sense, so that no check is judged.
+pub(super) fn consistent(evidence: &RcEvidence) -> Result<(), String> {
+    View::new(evidence).map(drop)
+}
 
 impl RcCase {
     /// Judges one repetition.

@@ -40,8 +40,18 @@ pub struct Port {
     pub mtu: Option<u16>,
     /// Pause frames that hold the port's queues.
     pub obeys: Obeys,
-    /// Captures are asked for at this port.
-    pub captures: bool,
+    /// What a capture keeps that outgrows the memory for it.
+    pub keeps: Keeps,
+}
+
+/// Frames that stay in a capture once there are more than it has room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keeps {
+    /// Those that came first.
+    First,
+    /// Those that came last.
+    #[default]
+    Newest,
 }
 
 /// Pause frames that a port obeys.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use pfc_ebpf::units::{Nanos, Priority};
 
+use super::response::Response;
 use super::storm::Gaps;
 
 /// All counts, read within a few milliseconds.
@@ -44,6 +45,8 @@ pub struct PortCounts {
     pub transmitting: bool,
     /// It captures.
     pub capturing: bool,
+    /// Frames that its last capture had no room for.
+    pub capture_missed: u64,
     /// Frames that left, of all flows.
     pub sent: Count,
     /// Frames that arrived, of whatever kind.
@@ -67,6 +70,8 @@ pub struct PortCounts {
     pub pfc_sent: [u64; Priority::COUNT],
     /// Time for which each queue was held, nanoseconds.
     pub held: [Nanos; Priority::COUNT],
+    /// Responses of each queue's sender to what held it, since the plan came into force.
+    pub responses: [Response; Priority::COUNT],
 }
 
 /// State of a flow.

@@ -7,7 +7,7 @@ use ib_mad::mad::LENGTH;
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::pfc::Stall;
+use super::pfc::{Stall, StallsNoted};
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
 use crate::quantity::hex;
@@ -37,6 +37,9 @@ pub struct MadEvidence {
     /// Times at which the tester or its simulated DUT stood still, in their order.
     #[serde(default)]
     pub stalls: Vec<Stall>,
+    /// All of them, counted as they were told.
+    #[serde(default)]
+    pub stalls_noted: StallsNoted,
     /// Packets that crossed the transport.
     #[serde(default)]
     pub traffic: Traffic,
@@ -126,6 +129,10 @@ pub struct Exchange {
     pub sent: Nanos,
     /// Until when its answer was waited for.
     pub deadline: Nanos,
+    /// Until when its answer could be seen, even where the transport drops what answers no request
+    /// that it keeps. `None` in evidence of earlier versions: until `deadline`.
+    #[serde(default)]
+    pub kept: Option<Nanos>,
     /// The request.
     pub request: Octets,
     /// The answer; `None` if none came in time.

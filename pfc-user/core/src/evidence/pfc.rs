@@ -1,15 +1,16 @@
 //! Measurements of a repetition of a PFC case. Times are CLOCK_MONOTONIC nanoseconds, lengths
 //! octets without FCS.
 
+mod stall;
 mod storm;
 
 use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
-use pfc_ebpf::abi::generate;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
+pub use self::stall::{LeftOut, Stall, StallsNoted};
 pub use self::storm::{Gap, GapHistogram, StormReport};
 use super::mac::MacReport;
 use crate::plan::{Limits, RepetitionPlan};
@@ -116,6 +117,9 @@ pub struct Ports {
 /// Facts about a port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortFacts {
+    /// The port: `tx` or `rx`.
+    #[serde(default)]
+    pub port: String,
     /// Interface.
     pub interface: String,
     /// Driver, such as `veth`.
@@ -196,6 +200,9 @@ pub struct SenderReport {
     /// Further such spans.
     #[serde(default)]
     pub stalls_left_out: LeftOut,
+    /// All such spans, counted as each was noted.
+    #[serde(default)]
+    pub stalls_noted: StallsNoted,
     /// Frames that the kernel refused and that never left.
     pub errors: u64,
     /// Times that the port had no room for a test frame or a single pause frame, which left later.
@@ -219,6 +226,10 @@ pub struct FlowSent {
     pub first: Nanos,
     /// Stamp of the last.
     pub last: Nanos,
+    /// Sum of the numbers of the windows in which they are counted in [`Windows::offered`], added
+    /// up frame by frame.
+    #[serde(default)]
+    pub window_sum: u64,
 }
 
 /// A span in which a priority was held back.
@@ -244,73 +255,6 @@ pub struct WithheldLeftOut {
     /// The spans.
     #[serde(flatten)]
     pub spans: LeftOut,
-}
-
-/// Spans for which a list had no room, summed up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// The number.
-    pub count: u64,
-    /// Their total length.
-    pub total: Nanos,
-    /// Begin of the first.
-    pub from: Nanos,
-    /// End of the last.
-    pub to: Nanos,
-}
-
-impl LeftOut {
-    /// None were.
-    pub fn is_none(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Adds a span.
-    pub fn add(&mut self, from: Nanos, to: Nanos) {
-        self.merge(Self {
-            count: 1,
-            total: to.saturating_sub(from),
-            from,
-            to,
-        });
-    }
-
-    /// The last span added goes on from where it ended.
-    pub fn prolong(&mut self, from: Nanos, to: Nanos) {
-        self.total = self.total.saturating_add(to.saturating_sub(from));
-        self.to = self.to.max(to);
-    }
-
-    /// Adds others.
-    pub fn merge(&mut self, other: Self) {
-        if self.is_none() {
-            *self = other;
-        } else if !other.is_none() {
-            self.count += other.count;
-            self.total = self.total.saturating_add(other.total);
-            self.from = self.from.min(other.from);
-            self.to = self.to.max(other.to);
-        }
-    }
-
-    /// True if one of them may overlap the time from `from` to `to`.
-    pub fn may_overlap(&self, from: Nanos, to: Nanos) -> bool {
-        !self.is_none() && self.from < to && self.to > from
-    }
-}
-
-/// A span in which a process of the tester or the simulated DUT did not run though it should have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stall {
-    /// Begin.
-    pub from: Nanos,
-    /// End.
-    pub to: Nanos,
-}
-
-impl Stall {
-    /// Lateness above it is a stall, for the program in the kernel as for processes.
-    pub const ABOVE: Nanos = generate::STALL;
 }
 
 /// The ports' way of counting.
@@ -364,6 +308,10 @@ pub struct FlowReceived {
     pub first: Nanos,
     /// Arrival of the last.
     pub last: Nanos,
+    /// Sum of the numbers of the windows in which the distinct frames are counted in
+    /// [`Windows::received`], added up frame by frame.
+    #[serde(default)]
+    pub window_sum: u64,
     /// Largest latency.
     pub latency_max: Nanos,
     /// Mean latency.
@@ -546,6 +494,9 @@ pub struct DutReport {
     pub send_errors: u64,
     /// Spans above 0.5 ms in which the process did not run.
     pub stalls: Vec<Stall>,
+    /// All such spans, counted as each was noted.
+    #[serde(default)]
+    pub stalls_noted: StallsNoted,
     /// Largest lateness of a departure against the model's time.
     pub max_lateness: Nanos,
     /// XOFF frames sent, by priority.

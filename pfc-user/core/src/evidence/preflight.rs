@@ -16,9 +16,12 @@ pub struct UnfitCase {
     pub remedy: String,
 }
 
-/// The ports of a testbed.
+/// The ports of a testbed, and the kernel that they are on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
+    /// `uname -r`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// What the plan asks for and can never work at the ports' speed. No part of evidence: a run
     /// leaves it out or says so itself.
     #[serde(skip)]
@@ -221,5 +224,8 @@ pub enum SelfTest {
         seen: u64,
         /// Counters of the MAC that rose, and by how much.
         mac: Vec<(String, u64)>,
+        /// Times that the port itself had no room for a frame of its own, which was tried again.
+        #[serde(default)]
+        waits: u64,
     },
 }

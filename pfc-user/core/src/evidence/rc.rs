@@ -3,7 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::pfc::Stall;
+use super::pfc::{Stall, StallsNoted};
 use crate::agent::protocol::{Channel, Device, QueuePair};
 use crate::plan::rc::RcPlan;
 use crate::quantity::hex;
@@ -33,6 +33,9 @@ pub struct RcEvidence {
     /// Times at which the simulated DUT stood still, in their order.
     #[serde(default)]
     pub stalls: Vec<Stall>,
+    /// All of them, counted as they were told.
+    #[serde(default)]
+    pub stalls_noted: StallsNoted,
 }
 
 /// One READ and what became of it.

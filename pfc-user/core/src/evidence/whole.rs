@@ -14,10 +14,11 @@ mod storm;
 
 use std::fmt;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::digest::{self, Part};
-use super::pfc::Stall;
+use super::pfc::{LeftOut, Stall, StallsNoted};
 use super::{CaseEvidence, Evidence, Planned, Repetition};
 
 /// The reason why evidence is not whole.
@@ -47,13 +48,13 @@ pub enum Rule {
     Instruments,
     /// Each flow has one count a phase, within the phase.
     Flows,
-    /// Frames by window are those by flow, none arrives before it was offered.
+    /// Frames by window are those by flow, in the same windows; none arrives before it was offered.
     Windows,
     /// Latencies by length are as many as frames.
     Latencies,
     /// The log of arrivals has each of them.
     Arrivals,
-    /// Counts of a port are the sum of their kinds.
+    /// Facts of a port are that port's, and its counts are the sum of their kinds.
     Ports,
     /// The log of PAUSE and PFC frames has each of them.
     Control,
@@ -63,7 +64,7 @@ pub enum Rule {
     Storm,
     /// The probes are those whose pause frames left.
     Probes,
-    /// Spans that the sender listed add up, and none is there twice.
+    /// Spans withheld add up; stalls are as many and as long as were noted, and none is there twice.
     Spans,
     /// The last frames of each phase were waited for.
     Waits,
@@ -73,6 +74,9 @@ pub enum Rule {
     Packets,
     /// Events of RC cases are as many as were counted, in order of time.
     Events,
+    /// Times and counts are such as can be measured, and packets are what they are said to be: the
+    /// rule of [`cases::consistent`](crate::cases::consistent).
+    Consistency,
 }
 
 impl fmt::Display for Rule {
@@ -97,22 +101,29 @@ fn ensure(holds: bool, rule: Rule, part: &str, found: impl FnOnce() -> String) -
 
 /// Reads evidence of the present schema with its digests, and checks it.
 pub fn read(mut stored: Value) -> Result<Evidence, Defect> {
-    let malformed = |part: &str, error: serde_json::Error| Defect {
-        rule: Rule::Fields,
-        part: part.into(),
-        found: error.to_string(),
-    };
     let digests = stored
         .as_object_mut()
         .and_then(|fields| fields.remove(digest::KEY));
     let digests: Vec<Part> = serde_json::from_value(digests.unwrap_or_default())
         .map_err(|error| malformed(digest::KEY, error))?;
     check_digests(&digests, &digest::of(&stored))?;
-    let evidence: Evidence =
-        serde_json::from_value(stored.clone()).map_err(|error| malformed("evidence", error))?;
-    fields::check(&stored, &evidence)?;
+    without_digests(&stored)
+}
+
+/// Reads evidence of the present schema without its digests, and checks all but them.
+pub fn without_digests(stored: &Value) -> Result<Evidence, Defect> {
+    let evidence = Evidence::deserialize(stored).map_err(|error| malformed("evidence", error))?;
+    fields::check(stored, &evidence)?;
     check(&evidence)?;
     Ok(evidence)
+}
+
+fn malformed(part: &str, error: serde_json::Error) -> Defect {
+    Defect {
+        rule: Rule::Fields,
+        part: part.into(),
+        found: error.to_string(),
+    }
 }
 
 fn check_digests(noted: &[Part], found: &[Part]) -> Checked {
@@ -245,14 +256,26 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     })
 }
 
-/// No stall is there twice, or ends before it begins.
-fn stalls(stalls: &[Stall], at: &str) -> Checked {
+/// No stall is there twice, or ends before it begins; and those that are there, with those for which
+/// there was no room, are as many and as long as were noted.
+fn stalls(stalls: &[Stall], left_out: LeftOut, noted: StallsNoted, at: &str) -> Checked {
     let mut spans: Vec<_> = stalls.iter().map(|stall| (stall.from, stall.to)).collect();
     spans.sort_unstable();
     let twice = spans.windows(2).any(|pair| pair[0] == pair[1]);
     let forward = spans.iter().all(|(from, to)| from <= to);
     ensure(!twice && forward, Rule::Spans, at, || {
         "a stall is there twice, or ends before it begins".into()
+    })?;
+    let listed: StallsNoted = stalls.iter().copied().collect();
+    let found = StallsNoted {
+        count: listed.count.saturating_add(left_out.count),
+        total: listed.total.saturating_add(left_out.total),
+    };
+    ensure(found == noted, Rule::Spans, at, || {
+        format!(
+            "{} stalls of {} ns in all are there, {} of {} ns were noted",
+            found.count, found.total, noted.count, noted.total
+        )
     })
 }
 

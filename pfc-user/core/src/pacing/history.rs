@@ -4,7 +4,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
-use crate::evidence::pfc::{LeftOut, Stall, Withheld, WithheldLeftOut};
+use crate::evidence::pfc::{LeftOut, Stall, StallsNoted, Withheld, WithheldLeftOut};
 
 /// Spans of each kind that are listed; they fit without growing, which would cost time while frames
 /// are due.
@@ -23,6 +23,8 @@ pub struct History {
     pub stalls: Vec<Stall>,
     /// Spans for which there was no room.
     pub stalls_left_out: LeftOut,
+    /// All of them.
+    pub stalls_noted: StallsNoted,
     last: [Option<Last>; Priority::COUNT],
 }
 
@@ -43,6 +45,7 @@ impl Default for History {
             withheld_total: [0; Priority::COUNT],
             stalls: Vec::with_capacity(ROOM),
             stalls_left_out: LeftOut::default(),
+            stalls_noted: StallsNoted::default(),
             last: [None; Priority::COUNT],
         }
     }
@@ -95,10 +98,20 @@ impl History {
     /// The sender did not run; one stall with the last before it where they touch.
     pub fn stall(&mut self, from: Nanos, to: Nanos) {
         let full = self.stalls.len() >= ROOM;
-        match self.stalls.last_mut() {
-            Some(last) if last.from <= from && from <= last.to => last.to = last.to.max(to),
-            _ if full => self.stalls_left_out.add(from, to),
-            _ => self.stalls.push(Stall { from, to }),
+        if let Some(last) = self.stalls.last_mut()
+            && last.from <= from
+            && from <= last.to
+        {
+            self.stalls_noted.prolong(to.saturating_sub(last.to));
+            last.to = last.to.max(to);
+            return;
+        }
+        let stall = Stall { from, to };
+        self.stalls_noted.add(stall);
+        if full {
+            self.stalls_left_out.add(from, to);
+        } else {
+            self.stalls.push(stall);
         }
     }
 }
@@ -153,6 +166,8 @@ mod tests {
             history.stalls,
             [(1, 4), (6, 8), (5, 7)].map(|(from, to)| Stall { from, to })
         );
+        let noted = StallsNoted { count: 3, total: 7 };
+        assert_eq!(history.stalls_noted, noted);
     }
 
     #[test]
@@ -183,6 +198,8 @@ mod tests {
                 to: last + MS
             }
         );
+        let (count, total) = (listed + 10, (listed + 10) * MS);
+        assert_eq!(history.stalls_noted, StallsNoted { count, total });
         let left_out = |priority, from: Nanos, to: Nanos| WithheldLeftOut {
             priority: Priority::from_low_bits(priority),
             phase: Phase::Storm,

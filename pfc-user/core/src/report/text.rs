@@ -4,6 +4,7 @@ use super::layout::{paint, paragraph};
 use super::plain;
 use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
 use crate::evidence::{Evidence, Repetition};
+use crate::preflight::kernel;
 
 /// Verdicts in the order of their interest to a reader.
 const ORDER: [Verdict; 6] = [
@@ -56,6 +57,9 @@ fn summary_of(
         .flat_map(super::preflight::shortfalls)
     {
         paragraph(&mut out, "preflight  ", &plain::text(&line));
+    }
+    if let Some(lacks) = evidence.preflight.as_ref().and_then(kernel::lacks) {
+        paragraph(&mut out, "kernel     ", &lacks);
     }
     if let Some(marks) = marks(evidence) {
         paragraph(&mut out, "tagged     ", &marks);

@@ -1,35 +1,29 @@
 //! Methods of the service, each in one message or in pieces.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
+use std::fmt::Display;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http_body_util::Full;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, Value};
 use tonic::body::Body;
-use tonic::codegen::{StdError, http};
-use tonic::server::{Grpc, NamedService};
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::codegen::http;
+use tonic::server::Grpc;
+use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::Octets;
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation, Pieces};
+use crate::body;
 use crate::connections::Peer;
-use crate::error::{Kind, Refusal};
+use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
 use crate::server::{LONGEST, Shared};
 
 /// Octets of a piece of a reply: well below the 4 MiB that clients take.
 const PIECE: usize = 1 << 20;
-
-/// The service.
-#[derive(Clone)]
-pub struct Service {
-    shared: Arc<Shared>,
-}
 
 /// A method.
 #[derive(Clone, Copy)]
@@ -40,59 +34,58 @@ struct Method {
 
 type Reply = http::Response<Body>;
 
-impl Service {
-    /// The service of a session.
-    pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
-    }
-}
-
-impl NamedService for Service {
-    const NAME: &'static str = "otg.Openapi";
-}
-
-impl<B> tower::Service<http::Request<B>> for Service
+/// Carries out a call of the service.
+///
+/// # Errors
+///
+/// None: what is refused is said in the reply.
+pub async fn call<B>(
+    shared: Arc<Shared>,
+    peer: Peer,
+    request: http::Request<B>,
+) -> Result<Reply, Infallible>
 where
-    B: hyper::body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<StdError> + Send + 'static,
+    B: hyper::body::Body<Data = Bytes, Error: Display>,
 {
-    type Response = Reply;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Reply, Infallible>> + Send>>;
+    let reply = answer(shared, peer, request).await;
+    Ok(reply.unwrap_or_else(|refusal| refused(&refusal).into_http()))
+}
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            let peer = request.extensions().get::<Peer>().copied();
-            let token = request.headers().get("authorization");
-            let lacking = shared.access.lacking(
-                peer.unwrap_or_default(),
-                token.map(http::HeaderValue::as_bytes),
-            );
-            if let Some(lacking) = lacking {
-                let refusal = Refusal::validation(match lacking {
-                    Lacking::Token => {
-                        "a token is needed: send it as metadata, authorization: Bearer TOKEN"
-                    }
-                    Lacking::Certificate => {
-                        "a client certificate is needed: come by TLS with one that the server's \
-                         authority has signed"
-                    }
-                });
-                return Ok(status(&refusal, Code::Unauthenticated).into_http());
+async fn answer<B>(
+    shared: Arc<Shared>,
+    peer: Peer,
+    request: http::Request<B>,
+) -> Result<Reply, Refusal>
+where
+    B: hyper::body::Body<Data = Bytes, Error: Display>,
+{
+    let token = request.headers().get("authorization");
+    let lacking = shared
+        .access
+        .lacking(peer, token.map(http::HeaderValue::as_bytes));
+    if let Some(lacking) = lacking {
+        let text = match lacking {
+            Lacking::Token => "a token is needed: send it as metadata, authorization: Bearer TOKEN",
+            Lacking::Certificate => {
+                "a client certificate is needed: come by TLS with one that the server's authority \
+                 has signed"
             }
-            let Some(method) = method(request.uri().path()) else {
-                let text = format!("there is no method {}", request.uri().path());
-                let refusal = Refusal::validation(text);
-                return Ok(status(&refusal, Code::Unimplemented).into_http());
-            };
-            Ok(answer(shared, method, request).await)
-        })
+        };
+        return Err(Refusal::new(Why::Unproven, text));
+    }
+    let path = request.uri().path();
+    let method = method(path)
+        .ok_or_else(|| Refusal::new(Why::Unknown, format!("there is no method {path}")))?;
+    let (head, body) = request.into_parts();
+    let octets = body::read(body).await?;
+    let request = http::Request::from_parts(head, Full::new(octets));
+    let reply = perform(shared, method, request).await;
+    match reply.extensions().get::<Status>() {
+        // Its own words for what is no message of gRPC, or a compressed one.
+        Some(status) if !status.message().starts_with('{') => {
+            Err(Refusal::validation(status.message()))
+        }
+        _ => Ok(reply),
     }
 }
 
@@ -108,12 +101,12 @@ fn method(path: &str) -> Option<Method> {
     })
 }
 
-async fn answer<B>(shared: Arc<Shared>, method: Method, request: http::Request<B>) -> Reply
-where
-    B: hyper::body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<StdError> + Send + 'static,
-{
+/// Carries out a method whose request has come in.
+async fn perform(
+    shared: Arc<Shared>,
+    method: Method,
+    request: http::Request<Full<Bytes>>,
+) -> Reply {
     let mut grpc = Grpc::new(Octets)
         .max_decoding_message_size(LONGEST)
         .max_encoding_message_size(usize::MAX);
@@ -124,7 +117,7 @@ where
                 let shared = Arc::clone(&shared);
                 async move {
                     let octets = gathered(request.into_inner()).await?;
-                    let inner = perform(&shared, operation, octets, false).await?;
+                    let inner = carry_out(&shared, operation, octets, false).await?;
                     Ok::<_, Status>(Response::new(wrapped(operation, inner)))
                 }
             };
@@ -135,7 +128,7 @@ where
             let pieces = move |request: Request<Bytes>| {
                 let shared = Arc::clone(&shared);
                 async move {
-                    let inner = perform(&shared, operation, request.into_inner(), true).await?;
+                    let inner = carry_out(&shared, operation, request.into_inner(), true).await?;
                     let pieces = pieces(&bare(inner));
                     Ok::<_, Status>(Response::new(tokio_stream::iter(pieces)))
                 }
@@ -147,7 +140,7 @@ where
             let unary = move |request: Request<Bytes>| {
                 let shared = Arc::clone(&shared);
                 async move {
-                    let inner = perform(&shared, operation, request.into_inner(), true).await?;
+                    let inner = carry_out(&shared, operation, request.into_inner(), true).await?;
                     Ok::<_, Status>(Response::new(wrapped(operation, inner)))
                 }
             };
@@ -157,7 +150,7 @@ where
 }
 
 /// Carries out an operation whose argument is in a message of the request, or is all of it.
-async fn perform(
+async fn carry_out(
     shared: &Arc<Shared>,
     operation: &'static Operation,
     octets: Bytes,
@@ -179,13 +172,7 @@ async fn perform(
         }
     };
     let answer = shared.perform(operation.call, argument).await;
-    answer.map_err(|refusal| {
-        let code = match refusal.kind {
-            Kind::Validation => Code::InvalidArgument,
-            Kind::Internal => Code::Internal,
-        };
-        status(&refusal, code)
-    })
+    answer.map_err(|refusal| refused(&refusal))
 }
 
 fn decoded(kind: MessageDescriptor, octets: Bytes) -> Result<DynamicMessage, Refusal> {
@@ -241,20 +228,16 @@ fn pieces(whole: &Bytes) -> Vec<Result<Bytes, Status>> {
 async fn gathered(mut pieces: Streaming<Bytes>) -> Result<Bytes, Status> {
     let mut whole = Vec::new();
     while let Some(octets) = pieces.message().await? {
-        let refused = |refusal| status(&refusal, Code::InvalidArgument);
-        let data = decoded(model::descriptor("Data"), octets).map_err(refused)?;
+        let data = decoded(model::descriptor("Data"), octets);
+        let data = data.map_err(|refusal| refused(&refusal))?;
         if let Some(Value::Bytes(datum)) = data.get_field_by_name("datum").as_deref() {
             whole.extend_from_slice(datum);
-        }
-        if whole.len() > LONGEST {
-            let text = format!("the request has more than {LONGEST} octets, the most taken");
-            return Err(status(&Refusal::validation(text), Code::ResourceExhausted));
         }
     }
     Ok(whole.into())
 }
 
 /// A status whose message is the JSON of the refusal, which clients read.
-fn status(refusal: &Refusal, code: Code) -> Status {
-    Status::new(code, refusal.status_message(code as i32))
+fn refused(refusal: &Refusal) -> Status {
+    Status::new(refusal.why.grpc(), refusal.status_message())
 }

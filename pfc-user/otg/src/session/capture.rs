@@ -11,10 +11,10 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use prost_reflect::DynamicMessage;
-use validator_core::engine::plan::PortIndex;
+use validator_core::engine::plan::{Keeps, PortIndex};
 use validator_core::engine::{Captured, CapturedFrame};
 
-use super::{Session, read};
+use super::{Session, Warnings, read};
 use crate::error::Refusal;
 use crate::translate::{Capture, Format};
 
@@ -61,16 +61,38 @@ impl Session {
             )));
         };
         if captured.missed > 0 {
-            (self.tell)(&format!(
-                "{}: {} frames after the first {} found no room in the capture",
-                names.name,
-                captured.missed,
-                captured.frames.len()
-            ));
+            (self.tell)(&overflow(&names.name, capture, captured.missed));
         }
         file(&captured, capture, &names.name)
             .map_err(|error| Refusal::internal(format!("cannot write the capture: {error}")))
     }
+
+    /// A warning for each of these ports whose capture outgrew its memory.
+    ///
+    /// # Errors
+    ///
+    /// What the engine cannot read.
+    pub(super) fn overflows(&mut self, ports: &[PortIndex]) -> Result<Warnings, Refusal> {
+        let counts = self.engine.snapshot()?.ports;
+        let warnings = ports.iter().filter_map(|port| {
+            let names = &self.force.ports[port.0];
+            let missed = counts.get(port.0)?.capture_missed;
+            (missed > 0).then(|| Some(overflow(&names.name, names.capture?, missed)))?
+        });
+        Ok(warnings.collect())
+    }
+}
+
+/// What is to be known of a capture that outgrew its memory.
+fn overflow(port: &str, capture: Capture, missed: u64) -> String {
+    let keeps = match capture.keeps {
+        Keeps::First => "first",
+        Keeps::Newest => "newest",
+    };
+    format!(
+        "the capture of port {port} lacks {missed} frames, which found no room, and keeps the \
+         {keeps}; send less, or stop it earlier"
+    )
 }
 
 /// The file of a capture.

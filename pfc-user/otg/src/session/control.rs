@@ -34,7 +34,12 @@ impl Session {
                     self.engine.link(port, up)?;
                 }
             }
-            Some(Control::Capture(ports, on)) => self.engine.capture(&ports, on)?,
+            Some(Control::Capture(ports, on)) => {
+                self.engine.capture(&ports, on)?;
+                if !on {
+                    return self.overflows(&ports);
+                }
+            }
             Some(Control::Transmit(flows, order)) => self.engine.transmit(&flows, order)?,
             Some(Control::Nothing) | None => {}
         }

@@ -1,5 +1,5 @@
 //! The engine's own counts, beyond those of the model: PFC by class, direction and origin, times
-//! held, gaps of storms, duplicates, reorder, corruption, leaks.
+//! held and responses to them, gaps of storms, duplicates, reorder, corruption, leaks.
 
 mod prometheus;
 
@@ -57,8 +57,19 @@ pub struct PortCounters {
     pub pfc_rx: [u64; 8],
     /// PFC frames of the configuration's own flows that arrived, by class.
     pub pfc_own_rx: [u64; 8],
+    /// Frames that its last capture had no room for.
+    pub capture_missed: u64,
     /// Time for which each queue was held by whichever of its classes, nanoseconds.
     pub held_ns: [u64; 8],
+    /// How often each queue's sender found it held, having been free before.
+    pub holds: [u64; 8],
+    /// Frames of each queue that left after the pause frame that held it had arrived, at most.
+    pub frames_after_xoff: [u64; 8],
+    /// Their octets, with FCS.
+    pub bytes_after_xoff: [u64; 8],
+    /// The longest time from such a pause frame's arrival to the last frame after it, at most,
+    /// nanoseconds.
+    pub response_max_ns: [u64; 8],
 }
 
 /// Counts of a flow.
@@ -132,7 +143,12 @@ fn port(name: &str, location: &str, counts: &PortCounts) -> PortCounters {
         pfc_tx: counts.pfc_sent,
         pfc_rx: counts.pfc_received,
         pfc_own_rx: counts.own_pfc_received,
+        capture_missed: counts.capture_missed,
         held_ns: counts.held,
+        holds: counts.responses.map(|response| response.holds),
+        frames_after_xoff: counts.responses.map(|response| response.after.frames),
+        bytes_after_xoff: counts.responses.map(|response| response.after.octets),
+        response_max_ns: counts.responses.map(|response| response.longest),
     }
 }
 

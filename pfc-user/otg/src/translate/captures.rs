@@ -1,5 +1,7 @@
 //! Captures: which ports, and the format of the file.
 
+use validator_core::engine::plan::Keeps;
+
 use super::names::Names;
 use super::ports::Ports;
 use crate::reader::Reader;
@@ -20,6 +22,8 @@ pub struct Capture {
     pub format: Format,
     /// Octets of each frame that are kept; `None` is all.
     pub octets: Option<u32>,
+    /// What is kept where memory is full.
+    pub keeps: Keeps,
 }
 
 /// Reads the captures into the ports that they are for.
@@ -30,8 +34,11 @@ pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
             "filters",
             "is not supported: it needs a matcher of frames; all frames are kept",
         );
-        // Clients send it by themselves; where memory is full, the engine keeps the first frames.
-        reader.truth("overwrite");
+        let keeps = match reader.truth("overwrite") {
+            Some(false) => Keeps::First,
+            // The model's default.
+            Some(true) | None => Keeps::Newest,
+        };
         let format = match reader.enumeration("format").as_deref() {
             Some("pcapng") => Format::PcapNg,
             // The model's default.
@@ -48,8 +55,13 @@ pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
                 continue;
             };
             let (port, names) = ports.get_mut(index);
-            port.captures = true;
-            if names.capture.replace(Capture { format, octets }).is_some() {
+            port.keeps = keeps;
+            let capture = Capture {
+                format,
+                octets,
+                keeps,
+            };
+            if names.capture.replace(capture).is_some() {
                 reader.error(
                     "port_names",
                     format!("names {name}, as a capture before it does"),

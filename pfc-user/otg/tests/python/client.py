@@ -210,6 +210,8 @@ def main(transport, server, *locations):
     api = snappi.api(server, transport="grpc" if grpc else "http", version_check=True)
     if transport == "grpc-pieces":
         api.enable_grpc_streaming = True
+    # Loading the program into the kernel takes long on a busy machine.
+    api.request_timeout = 60
     config = two_ports(api, locations)
     devices(config)
     data(config)

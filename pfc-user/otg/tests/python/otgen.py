@@ -82,6 +82,7 @@ def run(api, text):
 def main(transport, server, first, second):
     api = snappi.api(server, transport="grpc" if transport.startswith("grpc") else "http")
     api.enable_grpc_streaming = transport == "grpc-pieces"
+    api.request_timeout = 60
     text = FILE.replace("FIRST", first).replace("SECOND", second)
     try:
         run(api, text.replace("SIZE", ""))

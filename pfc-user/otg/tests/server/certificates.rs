@@ -20,7 +20,7 @@ use tonic::{Code, Request};
 use validator_otg::{Access, Certificates, Options, Server, Tls};
 
 use crate::client::{exchange, send};
-use crate::grpc::Client;
+use crate::rpc::Client;
 use crate::served::Served;
 
 const NAME: &str = "tester.example";

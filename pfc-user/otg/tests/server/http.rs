@@ -1,17 +1,18 @@
 //! Requests over HTTP.
 
 use serde_json::json;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use validator_core::engine::Order;
+use validator_core::engine::plan::Keeps;
+use validator_core::engine::response::Response;
+use validator_core::engine::snapshot::Count;
 use validator_core::engine::storm::Gaps;
-use validator_otg::{Access, Certificates};
 
 use crate::client::{request, send};
 use crate::served::{Served, frames};
 
-const TWO_PORTS: &str = r#"{
+pub const TWO_PORTS: &str = r#"{
     "ports": [{"name": "p1", "location": "10.36.78.53;1;1"}, {"name": "p2", "location": "veth9"}],
     "captures": [{"name": "c", "port_names": ["p2"], "format": "pcapng"}],
     "flows": [{
@@ -205,6 +206,42 @@ async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
 }
 
 #[tokio::test]
+async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
+    let served = Served::start().await;
+    for (overwrite, keeps, word) in [
+        (r#""overwrite":true,"#, Keeps::Newest, "newest"),
+        (r#""overwrite":false,"#, Keeps::First, "first"),
+        ("", Keeps::Newest, "newest"),
+    ] {
+        let config = TWO_PORTS.replace(r#""name": "c", "#, &format!(r#""name": "c", {overwrite}"#));
+        send(served.http, "POST /config", &config).await;
+        assert_eq!(served.record.get().plan.ports[1].keeps, keeps);
+        let state = |state: &str| {
+            format!(
+                r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#
+            )
+        };
+        let started = send(served.http, "POST /control/state", &state("start")).await;
+        assert_eq!(started.json(), json!({}));
+        let stopped = send(served.http, "POST /control/state", &state("stop")).await;
+        assert_eq!(stopped.json(), json!({}), "nothing is missing");
+        served.record.get().ports[1].capture_missed = 12;
+        let stopped = send(served.http, "POST /control/state", &state("stop")).await;
+        let warning = format!(
+            "the capture of port p2 lacks 12 frames, which found no room, and keeps the {word}; \
+             send less, or stop it earlier"
+        );
+        assert_eq!(stopped.json(), json!({"warnings": [warning]}));
+    }
+    let reply = send(served.http, "GET /counters", "").await;
+    assert_eq!(reply.json()["ports"][1]["capture_missed"], 12);
+    let reply = send(served.http, "GET /metrics", "").await;
+    let text = String::from_utf8(reply.body).unwrap();
+    assert!(text.contains("validator_otg_port_capture_missed{port=\"p2\"} 12"));
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn own_counters_are_json_and_prometheus_text() {
     let served = Served::start().await;
     send(served.http, "POST /config", TWO_PORTS).await;
@@ -214,6 +251,14 @@ async fn own_counters_are_json_and_prometheus_text() {
         record.ports[0].own_pfc_received[4] = 6;
         record.ports[1].own_pause_received = 5;
         record.ports[1].held[2] = 1_500_000_000;
+        record.ports[0].responses[3] = Response {
+            holds: 2,
+            after: Count {
+                frames: 9,
+                octets: 576,
+            },
+            longest: 250_000,
+        };
         record.flows[1].storm = Some(Gaps {
             count: 2,
             longest: 34_000_000,
@@ -223,6 +268,15 @@ async fn own_counters_are_json_and_prometheus_text() {
     assert_eq!(json["ports"][0]["pfc_rx"], json!([0, 0, 0, 7, 0, 0, 0, 0]));
     let own = &json["ports"][0]["pfc_own_rx"];
     assert_eq!(*own, json!([0, 0, 0, 0, 6, 0, 0, 0]));
+    for (name, value) in [
+        ("holds", 2),
+        ("frames_after_xoff", 9),
+        ("bytes_after_xoff", 576),
+        ("response_max_ns", 250_000),
+    ] {
+        let queues = &json["ports"][0][name];
+        assert_eq!(*queues, json!([0, 0, 0, value, 0, 0, 0, 0]), "{name}");
+    }
     let gaps = ["storm_gaps", "storm_gap_max_ns"];
     let of = |flow: usize| gaps.map(|name| json["flows"][flow][name].clone());
     assert_eq!(of(1), [json!(2), json!(34_000_000)]);
@@ -235,6 +289,10 @@ async fn own_counters_are_json_and_prometheus_text() {
         r#"port_own_pfc_frames_total{port="p1",class="4"} 6"#,
         r#"port_own_pause_frames_total{port="p2"} 5"#,
         r#"port_held_seconds_total{port="p2",queue="2"} 1.5"#,
+        r#"port_holds{port="p1",queue="3"} 2"#,
+        r#"port_frames_after_xoff{port="p1",queue="3"} 9"#,
+        r#"port_bytes_after_xoff{port="p1",queue="3"} 576"#,
+        r#"port_response_max_seconds{port="p1",queue="3"} 0.00025"#,
         r#"flow_storm_gaps{flow="g",port_tx="p2",port_rx="p1"} 2"#,
         r#"flow_storm_gap_max_seconds{flow="g",port_tx="p2",port_rx="p1"} 0.034"#,
     ] {
@@ -246,68 +304,6 @@ async fn own_counters_are_json_and_prometheus_text() {
     // A flow of data has no storm.
     assert!(!text.contains("storm_gaps{flow=\"f\""), "{text}");
     assert!(text.contains("# TYPE validator_otg_port_pfc_frames_total counter\n"));
-    served.stop().await;
-}
-
-#[tokio::test]
-async fn what_is_unknown_or_malformed_is_refused_as_json() {
-    let served = Served::start().await;
-    for (line, body, status) in [
-        ("GET /nothing", "", 404),
-        ("DELETE /config", "", 404),
-        ("POST /config", "{", 400),
-        ("POST /config", "[1]", 400),
-        ("POST /config", "", 400),
-        ("POST /config", r#"{"port":[]}"#, 400),
-        ("POST /control/state", "{}", 400),
-        ("POST /control/action", "{}", 400),
-        ("PATCH /config/append", "{}", 400),
-        ("PATCH /config/delete", "{}", 400),
-        ("POST /monitor/metrics", r#"{"choice":"bgpv4"}"#, 400),
-        ("POST /monitor/states", r#"{"choice":"bgp_prefixes"}"#, 400),
-        ("POST /monitor/capture", r#"{"port_name":"p"}"#, 400),
-    ] {
-        let reply = send(served.http, line, body).await;
-        assert_eq!(reply.status, status, "{line} {body}");
-        assert!(!reply.errors().is_empty(), "{line} {body}");
-        assert_eq!(reply.json()["code"], status, "{line} {body}");
-    }
-    served.stop().await;
-}
-
-#[tokio::test]
-async fn a_body_of_100_mb_is_refused_and_the_server_goes_on() {
-    let served = Served::start().await;
-    let body = vec![b' '; 100_000_000];
-    let reply = request(served.http, "POST /config", &[], &body).await;
-    assert_eq!(reply.status, 413);
-    assert!(
-        reply.errors()[0].contains("67108864"),
-        "{:?}",
-        reply.errors()
-    );
-    let reply = send(served.http, "GET /capabilities/version", "").await;
-    assert_eq!(reply.json()["api_spec_version"], "^1.0.0");
-    served.stop().await;
-}
-
-#[tokio::test]
-async fn without_the_token_nothing_is_served() {
-    const TOKEN: &str = "0123456789abcdef";
-    let access = Access::token(TOKEN).unwrap();
-    let served = Served::with(access, &Certificates::default()).await;
-    for path in [
-        "GET /config",
-        "GET /metrics",
-        "GET /counters",
-        "GET /nothing",
-    ] {
-        let reply = send(served.http, path, "").await;
-        assert_eq!(reply.status, 401, "{path}");
-    }
-    let header = format!("Authorization: Bearer {TOKEN}");
-    let reply = request(served.http, "GET /config", &[&header], b"").await;
-    assert_eq!(reply.status, 200);
     served.stop().await;
 }
 
@@ -351,27 +347,32 @@ async fn flows_without_an_end_stop_when_the_client_is_silent() {
     served.stop().await;
 }
 
-/// What the server answers to these octets and then silence, with a clock that goes on by itself
-/// where all wait.
-async fn answer_to_silence(served: &Served, octets: &[u8]) -> String {
-    let mut stream = TcpStream::connect(served.http).await.unwrap();
-    stream.write_all(octets).await.unwrap();
-    tokio::time::pause();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    tokio::time::resume();
-    answer
-}
-
 #[tokio::test]
-async fn a_client_that_is_silent_in_its_request_is_not_waited_for() {
+async fn a_request_that_takes_longer_than_the_lease_is_no_silence() {
     let served = Served::start().await;
-    let silent = answer_to_silence(&served, b"POST /config HTTP/1.1\r\nHost: t\r\n").await;
-    assert!(silent.is_empty() || silent.contains(" 408 "), "{silent}");
-    let head = b"POST /config HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\
-                 Content-Length: 9\r\n\r\n{";
-    let late = answer_to_silence(&served, head).await;
-    assert!(late.starts_with("HTTP/1.1 408 "), "{late}");
-    assert!(late.contains("the body did not come within 30 s"), "{late}");
+    assert_eq!(
+        send(served.http, "POST /config", TWO_PORTS).await.status,
+        200
+    );
+    let ((waits, waiting), (open, opens)) = (channel(), channel());
+    served.record.get().gate = Some((waits, opens));
+    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+    let request = tokio::spawn(send(served.http, "POST /control/state", start));
+    while waiting.try_recv().is_err() {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(601)).await;
+    // The lease is over, and waits for the engine.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    open.send(()).unwrap();
+    assert_eq!(request.await.unwrap().status, 200);
+    tokio::time::resume();
+    for _ in 0..20 {
+        send(served.http, "GET /config", "").await;
+    }
+    assert_eq!(served.record.get().orders, [(vec![0, 1], Order::Start)]);
     served.stop().await;
 }

@@ -7,4 +7,8 @@ mod client;
 mod grpc;
 mod http;
 mod places;
+mod refusals;
+#[path = "../common/rpc.rs"]
+mod rpc;
 mod served;
+mod slow;

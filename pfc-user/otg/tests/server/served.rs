@@ -1,6 +1,7 @@
 //! An engine that records what it is asked for, and a server before it.
 
 use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -29,8 +30,12 @@ pub struct Record {
     pub flows: Vec<FlowCounts>,
     pub ports: Vec<PortCounts>,
     captured: Vec<bool>,
+    /// What every capture has.
+    pub frames: Vec<CapturedFrame>,
     /// What the next configuration, order or update is refused with.
     pub problems: Vec<Problem>,
+    /// An order waits for this, if there is one, and says that it does.
+    pub gate: Option<(Sender<()>, Receiver<()>)>,
     /// The engine is gone.
     pub dropped: bool,
 }
@@ -87,6 +92,11 @@ impl Engine for Fake {
     }
 
     fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<(), Vec<Problem>> {
+        let gate = self.0.get().gate.take();
+        if let Some((waits, opens)) = gate {
+            waits.send(()).unwrap();
+            opens.recv().unwrap();
+        }
         let mut record = self.0.get();
         record.refuse()?;
         let places: Vec<usize> = flows.iter().map(|flow| flow.0).collect();
@@ -133,9 +143,9 @@ impl Engine for Fake {
     }
 
     fn captured(&mut self, port: PortIndex) -> Result<Option<Captured>, Problem> {
-        let captured = self.0.get().captured[port.0];
-        Ok(captured.then(|| Captured {
-            frames: frames(),
+        let record = self.0.get();
+        Ok(record.captured[port.0].then(|| Captured {
+            frames: record.frames.clone(),
             missed: 0,
         }))
     }
@@ -224,7 +234,7 @@ pub struct Served {
     pub http: SocketAddr,
     pub record: Recorded,
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<std::io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 impl Served {
@@ -245,13 +255,14 @@ impl Served {
         let server = server.await.unwrap();
         let (grpc, http) = server.addresses().unwrap();
         let record = Recorded::default();
+        record.get().frames = frames();
         let (stop, stopped) = oneshot::channel();
         let engine = record.engine();
         let task = tokio::spawn(async move {
             let stopped = async {
                 let _ = stopped.await;
             };
-            server.run(engine, places(), stopped).await
+            server.run(engine, places(), stopped).await;
         });
         Self {
             grpc,
@@ -265,7 +276,7 @@ impl Served {
     /// Stops the server, and waits for its end.
     pub async fn stop(mut self) {
         drop(self.stop.take());
-        self.task.await.unwrap().unwrap();
+        self.task.await.unwrap();
         assert!(self.record.get().dropped, "the engine is dropped");
     }
 }

@@ -9,13 +9,15 @@ import importlib.machinery
 import sys
 import types
 
-# Hosts by Ansible and SSH, the chassis' own API, MACsec on both, and pytest's session.
+# Hosts by Ansible, SSH and PTF, the chassis' own API, MACsec on both, and pytest's session.
 ABSENT = (
     "ansible",
     "ixnetwork_restpy",
     "paramiko",
     "tests.common.config_reload",
     "tests.common.fixtures.conn_graph_facts",
+    "tests.common.helpers.parallel",
+    "tests.common.helpers.pfcwd_helper",
     "tests.common.macsec",
     "tests.common.port_toggle",
     "tests.common.reboot",

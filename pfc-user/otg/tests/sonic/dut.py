@@ -5,6 +5,7 @@ the simulated switch counts itself.
 import json
 import re
 import socket
+import time
 
 # XOFF and headroom of a lossless priority of the simulated switch.
 BUFFER = (512 << 10) + (1 << 20)
@@ -12,6 +13,24 @@ BUFFER = (512 << 10) + (1 << 20)
 PORTS = ("Ethernet0", "Ethernet4")
 # Columns of SONiC's `portstat`, and what the switch calls them. It drops nothing as it comes in.
 PORTSTAT = {"TX_OK": "sent", "TX_DRP": "dropped", "RX_OK": "received"}
+# Times of the PFC watchdog in milliseconds, as `pfcwd start_default` sets them on a small switch.
+WATCHDOG = {"GLOBAL": {"POLL_INTERVAL": "200"}} | {
+    port: {"action": "drop", "detection_time": "200", "restoration_time": "200"} for port in PORTS
+}
+# SONiC lists the queues that have been in a storm.
+WATCHDOG_STATS = (
+    "QUEUE", "STATUS", "STORM DETECTED/RESTORED", "TX OK/DROP", "RX OK/DROP", "TX LAST OK/DROP",
+    "RX LAST OK/DROP")
+# Commands and what answers them; one entry a command.
+ANSWERS = []
+
+
+def answers(pattern):
+    """Has a method answer the commands of a form."""
+    def add(method):
+        ANSWERS.append((re.compile(pattern), method))
+        return method
+    return add
 
 
 class Dut:
@@ -21,6 +40,7 @@ class Dut:
     is_multi_asic = False
     facts = {
         "asic_type": "vs",
+        "hwsku": "simulated",
         "num_asic": 1,
         "platform": "x86_64-simulated",
         "platform_asic": "simulated",
@@ -29,6 +49,8 @@ class Dut:
     def __init__(self, counters):
         self.counters = counters
         self.cleared = {"pfc": None, "queues": None, "ports": None}
+        # As SONiC starts.
+        self.watchdog = True
 
     def told(self):
         """What the switch has counted since it began, by port."""
@@ -37,54 +59,109 @@ class Dut:
             with client.makefile() as text:
                 return dict(zip(PORTS, json.load(text)))
 
-    def counts(self, kind, port, name):
+    def counts(self, kind, port, name, told=None):
         """Counts by class or queue since those of their kind were cleared."""
         before = self.cleared[kind]
         before = before[port][name] if before else [0] * 8
-        return [now - then for now, then in zip(self.told()[port][name], before)]
+        return [now - then for now, then in zip((told or self.told())[port][name], before)]
+
+    def settled(self):
+        """What the switch has counted once it holds nothing, or after a second, in which a SONiC
+        host has not answered yet. A helper asks when the last pause of its storm has still to end.
+        """
+        until = time.monotonic() + 1
+        while True:
+            told = self.told()
+            first, second = (told[port] for port in PORTS)
+            held = [
+                sum(one["received"]) - sum(other["sent"]) - sum(other["dropped"])
+                for one, other in ((first, second), (second, first))
+            ]
+            if held == [0, 0] or time.monotonic() > until:
+                return told
+            time.sleep(0.01)
 
     def clear(self, kind):
         self.cleared[kind] = self.told()
+        return ""
 
     def shell(self, command):
         return self.command(command)
 
     def command(self, command):
-        text = self.answer(command.strip().removeprefix("sudo "))
-        return {"stdout": text, "stdout_lines": text.splitlines(), "stderr": "", "rc": 0}
-
-    def answer(self, command):
-        if command in ("pfcstat -c", "sonic-clear pfccounters"):
-            return self.clear("pfc") or ""
-        if command == "sonic-clear queuecounters":
-            return self.clear("queues") or ""
-        if command == "sonic-clear counters":
-            return self.clear("ports") or ""
-        if found := re.search(r"^show pfc counters .*Port (Tx|Rx).* grep (\w+)$", command):
-            way, port = found.groups()
-            name = {"Tx": "pfc_sent", "Rx": "pfc_received"}[way]
-            return " ".join([port, *(f"{count:,}" for count in self.counts("pfc", port, name))])
-        if found := re.search(r"^show queue counters (\w+) .*/UC(\d)/p", command):
-            port, queue = found[1], int(found[2])
-            sent, dropped = (
-                self.counts("queues", port, name)[queue] for name in ("sent", "dropped"))
-            return f"{port} UC{queue} {sent:,} N/A {dropped:,} N/A"
-        if found := re.search(r"^portstat -ji (\w+)$", command):
-            port = found[1]
-            return json.dumps({port: {
-                column: f"{sum(self.counts('ports', port, name)):,}"
-                for column, name in PORTSTAT.items()
-            }})
-        if found := re.search(r"COUNTERS_QUEUE_NAME_MAP (\w+:\d)$", command):
-            return f"oid:{found[1]}"
-        if found := re.search(r"oid:(\w+):(\d) SAI_QUEUE_STAT_DROPPED_PACKETS$", command):
-            # A queue's counter in the database is never cleared.
-            return str(self.told()[found[1]]["dropped"][int(found[2])])
+        asked = command.strip().removeprefix("sudo ")
+        for pattern, method in ANSWERS:
+            if found := pattern.search(asked):
+                text = method(self, *found.groups())
+                lines = text.splitlines()
+                return {"stdout": text, "stdout_lines": lines, "stderr": "", "rc": 0}
         raise NotImplementedError(f"no answer to {command!r}")
+
+    @answers(r"^pfcstat -c$")
+    def clear_pfc_by_pfcstat(self):
+        return self.clear("pfc")
+
+    @answers(r"^sonic-clear pfccounters$")
+    def clear_pfc(self):
+        return self.clear("pfc")
+
+    @answers(r"^sonic-clear queuecounters$")
+    def clear_queues(self):
+        return self.clear("queues")
+
+    @answers(r"^sonic-clear counters$")
+    def clear_ports(self):
+        return self.clear("ports")
+
+    @answers(r"^show pfc counters .*Port (Tx|Rx).* grep (\w+)$")
+    def pfc(self, way, port):
+        name = {"Tx": "pfc_sent", "Rx": "pfc_received"}[way]
+        return " ".join([port, *(f"{count:,}" for count in self.counts("pfc", port, name))])
+
+    @answers(r"^show queue counters (\w+) .*/UC(\d)/p")
+    def queue(self, port, queue):
+        sent, dropped = (
+            self.counts("queues", port, name)[int(queue)] for name in ("sent", "dropped"))
+        return f"{port} UC{queue} {sent:,} N/A {dropped:,} N/A"
+
+    @answers(r"^portstat -ji (\w+)$")
+    def port(self, port):
+        told = self.settled()
+        return json.dumps({port: {
+            column: f"{sum(self.counts('ports', port, name, told)):,}"
+            for column, name in PORTSTAT.items()
+        }})
+
+    @answers(r"COUNTERS_QUEUE_NAME_MAP (\w+:\d)$")
+    def name_of_queue(self, queue):
+        return f"oid:{queue}"
+
+    @answers(r"oid:(\w+):(\d) SAI_QUEUE_STAT_DROPPED_PACKETS$")
+    def drops_of_queue(self, port, queue):
+        # A queue's counter in the database is never cleared.
+        return str(self.told()[port]["dropped"][int(queue)])
+
+    @answers(r"^pfcwd start_default$")
+    def start_watchdog(self):
+        self.watchdog = True
+        return ""
+
+    @answers(r"^pfcwd stop$")
+    def stop_watchdog(self):
+        self.watchdog = False
+        return ""
+
+    @answers(r"^show pfcwd stats")
+    def watchdog_stats(self):
+        # The switch has no watchdog, and therefore no queue that one has stopped.
+        return "  ".join(WATCHDOG_STATS)
 
     def asic_instance(self):
         return self
 
-    def config_facts(self, host, source):
+    def get_running_config_facts(self):
         pool = {"egress_lossless_pool": {"size": str(BUFFER)}}
-        return {"ansible_facts": {"BUFFER_POOL": pool}}
+        return {"BUFFER_POOL": pool} | ({"PFC_WD": WATCHDOG} if self.watchdog else {})
+
+    def config_facts(self, host, source):
+        return {"ansible_facts": self.get_running_config_facts()}

@@ -15,6 +15,7 @@ use super::trace::{Trace, TraceOutput};
 use super::xdp_link;
 use super::{TestResult, XdpError, XdpMode};
 use crate::driver::kernel::link::ethtool;
+use crate::preflight::kernel;
 
 /// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
 pub struct Program {
@@ -201,7 +202,7 @@ pub fn words(object: &Ebpf, name: &'static str, length: usize) -> Result<Words, 
 }
 
 /// Oldest kernel on which `cargo xtask lab kernel` shows that the programs load and count.
-const OLDEST: KernelVersion = KernelVersion::new(6, 1, 0);
+const OLDEST: KernelVersion = KernelVersion::new(kernel::OLDEST.0, kernel::OLDEST.1, 0);
 
 /// Loads the maps of an object, which has to be built with that version of them, and none of its
 /// programs yet.

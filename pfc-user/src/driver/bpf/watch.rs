@@ -22,6 +22,7 @@ use self::shared::Shared;
 use super::trace::Trace;
 use super::{TestResult, TraceOutput, XdpError, XdpMode};
 use crate::driver::kernel::clock;
+use crate::preflight::kernel;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch"));
@@ -54,7 +55,7 @@ impl Point {
 }
 
 /// The first kernel with tcx.
-const TCX: KernelVersion = KernelVersion::new(6, 6, 0);
+const TCX: KernelVersion = KernelVersion::new(kernel::TCX.0, kernel::TCX.1, 0);
 
 /// Settings by which frames are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

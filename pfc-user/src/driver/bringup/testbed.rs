@@ -105,7 +105,7 @@ pub struct Testbed {
     pub windows: u32,
     device: Device,
     /// Answer a DUT that asks for the ports' addresses.
-    _neighbours: Vec<Responder>,
+    neighbours: Vec<Responder>,
 }
 
 /// Counters of lost frames, at one time.
@@ -233,7 +233,7 @@ impl Ports {
         if let Device::Bridge { namespace } = &device {
             create_bridge(namespace, "bridge", &DUT_PORTS)?;
         }
-        let _neighbours = match &device {
+        let neighbours = match &device {
             Device::External => neighbours::answer(&config.addresses, &tx, &rx)?,
             // Neither asks.
             Device::Sim { .. } | Device::Bridge { .. } => Vec::new(),
@@ -241,7 +241,7 @@ impl Ports {
         Ok(Testbed {
             tx,
             rx,
-            _neighbours,
+            neighbours,
             limits: config.limits.at(line_rate),
             windows: sizes.windows,
             device,
@@ -334,9 +334,14 @@ impl Testbed {
 
     /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses:
     /// the rx port sends nothing else that is learned from. The frames are of the EtherType for
-    /// local experiments (IEEE 802).
-    pub fn introduce(&self) -> Result<()> {
+    /// local experiments (IEEE 802). Returns how often the tx port and the rx port had no room.
+    pub fn introduce(&self) -> Result<[u64; 2]> {
         introduce(&self.tx, &self.rx)
+    }
+
+    /// Number of times so far that the ports had no room for an answer to a neighbour.
+    pub fn neighbour_waits(&self) -> u64 {
+        self.neighbours.iter().map(Responder::waits).sum()
     }
 
     /// Counters of lost frames of both ports, of their other ends where these are ours, and of the
@@ -384,10 +389,11 @@ impl TesterPort {
         nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
     }
 
-    /// Facts for the evidence; carrier is read anew.
+    /// Facts for the evidence, but for which port it is; carrier is read anew.
     pub fn facts(&self) -> Result<PortFacts> {
         let now = link::state(&self.namespace, &self.interface)?;
         Ok(PortFacts {
+            port: String::new(),
             interface: self.interface.clone(),
             driver: self.state.driver.clone(),
             carrier: now.carrier,
@@ -410,8 +416,9 @@ pub fn declared_pfc(config: &config::PfcTestbed, driver: &str) -> Option<String>
     }
 }
 
-fn introduce(one: &TesterPort, other: &TesterPort) -> Result<()> {
-    for (from, to) in [(one, other), (other, one)] {
+fn introduce(one: &TesterPort, other: &TesterPort) -> Result<[u64; 2]> {
+    let mut waits = [0; 2];
+    for ((from, to), waits) in [(one, other), (other, one)].into_iter().zip(&mut waits) {
         let mut frame = [0; 60];
         frame[..6].copy_from_slice(&to.state.mac);
         frame[6..12].copy_from_slice(&from.state.mac);
@@ -421,12 +428,13 @@ fn introduce(one: &TesterPort, other: &TesterPort) -> Result<()> {
             packet::when_there_is_room(PATIENCE, || socket.send(&frame))
         })?;
         match sent {
+            Ok(((), times)) => *waits = times,
             // Its sender tries again, as after a frame that the DUT did not let through.
-            Ok(_) | Err(PacketError::Refused { .. }) => {}
+            Err(PacketError::Refused { .. }) => *waits = 1,
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(waits)
 }
 
 fn wait_for_carrier(ports: [&TesterPort; 2]) -> Result<()> {

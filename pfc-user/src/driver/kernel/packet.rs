@@ -16,6 +16,14 @@ pub const BATCH: usize = 64;
 /// Room for what a NIC has not yet sent: 4 ms at 10 Gbit/s with the kernel's own bookkeeping.
 const SEND_BUFFER: libc::c_int = 16 << 20;
 
+/// `struct ethtool_value`, and a command of it (linux/ethtool.h).
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+const ETHTOOL_GLINK: u32 = 0x0a;
+
 /// Sends frames on one interface. Receives nothing, unless it is opened for an EtherType.
 #[derive(Debug)]
 pub struct PacketSocket {
@@ -241,20 +249,42 @@ impl PacketSocket {
         }
     }
 
-    /// True if the interface is up and has carrier: one system call, unlike netlink.
+    /// True if the interface is up and has carrier, by ETHTOOL_GLINK: one system call, unlike
+    /// netlink. The flag IFF_RUNNING follows the operational state, which on Linux 6.1 still reads
+    /// "up" after a reset took the carrier away; it serves where the driver has no ETHTOOL_GLINK.
     pub fn has_carrier(&self) -> nix::Result<bool> {
+        let mut asked = EthtoolValue {
+            command: ETHTOOL_GLINK,
+            data: 0,
+        };
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = (&raw mut asked).cast();
+        match self.ioctl(libc::SIOCETHTOOL, &mut request) {
+            Ok(()) => return Ok(asked.data != 0),
+            Err(Errno::EOPNOTSUPP) => {}
+            Err(error) => return Err(error),
+        }
+        let mut request = self.request();
+        self.ioctl(libc::SIOCGIFFLAGS, &mut request)?;
+        // SAFETY: SIOCGIFFLAGS has written the flags.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
+    }
+
+    /// A request that names the interface.
+    fn request(&self) -> libc::ifreq {
         // SAFETY: all octets zero is a valid ifreq.
         let mut request: libc::ifreq = unsafe { zeroed() };
         for (place, octet) in request.ifr_name.iter_mut().zip(self.interface.bytes()) {
             *place = octet as libc::c_char;
         }
-        // SAFETY: the kernel reads and writes the ifreq, which outlives the call.
-        Errno::result(unsafe {
-            libc::ioctl(self.fd.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request)
-        })?;
-        // SAFETY: SIOCGIFFLAGS has written the flags.
-        let flags = unsafe { request.ifr_ifru.ifru_flags };
-        Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
+        request
+    }
+
+    fn ioctl(&self, command: libc::Ioctl, request: &mut libc::ifreq) -> nix::Result<()> {
+        // SAFETY: the kernel reads and writes the ifreq, and what it points to, for the commands of
+        // this module; both outlive the call.
+        Errno::result(unsafe { libc::ioctl(self.fd.as_raw_fd(), command as _, request) }).map(drop)
     }
 
     /// The interface it was opened on.
@@ -298,6 +328,11 @@ pub fn when_there_is_room<T>(
         }
         clock::sleep_until(clock::now() + AGAIN);
     }
+}
+
+/// What is said of waits for room that no evidence counts.
+pub fn waited(port: &str, frame: &str, waits: u64) -> String {
+    format!("{port} had no room for {frame} {waits} times; it was tried again")
 }
 
 /// The protocol of a socket that receives nothing.

@@ -117,7 +117,7 @@ pub fn run(
         let begun = clock::now();
         let known = process.receive(begun)?;
         let due = process.due(sleep, asleep_since);
-        note_stall(&mut process.report.stalls, due, begun);
+        note_stall(&mut process.report, due, begun);
         sleep = process.serve(known, begun);
         asleep_since = clock::now();
 
@@ -272,7 +272,7 @@ impl<'a> Process<'a> {
         let mut idle = self.arrived.is_empty();
         while let Some((at, port, frame)) = self.arrived.pop_front_if(|(at, ..)| *at <= known) {
             // The kernel itself may deliver a frame late.
-            note_stall(&mut self.report.stalls, at, self.switch.now());
+            note_stall(&mut self.report, at, self.switch.now());
             self.switch.ingress(port, at, frame);
         }
         self.switch.advance(known);
@@ -315,7 +315,7 @@ impl<'a> Process<'a> {
                 let first = departed[0].at;
                 self.report.max_lateness = self.report.max_lateness.max(now.saturating_sub(first));
                 self.report.sent[port] += sent as u64;
-                note_stall(&mut self.report.stalls, first, now);
+                note_stall(&mut self.report, first, now);
                 departed.drain(..sent);
             }
             let Some(error) = error else { continue };
@@ -349,19 +349,26 @@ impl<'a> Process<'a> {
 }
 
 /// Records a stall if what was due at `from` happened at `to`, too much later.
-fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
+fn note_stall(report: &mut DutReport, from: Nanos, to: Nanos) {
     if to.saturating_sub(from) <= Stall::ABOVE {
         return;
     }
-    let full = stalls.len() >= MAX_STALLS;
-    match stalls.last_mut() {
+    let full = report.stalls.len() >= MAX_STALLS;
+    let stall = Stall { from, to };
+    match report.stalls.last_mut() {
         Some(last) if full || from <= last.to => {
-            *last = Stall {
+            let joined = Stall {
                 from: last.from.min(from),
                 to: last.to.max(to),
-            }
+            };
+            let more = joined.length() - last.length();
+            report.stalls_noted.prolong(more);
+            *last = joined;
         }
-        _ => stalls.push(Stall { from, to }),
+        _ => {
+            report.stalls_noted.add(stall);
+            report.stalls.push(stall);
+        }
     }
 }
 

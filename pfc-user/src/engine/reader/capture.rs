@@ -1,31 +1,42 @@
 //! What was captured at a port.
 
+use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 use pfc_ebpf::abi::flow::RecordHead;
 use pfc_ebpf::units::Nanos;
+use validator_core::engine::plan::Keeps;
 use validator_core::engine::{Captured, CapturedFrame};
 
 use crate::driver::kernel::clock;
 
-/// Octets of frames that are kept: ten seconds of 1 Gbit/s.
-const ROOM: usize = 1 << 30;
+/// Octets of memory for frames: eight seconds of 1 Gbit/s in long ones.
+pub const ROOM: usize = 1 << 30;
+/// Octets that a frame takes beside its own.
+const BESIDE: usize = size_of::<CapturedFrame>();
 const HEAD: usize = size_of::<RecordHead>();
 
 /// A capture.
 pub struct Capture {
-    captured: Captured,
-    octets: usize,
+    frames: VecDeque<CapturedFrame>,
+    missed: u64,
+    keeps: Keeps,
+    /// Octets of memory.
+    room: usize,
+    used: usize,
     /// The same moment by both clocks.
     moment: (Nanos, SystemTime),
 }
 
 impl Capture {
-    /// With nothing captured yet.
-    pub fn begin() -> Self {
+    /// With nothing captured yet, and room for so many octets.
+    pub fn begin(room: usize, keeps: Keeps) -> Self {
         Self {
-            captured: Captured::default(),
-            octets: 0,
+            frames: VecDeque::new(),
+            missed: 0,
+            keeps,
+            room,
+            used: 0,
             moment: (clock::now(), SystemTime::now()),
         }
     }
@@ -35,20 +46,43 @@ impl Capture {
         let Some((time, frame)) = record(item) else {
             return;
         };
-        if self.octets + frame.len() > ROOM {
-            self.captured.missed += 1;
+        let needed = frame.len() + BESIDE;
+        // Later frames that are shorter would fit, and the capture would have a hole.
+        let is_full = self.keeps == Keeps::First && self.missed > 0;
+        if is_full || !self.make_room(needed) {
+            self.missed += 1;
             return;
         }
-        self.octets += frame.len();
-        self.captured.frames.push(CapturedFrame {
+        self.used += needed;
+        self.frames.push_back(CapturedFrame {
             at: self.at(time),
             octets: frame.to_vec(),
         });
     }
 
+    /// Lets go of the oldest frames where the newest are kept; false if there is no room even so.
+    fn make_room(&mut self, needed: usize) -> bool {
+        while self.used + needed > self.room && self.keeps == Keeps::Newest {
+            let Some(oldest) = self.frames.pop_front() else {
+                break;
+            };
+            self.used -= oldest.octets.len() + BESIDE;
+            self.missed += 1;
+        }
+        self.used + needed <= self.room
+    }
+
+    /// Frames that it had no room for.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
     /// All of it.
     pub fn captured(&self) -> Captured {
-        self.captured.clone()
+        Captured {
+            frames: self.frames.iter().cloned().collect(),
+            missed: self.missed,
+        }
     }
 
     /// The wall time of a monotonic one.
@@ -67,4 +101,52 @@ pub fn record(item: &[u8]) -> Option<(Nanos, &[u8])> {
     let (head, frame) = item.split_at_checked(HEAD)?;
     let time = Nanos::from_ne_bytes(*head.first_chunk()?);
     Some((time, frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Room for two frames of 60 octets, to which frames of these lengths came: what is left of
+    /// them, and how many are missed.
+    fn kept(keeps: Keeps, lengths: &[usize]) -> (Vec<(u8, usize)>, u64) {
+        let mut capture = Capture::begin(2 * (60 + BESIDE), keeps);
+        for (number, length) in (1..).zip(lengths) {
+            let mut item = vec![0; HEAD];
+            item.resize(HEAD + length, number);
+            capture.add(&item);
+        }
+        let captured = capture.captured();
+        assert_eq!(captured.missed, capture.missed());
+        let frames = captured.frames.iter();
+        let frames = frames.map(|frame| (frame.octets[0], frame.octets.len()));
+        (frames.collect(), captured.missed)
+    }
+
+    #[test]
+    fn what_fits_is_kept_either_way() {
+        for keeps in [Keeps::First, Keeps::Newest] {
+            assert_eq!(kept(keeps, &[60, 60]), (vec![(1, 60), (2, 60)], 0));
+        }
+    }
+
+    #[test]
+    fn the_first_frames_are_kept_up_to_the_first_that_is_missed() {
+        let (frames, missed) = kept(Keeps::First, &[60, 61, 20, 60]);
+        assert_eq!((frames, missed), (vec![(1, 60)], 3));
+    }
+
+    #[test]
+    fn the_newest_frames_are_kept_and_a_long_one_takes_the_room_of_several() {
+        let (frames, missed) = kept(Keeps::Newest, &[60, 60, 60]);
+        assert_eq!((frames, missed), (vec![(2, 60), (3, 60)], 1));
+        let (frames, missed) = kept(Keeps::Newest, &[60, 60, 100, 20]);
+        assert_eq!((frames, missed), (vec![(3, 100), (4, 20)], 2));
+    }
+
+    #[test]
+    fn a_frame_longer_than_the_room_is_missed() {
+        let (frames, missed) = kept(Keeps::Newest, &[60, 1000]);
+        assert_eq!((frames, missed), (Vec::new(), 2));
+    }
 }

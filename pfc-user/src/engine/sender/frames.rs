@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use pfc_ebpf::flow_stamp::{FlowStamp, TIME_MASK};
-use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use pfc_ebpf::wire::mac_control;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Length;
 use validator_core::engine::port::{Due, PortSchedule};
+use validator_core::engine::queue::Holds;
+use validator_core::engine::response::Responses;
 use validator_core::engine::snapshot::Count;
 use validator_core::engine::storm::Storm;
 
 use super::SenderFlow;
 use crate::driver::bpf::flow::Place;
 use crate::driver::sender::batch::Slot;
-use crate::engine::published::{FlowState, PortState};
+use crate::engine::published::{FlowState, PortState, ResponseState};
 use crate::evidence::pfc::Departure;
 
 /// Offset of a MAC control frame's opcode, and of the class-enable vector of PFC.
@@ -28,9 +30,13 @@ pub struct Frames {
     port: Arc<PortState>,
     /// The last version that a flow got.
     versions: u64,
+    /// `None` until the first look, and without flows that anything holds.
+    responses: Option<Responses>,
 }
 
 struct Flow {
+    /// `None` of pause frames.
+    queue: Option<Priority>,
     template: Template,
     one_length: bool,
     /// `Some` of pause frames.
@@ -57,6 +63,7 @@ impl Frames {
             line_rate,
             port,
             versions: 0,
+            responses: None,
         }
     }
 
@@ -64,9 +71,11 @@ impl Frames {
     pub fn install(&mut self, flows: Vec<SenderFlow>, line_rate: LineRate) {
         self.line_rate = line_rate;
         self.flows.clear();
+        self.responses = None;
         for flow in flows {
             self.versions += 1;
             self.flows.push(Flow {
+                queue: flow.queue,
                 storm: flow.queue.is_none().then(|| Storm::new(line_rate)),
                 template: flow.template,
                 one_length: flow.one_length,
@@ -78,6 +87,21 @@ impl Frames {
                 state: flow.state,
                 version: self.versions,
             });
+        }
+    }
+
+    /// Looks at what is held, and tells how fast that was obeyed.
+    pub fn look(&mut self, now: Nanos, holds: &Holds) {
+        if self.flows.iter().all(|flow| flow.queue.is_none()) {
+            return;
+        }
+        let so_far = || self.port.responses.each_ref().map(ResponseState::read);
+        let begin = || Responses::new(now, holds, so_far());
+        let responses = self.responses.get_or_insert_with(begin);
+        if responses.look(now, holds) {
+            for (queue, state) in Priority::all().zip(&self.port.responses) {
+                state.set(&responses.of(queue));
+            }
         }
     }
 
@@ -177,6 +201,9 @@ impl Frames {
         }
         flow.state.sent.add(octets);
         let Some(storm) = &mut flow.storm else {
+            if let (Some(queue), Some(responses)) = (flow.queue, &mut self.responses) {
+                responses.left(queue, octets, departure.after);
+            }
             return port.data.add(octets);
         };
         port.control.add(octets);

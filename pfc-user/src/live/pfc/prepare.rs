@@ -5,10 +5,10 @@ use pfc_ebpf::abi::{Trust, account as maps};
 use pfc_ebpf::units::Priority;
 
 use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
+use crate::case::Event;
 use crate::config::{self, Destination};
 use crate::driver::bringup::testbed::{Testbed, WINDOW};
-use crate::driver::kernel::clock;
-use crate::driver::kernel::realtime;
+use crate::driver::kernel::{clock, packet, realtime};
 use crate::driver::storm::ControlSender;
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
@@ -84,10 +84,24 @@ fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
 /// configured may take a while. A DUT that never does will show in the baseline.
 pub(super) fn introduce(live: &mut Live) -> Result<()> {
     let end = clock::now() + PATH_WAIT;
+    let mut waits = [0; 2];
+    introduced(live, end, &mut waits)?;
+    let ports = [&live.testbed.tx.interface, &live.testbed.rx.interface];
+    for (port, waits) in ports.into_iter().zip(waits).filter(|(_, waits)| *waits > 0) {
+        let note = packet::waited(port, "a frame that makes it known to the DUT", waits);
+        (live.events)(Event::Note(note));
+    }
+    Ok(())
+}
+
+/// Returns at `end` at the latest; adds to the times that each port had no room.
+fn introduced(live: &mut Live, end: Nanos, waits: &mut [u64; 2]) -> Result<()> {
     while !matches!(live.config.addresses.destination, Destination::Gateway(_))
         && clock::now() < end
     {
-        live.testbed.introduce()?;
+        for (sum, times) in waits.iter_mut().zip(live.testbed.introduce()?) {
+            *sum += times;
+        }
         let next = clock::now() + PATH_RETRY;
         while clock::now() < next {
             if live.testbed.rx.account.port()?.other > 0

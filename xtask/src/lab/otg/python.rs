@@ -11,6 +11,8 @@ use crate::toolchain;
 
 /// The client, as PyPI has it.
 pub const SNAPPI: &str = "snappi==1.62.0";
+/// The oldest that talks to a server of the model's present version.
+pub const SNAPPI_OLDEST: &str = "snappi==1.0.0";
 /// Reads frames apart from us.
 pub const SCAPY: &str = "scapy==2.6.1";
 
@@ -26,6 +28,12 @@ pub struct Environment {
 pub const CLIENT: Environment = Environment {
     name: "snappi",
     packages: &[SNAPPI, SCAPY],
+};
+
+/// That of the oldest client, whose grpcio has no wheel for Python 3.12 and newer.
+pub const OLDEST: Environment = Environment {
+    name: "snappi-oldest",
+    packages: &[SNAPPI_OLDEST],
 };
 
 impl Environment {
@@ -56,6 +64,8 @@ impl Environment {
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet"]);
         install.args(["--disable-pip-version-check", "--no-input"]);
+        // From source it takes longer than all else that a lab does.
+        install.args(["--only-binary", "grpcio"]);
         quietly(install.args(self.packages)).context("pip has to reach PyPI")?;
         fs::write(&made, wanted).with_context(|| cannot_write(&made))?;
         Ok(python)

@@ -1,43 +1,35 @@
 //! Part of `cargo xtask test`: snappi against `validator otg`, with frames on a cable of veths.
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use super::server::Server;
-use super::{PORTS, SCRIPTS};
+use super::PORTS;
+use super::scripts::{Outcome, SMOKE};
 use crate::lab::{network, script};
-use crate::step;
 
 /// Variable with the Python that has snappi.
 pub const PYTHON: &str = "VALIDATOR_SNAPPI";
 
-/// Runs the script of all calls, which measures nothing: other tests may run beside it. The
-/// validator is that which the tests were built with. Ends with a line like libtest's.
+/// Runs what measures no time: all calls, counts and octets. The validator is that which the tests
+/// were built with. Ends with a line like libtest's.
 pub fn test(root: &Path) -> Result<ExitCode> {
     let python = std::env::var_os(PYTHON).with_context(|| format!("{PYTHON} is not set"))?;
+    let python = PathBuf::from(python);
     let folder = root.join("target/lab/otg");
     let validator = root.join("target/release/validator");
-    let mut failed = Vec::new();
-    let transports = ["http", "grpc"];
+    let mut outcome = Outcome::default();
     network::with_veths(&[PORTS], || {
-        for transport in transports {
-            let server = Server::start(&validator, &folder)?;
-            let mut command = Command::new(&python);
-            command
-                .arg(root.join(SCRIPTS).join("client.py"))
-                .arg(transport)
-                .arg(server.location(transport))
-                .args(PORTS);
-            match step::run(&mut command).and_then(|()| server.stop()) {
-                Ok(()) => println!("test snappi over {transport} ... ok"),
-                Err(error) => failed.push(format!("snappi over {transport}: {error:#}")),
-            }
+        for script in &SMOKE {
+            outcome.add(script.run(root, &python, &validator, &folder));
         }
         Ok(())
     })?;
-    let closed = script::close(transports.len() - failed.len(), &failed);
+    for title in &outcome.passed {
+        println!("test {title} ... ok");
+    }
+    let closed = script::close(outcome.passed.len(), &outcome.failed);
     Ok(if closed.is_ok() {
         ExitCode::SUCCESS
     } else {

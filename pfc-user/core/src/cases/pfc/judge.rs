@@ -40,6 +40,8 @@ impl Family for Pfc {
     }
 }
 
+pub(super) use consistency::check as consistent;
+
 /// The checks of `case` that the repetition left open, and that measuring again may decide.
 pub(super) fn open(case: &PfcCase, e: &PfcEvidence) -> Vec<&'static str> {
     match consistency::check(e) {

@@ -120,6 +120,7 @@ pub fn run(
         unreachable: None,
         interrupted: false,
         stalls: Vec::new(),
+        stalls_noted: Default::default(),
     };
     let mut numbers = Numbers(port.seed);
     let mut steps = Steps {

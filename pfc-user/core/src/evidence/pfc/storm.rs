@@ -3,7 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::{Departure, LeftOut, Stall};
+use super::{Departure, LeftOut, Stall, StallsNoted};
 
 /// The storm's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct StormReport {
     /// Further such spans.
     #[serde(default)]
     pub stalls_left_out: LeftOut,
+    /// All such spans, counted as each was noted.
+    #[serde(default)]
+    pub stalls_noted: StallsNoted,
 }
 
 impl StormReport {

@@ -44,6 +44,8 @@ struct Counted {
     first: usize,
     last: usize,
     frames: u64,
+    /// Sum of the windows in which they were counted.
+    window_sum: u64,
 }
 
 impl Lists<'_> {
@@ -209,14 +211,14 @@ impl Lists<'_> {
             .flows
             .iter()
             .filter(|sent| is_of(sent.flow))
-            .map(|sent| self.counted(sent.first, sent.last, sent.frames))
+            .map(|sent| self.counted(sent.first, sent.last, sent.frames, sent.window_sum))
             .collect();
         let received: Vec<Counted> = self
             .e
             .received
             .iter()
             .filter(|received| is_of(received.flow) && received.frames > 0)
-            .map(|received| self.counted(received.first, received.last, received.frames))
+            .map(|flow| self.counted(flow.first, flow.last, flow.frames, flow.window_sum))
             .collect();
         let column = |windows: &[[u32; 8]]| -> Vec<u64> {
             windows
@@ -257,11 +259,12 @@ impl Lists<'_> {
         (index as usize).min(windows.offered.len().saturating_sub(1))
     }
 
-    fn counted(&self, first: Nanos, last: Nanos, frames: u64) -> Counted {
+    fn counted(&self, first: Nanos, last: Nanos, frames: u64, window_sum: u64) -> Counted {
         Counted {
             first: self.window(first).saturating_sub(EARLY),
             last: self.window(last) + EARLY,
             frames,
+            window_sum,
         }
     }
 
@@ -295,6 +298,7 @@ impl Lists<'_> {
             &part,
             || format!("priority {priority} has {by_window} frames by window, {by_flow} by flow"),
         )?;
+        self.placed(priority, &part, windows, flows, unknown)?;
         for flow in flows {
             let theirs: u64 = windows.iter().take(flow.last + 1).skip(flow.first).sum();
             self.ensure(
@@ -319,6 +323,35 @@ impl Lists<'_> {
             let index = stray.map_or(0, |(index, _)| index);
             format!("window {index} has frames of priority {priority}, of no flow at that time")
         })
+    }
+
+    /// The windows are in their order: the frames by window and those by flow have the same sum of
+    /// the windows they were counted in, but for what `unknown` frames may add to it. Two windows
+    /// in each other's place do not.
+    fn placed(
+        &self,
+        priority: Priority,
+        part: &str,
+        windows: &[u64],
+        flows: &[Counted],
+        unknown: u64,
+    ) -> Checked {
+        let numbered = windows.iter().zip(0u128..);
+        let by_window: u128 = numbered
+            .map(|(frames, window)| u128::from(*frames) * window)
+            .sum();
+        let by_flow: u128 = flows.iter().map(|flow| u128::from(flow.window_sum)).sum();
+        let may_differ = u128::from(unknown) * windows.len() as u128;
+        self.ensure(
+            by_window.abs_diff(by_flow) <= may_differ,
+            Rule::Windows,
+            part,
+            || {
+                format!(
+                    "windows of the frames of priority {priority} have the sum {by_window},                      {by_flow} was noted by flow"
+                )
+            },
+        )
     }
 }
 

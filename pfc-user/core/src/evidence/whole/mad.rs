@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Checked, Rule, ascends, ensure, stalls};
 use crate::evidence::mad::{Exchange, MadEvidence};
+use crate::evidence::pfc::LeftOut;
 
 pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
     let answers = e
@@ -35,7 +36,12 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
     ensure(ascends(came), Rule::Packets, at, || {
         "strays are out of order".into()
     })?;
-    stalls(&e.stalls, &format!("{at}.stalls"))?;
+    stalls(
+        &e.stalls,
+        LeftOut::default(),
+        e.stalls_noted,
+        &format!("{at}.stalls"),
+    )?;
     let mut tids = HashSet::new();
     for (index, exchange) in e.exchanges.iter().enumerate() {
         let at = format!("{at}.exchanges[{index}]");

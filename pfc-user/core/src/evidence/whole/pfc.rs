@@ -9,7 +9,7 @@ use pfc_ebpf::units::Priority;
 use super::{Checked, Rule, ascends, ensure, frames, stalls, storm};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
-    ControlReceived, FlowReceived, Offence, PfcEvidence, PhaseSpan, PortReceived,
+    ControlReceived, FlowReceived, LeftOut, Offence, PfcEvidence, PhaseSpan, PortReceived,
 };
 use crate::plan::Nanos;
 
@@ -24,6 +24,7 @@ pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
         // No check is judged. What was under way was counted here and not yet there.
         return Ok(());
     }
+    ports(e, at)?;
     instruments(e, at)?;
     spans(e, at)?;
     waits(e, at)?;
@@ -76,6 +77,19 @@ fn phases(e: &PfcEvidence, at: &str) -> Checked {
         ensure(long, Rule::Phases, at, || {
             format!("{:?} is shorter than its {least} ns", span.phase)
         })?;
+    }
+    Ok(())
+}
+
+/// Facts of each port are its own.
+fn ports(e: &PfcEvidence, at: &str) -> Checked {
+    for (name, facts) in [("tx", &e.ports.tx), ("rx", &e.ports.rx)] {
+        ensure(
+            facts.port == name,
+            Rule::Ports,
+            &format!("{at}.ports.{name}"),
+            || format!("these are facts of the port `{}`", facts.port),
+        )?;
     }
     Ok(())
 }
@@ -134,14 +148,26 @@ fn names(mac: &MacReport) -> Vec<String> {
 
 /// Spans of the sender and the simulated DUT: each once, and those withheld add up.
 fn spans(e: &PfcEvidence, at: &str) -> Checked {
-    let of_dut = e.dut.as_ref().map_or(&[][..], |dut| &dut.stalls);
-    let of_storm = e.storm.as_ref().map_or(&[][..], |storm| &storm.stalls);
-    for (name, listed) in [
-        ("sender", &e.sender.stalls[..]),
-        ("dut", of_dut),
-        ("storm", of_storm),
-    ] {
-        stalls(listed, &format!("{at}.{name}.stalls"))?;
+    let sender = &e.sender;
+    let at_sender = format!("{at}.sender.stalls");
+    stalls(
+        &sender.stalls,
+        sender.stalls_left_out,
+        sender.stalls_noted,
+        &at_sender,
+    )?;
+    if let Some(storm) = &e.storm {
+        let at = format!("{at}.storm.stalls");
+        stalls(
+            &storm.stalls,
+            storm.stalls_left_out,
+            storm.stalls_noted,
+            &at,
+        )?;
+    }
+    if let Some(dut) = &e.dut {
+        let at = format!("{at}.dut.stalls");
+        stalls(&dut.stalls, LeftOut::default(), dut.stalls_noted, &at)?;
     }
     for priority in Priority::all() {
         let listed = e
@@ -157,7 +183,7 @@ fn spans(e: &PfcEvidence, at: &str) -> Checked {
             .filter(|held| held.priority == priority);
         let sum = listed
             .chain(others.map(|held| held.spans.total))
-            .sum::<Nanos>();
+            .fold(0, Nanos::saturating_add);
         let total = e.sender.withheld_total[priority.index()];
         ensure(
             sum == total,

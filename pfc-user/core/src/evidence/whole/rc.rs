@@ -1,6 +1,7 @@
 //! Wholeness of a repetition of an RC case.
 
 use super::{Checked, Rule, ascends, ensure, stalls};
+use crate::evidence::pfc::LeftOut;
 use crate::evidence::rc::{Phase, RcEvidence};
 
 pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
@@ -14,7 +15,12 @@ pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
             check_phase(phase, e.interrupted, &format!("{at}.{name}"))?;
         }
     }
-    stalls(&e.stalls, &format!("{at}.stalls"))
+    stalls(
+        &e.stalls,
+        LeftOut::default(),
+        e.stalls_noted,
+        &format!("{at}.stalls"),
+    )
 }
 
 fn check_phase(phase: &Phase, interrupted: bool, at: &str) -> Checked {

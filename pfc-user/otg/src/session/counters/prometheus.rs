@@ -14,7 +14,7 @@ type Metric<T> = (&'static str, &'static str, fn(&T) -> Vec<Sample>);
 /// Labels beside the name, and a value.
 struct Sample(Vec<(&'static str, String)>, f64);
 
-const PORTS: [Metric<PortCounters>; 8] = [
+const PORTS: [Metric<PortCounters>; 13] = [
     ("port_up", "The link is up.", |port| {
         vec![Sample(Vec::new(), f64::from(u8::from(port.link_up)))]
     }),
@@ -46,9 +46,34 @@ const PORTS: [Metric<PortCounters>; 8] = [
         },
     ),
     (
+        "port_capture_missed",
+        "Frames that the last capture had no room for.",
+        |port| one(port.capture_missed),
+    ),
+    (
         "port_held_seconds_total",
         "Time for which a queue was held by pause frames.",
         |port| by("queue", &port.held_ns, seconds).collect(),
+    ),
+    (
+        "port_holds",
+        "How often the sender found a queue held that had been free.",
+        |port| by("queue", &port.holds, decimal).collect(),
+    ),
+    (
+        "port_frames_after_xoff",
+        "Frames of a queue that left after the pause frame that held it had arrived, at most.",
+        |port| by("queue", &port.frames_after_xoff, decimal).collect(),
+    ),
+    (
+        "port_bytes_after_xoff",
+        "Octets of those frames, with FCS.",
+        |port| by("queue", &port.bytes_after_xoff, decimal).collect(),
+    ),
+    (
+        "port_response_max_seconds",
+        "Longest time from such a pause frame to the last frame that left after it, at most.",
+        |port| by("queue", &port.response_max_ns, seconds).collect(),
     ),
 ];
 

@@ -36,7 +36,7 @@ pub(super) fn own_wire(
     // Here the frames count as a DUT's would, class by class.
     prepare(port, line_rate, NOBODY)?;
     let sender = peer.run(|| ControlSender::open(peer_interface, SOURCE))??;
-    send(&sender, Quanta(1))?;
+    let waits = send(&sender, Quanta(1))?;
     let received = port.account.port()?;
     // A veth hands frames over within the send; what is not counted now was not seen.
     let seen = received
@@ -51,7 +51,7 @@ pub(super) fn own_wire(
             "self-test: {FRAMES} PFC frames sent from the other end, all counted"
         ));
     }
-    port.self_test = Some(done(port, true, seen, Vec::new()));
+    port.self_test = Some(done(port, true, seen, Vec::new(), waits));
     Ok(())
 }
 
@@ -64,9 +64,13 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     }
     let deaf = [&*tx, &*rx].map(|port| nic::deaf(&port.state.driver));
     let heard = |port: &TesterPort| anyhow::Ok(port.account.port()?.frames > 0);
+    let mut waits = [0; 2];
     until_heard(
         deaf.into_iter().max().unwrap_or(0),
-        || introduce(tx, rx),
+        || {
+            add(&mut waits, introduce(tx, rx)?);
+            Ok(())
+        },
         || Ok(heard(tx)? && heard(rx)?),
     )?;
     let open = |port: &TesterPort| {
@@ -88,9 +92,13 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     clock::sleep_until(clock::now() + lag);
     macs.iter_mut()
         .for_each(|log| log.read("self-test", clock::now()));
-    for port in [&*tx, &*rx] {
-        send(&open(port)??, Quanta::ZERO)?;
-    }
+    add(
+        &mut waits,
+        [
+            send(&open(tx)??, Quanta::ZERO)?,
+            send(&open(rx)??, Quanta::ZERO)?,
+        ],
+    );
     let end = clock::now() + PATIENCE;
     while clock::now() < end
         && (tx.account.port()?.own_control < FRAMES || rx.account.port()?.own_control < FRAMES)
@@ -98,7 +106,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         clock::sleep_until(clock::now() + POLL);
     }
     clock::sleep_until(clock::now() + lag);
-    for (port, mut log) in [tx, rx].into_iter().zip(macs) {
+    for ((port, mut log), waits) in [tx, rx].into_iter().zip(macs).zip(waits) {
         log.read("end", clock::now());
         let rises = mac::rises(&log.finish("the self-test", &mut port.mac_alive));
         let seen = port.account.port()?.own_control;
@@ -107,7 +115,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
                 "self-test: {FRAMES} PFC frames sent by the other port, all counted"
             ));
         }
-        port.self_test = Some(done(port, false, seen, rises));
+        port.self_test = Some(done(port, false, seen, rises, waits));
     }
     Ok(())
 }
@@ -134,21 +142,37 @@ fn until_heard(
     Ok(())
 }
 
-fn send(sender: &ControlSender, quanta: Quanta) -> Result<()> {
+/// Returns how often there was no room.
+fn send(sender: &ControlSender, quanta: Quanta) -> Result<u64> {
     let frame = MacControl::pfc(Priority::all(), quanta);
+    let mut waits = 0;
     for _ in 0..FRAMES {
-        sender.send_with_room(&frame)?;
+        waits += sender.send_with_room(&frame)?.1;
     }
-    Ok(())
+    Ok(waits)
 }
 
-fn done(port: &TesterPort, own_wire: bool, seen: u64, mac: Vec<(String, u64)>) -> SelfTest {
+fn add(waits: &mut [u64; 2], more: [u64; 2]) {
+    waits
+        .iter_mut()
+        .zip(more)
+        .for_each(|(sum, more)| *sum += more);
+}
+
+fn done(
+    port: &TesterPort,
+    own_wire: bool,
+    seen: u64,
+    mac: Vec<(String, u64)>,
+    waits: u64,
+) -> SelfTest {
     SelfTest::Done {
         own_wire,
         xdp_mode: port.account.mode().into(),
         sent: FRAMES,
         seen,
         mac,
+        waits,
     }
 }
 

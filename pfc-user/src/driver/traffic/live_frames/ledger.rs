@@ -75,6 +75,7 @@ impl Ledger {
                     frames,
                     first: entry.first,
                     last: entry.last,
+                    window_sum: entry.window_sum,
                 });
             }
         }
@@ -112,8 +113,13 @@ impl Ledger {
         let flow = self
             .flows
             .entry((sent.flow, sent.phase))
-            .or_insert(FlowSent { frames: 0, ..sent });
+            .or_insert(FlowSent {
+                frames: 0,
+                window_sum: 0,
+                ..sent
+            });
         flow.frames += sent.frames;
+        flow.window_sum += sent.window_sum;
         flow.last = sent.last;
     }
 
@@ -148,6 +154,7 @@ impl Ledger {
                 after_xoff: self.after_xoff,
                 stalls: history.stalls,
                 stalls_left_out: history.stalls_left_out,
+                stalls_noted: history.stalls_noted,
                 errors: 0,
                 waits: 0,
                 max_burst: self.max_burst,

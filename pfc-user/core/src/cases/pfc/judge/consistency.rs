@@ -17,7 +17,7 @@ const MAX_QUANTITY: u64 = 1 << 48;
 const MAX_LENGTH: usize = 1 << 17;
 
 /// Fails with the first contradiction.
-pub(super) fn check(e: &PfcEvidence) -> Result<(), String> {
+pub(in crate::cases::pfc) fn check(e: &PfcEvidence) -> Result<(), String> {
     plan(e)?;
     sender(e)?;
     receiver(e)?;

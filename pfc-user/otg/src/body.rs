@@ -1,12 +1,13 @@
 //! Bodies of requests, with limits of length and time.
 
-use axum::body::Body;
-use axum::http::StatusCode;
+use std::fmt::Display;
+
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use hyper::body::Body;
 use tokio::time::timeout;
 
-use crate::error::Refusal;
+use crate::error::{Refusal, Why};
 use crate::server::{LONGEST, REQUEST};
 
 /// Octets that are read of a body that is too long, so that the client comes to read the answer.
@@ -17,22 +18,27 @@ const DISCARDED: usize = 512 << 20;
 /// # Errors
 ///
 /// One that is too long, too slow, or cut off.
-pub async fn read(body: Body) -> Result<Bytes, (StatusCode, Refusal)> {
+pub async fn read<B>(body: B) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes, Error: Display>,
+{
     let read = timeout(REQUEST, gather(body)).await;
     read.unwrap_or_else(|_| {
         let text = format!("the body did not come within {} s", REQUEST.as_secs());
-        Err((StatusCode::REQUEST_TIMEOUT, Refusal::validation(text)))
+        Err(Refusal::new(Why::TooSlow, text))
     })
 }
 
-async fn gather(mut body: Body) -> Result<Bytes, (StatusCode, Refusal)> {
+async fn gather<B>(body: B) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes, Error: Display>,
+{
+    let mut body = std::pin::pin!(body);
     let mut kept = Vec::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            let text = format!("the body was cut off: {error}");
-            (StatusCode::BAD_REQUEST, Refusal::validation(text))
-        })?;
+        let frame =
+            frame.map_err(|error| Refusal::validation(format!("the body was cut off: {error}")))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -48,7 +54,7 @@ async fn gather(mut body: Body) -> Result<Bytes, (StatusCode, Refusal)> {
     }
     if length > LONGEST {
         let text = format!("the body has more than {LONGEST} octets, the most taken");
-        return Err((StatusCode::PAYLOAD_TOO_LARGE, Refusal::validation(text)));
+        return Err(Refusal::new(Why::TooLong, text));
     }
     Ok(kept.into())
 }

@@ -1,0 +1,221 @@
+//! How fast a sender obeys: what left of a queue after the pause frame that began to hold it had
+//! arrived. No clock is asked.
+//!
+//! A sender looks at what is held, and sends until its next look. A pause frame that arrives in
+//! between is seen at that look alone; what left meanwhile may have left after it.
+
+use pfc_ebpf::units::{Nanos, Priority};
+
+use super::queue::Holds;
+use super::snapshot::Count;
+
+/// Responses of a queue so far. Frames and times are what they may have been at most: of frames
+/// that were sent together nobody knows which left first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// How often it was found held, having been free before.
+    pub holds: u64,
+    /// Frames that left after the pause frame had arrived, of all holds.
+    pub after: Count,
+    /// The longest time from a pause frame's arrival to the last frame that left after it.
+    pub longest: Nanos,
+}
+
+/// Responses of all queues of a sender.
+#[derive(Clone, Debug, Default)]
+pub struct Responses {
+    queues: [Queue; Priority::COUNT],
+    /// The last look.
+    at: Nanos,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    response: Response,
+    /// It was held at the last look.
+    held: bool,
+    /// Time for which it had been held, at the last look.
+    total: Nanos,
+    /// What left since the last look, and when the last of it had left.
+    sent: Count,
+    last: Nanos,
+}
+
+impl Responses {
+    /// Of a sender that begins at `now`, when that is held; the port's responses so far go on.
+    pub fn new(now: Nanos, holds: &Holds, so_far: [Response; Priority::COUNT]) -> Self {
+        let queue = |queue: usize| Queue {
+            response: so_far[queue],
+            held: holds[queue].until > now,
+            total: holds[queue].total,
+            ..Queue::default()
+        };
+        Self {
+            queues: std::array::from_fn(queue),
+            at: now,
+        }
+    }
+
+    /// Responses of a queue so far.
+    pub fn of(&self, queue: Priority) -> Response {
+        self.queues[queue.index()].response
+    }
+
+    /// A frame of so many octets left of a queue, at that time or before.
+    pub fn left(&mut self, queue: Priority, octets: u64, at: Nanos) {
+        let queue = &mut self.queues[queue.index()];
+        queue.sent.frames += 1;
+        queue.sent.octets += octets;
+        queue.last = at;
+    }
+
+    /// Looks at what is held at `now`; true: a queue was found held that had been free.
+    pub fn look(&mut self, now: Nanos, holds: &Holds) -> bool {
+        let before = std::mem::replace(&mut self.at, now);
+        let mut found = false;
+        for (queue, hold) in self.queues.iter_mut().zip(holds) {
+            let held = hold.until > now;
+            let time = hold.total.saturating_sub(queue.total);
+            if time > 0 && !queue.held {
+                // One that is over began nobody knows when.
+                let since = if held { now - time } else { before };
+                queue.found_held(since, time);
+                found = true;
+            }
+            queue.held = held;
+            queue.total = hold.total;
+            queue.sent = Count::default();
+        }
+        found
+    }
+}
+
+impl Queue {
+    /// It was held from then on, for so long at least.
+    fn found_held(&mut self, since: Nanos, time: Nanos) {
+        let response = &mut self.response;
+        response.holds += 1;
+        if self.sent.frames == 0 || self.last <= since {
+            return;
+        }
+        response.after.frames += self.sent.frames;
+        response.after.octets += self.sent.octets;
+        // After its end it is free to leave.
+        response.longest = response.longest.max((self.last - since).min(time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue, and a sender of it that looks each 100 ns, whose frames have 64 octets.
+    struct Sender {
+        responses: Responses,
+        now: Nanos,
+    }
+
+    const TICK: Nanos = 100;
+
+    fn three() -> Priority {
+        Priority::new(3).unwrap()
+    }
+
+    /// Queue 3 held by pauses at these times, as it is at `now`.
+    fn holds(pauses: &[(Nanos, Nanos)], now: Nanos) -> Holds {
+        let mut holds = Holds::default();
+        let come = pauses.iter().filter(|(from, _)| *from <= now);
+        for (from, until) in come {
+            holds[3].until = *until;
+            holds[3].total += now.min(*until) - from;
+        }
+        holds
+    }
+
+    impl Sender {
+        fn new() -> Self {
+            Self {
+                responses: Responses::default(),
+                now: 0,
+            }
+        }
+
+        /// Looks, and sends these frames, which have left `took` later.
+        fn round(&mut self, pauses: &[(Nanos, Nanos)], frames: u64, took: Nanos) {
+            self.now += TICK;
+            let holds = holds(pauses, self.now);
+            self.responses.look(self.now, &holds);
+            if holds[3].until <= self.now {
+                for _ in 0..frames {
+                    self.responses.left(three(), 64, self.now + took);
+                }
+            }
+        }
+    }
+
+    /// The responses to these pauses of a sender of 5 frames each round, which leave within 30 ns.
+    fn responses(pauses: &[(Nanos, Nanos)]) -> Response {
+        let mut sender = Sender::new();
+        for _ in 0..10 {
+            sender.round(pauses, 5, 30);
+        }
+        for queue in Priority::all().filter(|queue| *queue != three()) {
+            assert_eq!(sender.responses.of(queue), Response::default());
+        }
+        sender.responses.of(three())
+    }
+
+    fn response(holds: u64, frames: u64, longest: Nanos) -> Response {
+        Response {
+            holds,
+            after: Count {
+                frames,
+                octets: 64 * frames,
+            },
+            longest,
+        }
+    }
+
+    #[test]
+    fn what_left_after_the_pause_had_arrived_is_counted_until_the_last_of_it() {
+        // The frames of 300 have left at 330, and no more leave at 400.
+        assert_eq!(responses(&[(310, 700)]), response(1, 5, 20));
+        assert_eq!(responses(&[(329, 700)]), response(1, 5, 1));
+    }
+
+    #[test]
+    fn a_pause_after_which_nothing_left_is_a_response_in_no_time() {
+        assert_eq!(responses(&[(330, 700)]), response(1, 0, 0));
+        assert_eq!(responses(&[(400, 700)]), response(1, 0, 0));
+        assert_eq!(responses(&[]), response(0, 0, 0));
+    }
+
+    #[test]
+    fn each_hold_counts_and_the_longest_time_stays() {
+        let pauses = [(325, 450), (605, 790)];
+        assert_eq!(responses(&pauses), response(2, 10, 25));
+    }
+
+    #[test]
+    fn a_pause_that_goes_on_by_another_frame_is_one() {
+        assert_eq!(responses(&[(310, 500), (500, 800)]), response(1, 5, 20));
+    }
+
+    #[test]
+    fn a_pause_that_began_and_ended_between_two_looks_is_one_with_its_length_at_most() {
+        assert_eq!(responses(&[(310, 322)]), response(1, 5, 12));
+        assert_eq!(responses(&[(310, 390)]), response(1, 5, 30));
+    }
+
+    #[test]
+    fn what_was_held_before_a_sender_began_is_none_of_its_responses() {
+        let pauses = [(50, 190), (210, 290)];
+        let so_far = [response(7, 30, 900); Priority::COUNT];
+        let mut responses = Responses::new(100, &holds(&pauses, 100), so_far);
+        assert!(!responses.look(150, &holds(&pauses, 150)));
+        assert_eq!(responses.of(three()), so_far[3]);
+        assert!(!responses.look(200, &holds(&pauses, 200)));
+        assert!(responses.look(220, &holds(&pauses, 220)));
+        assert_eq!(responses.of(three()), response(8, 30, 900));
+    }
+}

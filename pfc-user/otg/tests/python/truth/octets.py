@@ -1,0 +1,167 @@
+"""What frames look like where they arrive, as scapy reads them."""
+
+import zlib
+
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
+
+from .ports import PORT, addressed, bare, expect, flow, pause, pauses, pfc
+
+
+def whole(what, frame, length):
+    """The frame without its FCS, which has to be right."""
+    octets = bytes(frame)
+    fcs = zlib.crc32(octets[:-4]).to_bytes(4, "little")
+    right = (len(octets), octets[-4:]) == (length, fcs)
+    if not right:
+        expect(f"{what}: {length} octets with their FCS", False, octets.hex())
+    return octets[:-4]
+
+
+def again(octets):
+    """The frame with every checksum in it computed by scapy."""
+    frame = Ether(octets)
+    layer = frame
+    while layer:
+        if isinstance(layer, (IP, UDP, TCP)):
+            del layer.chksum
+        layer = layer.payload
+    return bytes(frame)
+
+
+def of_flow(frames):
+    return [frame for frame in frames if UDP in frame and frame[UDP].dport == PORT]
+
+
+def octets(ports):
+    """Fields that walk, and a capture in the format pcap."""
+    config = ports.config()
+    made = flow(config, "f", 200)
+    source = made.packet[0].src.increment
+    source.start, source.step, source.count = "02:00:00:00:01:00", "00:00:00:00:00:01", 5
+    dscp = made.packet[1].priority.dscp
+    dscp.phb.values, dscp.ecn.value = [3, 4, 48], 1
+    made.duration.fixed_packets.packets, made.rate.pps = 30, 1000
+    frames = of_flow(ports.captured(config))
+    expect("30 frames are captured", len(frames) == 30, len(frames))
+    for number, frame in enumerate(frames):
+        kept = whole(f"frame {number}", frame, 200)
+        wanted = {
+            "source": (frame.src, f"02:00:00:00:01:{number % 5:02x}"),
+            "traffic class": (frame[IP].tos, [3, 4, 48][number % 3] << 2 | 1),
+            "checksums": (kept, again(kept)),
+        }
+        for what, (found, expected) in wanted.items():
+            if found != expected:
+                expect(f"frame {number}: {what}", False, f"{found}, expected {expected}")
+
+
+def pcapng(ports):
+    """Lengths that walk, and a capture in the format pcapng."""
+    config = ports.config()
+    config.captures[0].format = "pcapng"
+    made = flow(config, "f", 64)
+    size = made.size.increment
+    size.start, size.end, size.step = 64, 1514, 145
+    made.duration.fixed_packets.packets, made.rate.pps = 22, 1000
+    frames = of_flow(ports.captured(config))
+    lengths = [frame.wirelen for frame in frames]
+    expect("pcapng: lengths", lengths == list(range(64, 1515, 145)) * 2, lengths)
+    times = [float(frame.time) for frame in frames]
+    expect("pcapng: in the order of arrival", times == sorted(times), times)
+    for number, frame in enumerate(frames):
+        kept = whole(f"pcapng: frame {number}", frame, frame.wirelen)
+        if kept != again(kept):
+            expect(f"pcapng: frame {number}: checksums", False, kept.hex())
+
+
+def stacks(ports):
+    """Header stacks one by one, and every checksum in them."""
+    for what, stack, reads in STACKS:
+        config = ports.config()
+        made = bare(config, "f", 200)
+        stack(made.packet)
+        made.duration.fixed_packets.packets, made.rate.pps = 5, 1000
+        # The host's own multicasts, where it sends any, have another source.
+        frames = [frame for frame in ports.captured(config) if frame.src == "02:00:00:00:00:01"]
+        found = [reads(frame) for frame in frames]
+        expect(f"{what}: fields", len(found) == 5 and all(found), [bytes(f).hex() for f in frames])
+        kept = [whole(what, frame, 200) for frame in frames]
+        wrong = [frame.hex() for frame in kept if again(frame) != frame]
+        expect(f"{what}: checksums", not wrong, wrong)
+
+
+def ipv4(ip, net="192.0.2"):
+    ip.src.value, ip.dst.value, ip.time_to_live.value = f"{net}.1", f"{net}.2", 9
+
+
+def tagged(packet):
+    ethernet, vlan, ip, udp = packet.ethernet().vlan().ipv4().udp()
+    addressed(ethernet)
+    vlan.priority.value, vlan.id.value = 5, 100
+    ipv4(ip)
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+
+
+def ipv6(packet):
+    ethernet, ip, udp = packet.ethernet().ipv6().udp()
+    addressed(ethernet)
+    ip.src.value, ip.dst.value = "2001:db8::1", "2001:db8::2"
+    ip.traffic_class.value, ip.flow_label.value, ip.hop_limit.value = 0x60, 0x12345, 9
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+
+
+def tcp(packet):
+    ethernet, ip, segment = packet.ethernet().ipv4().tcp()
+    addressed(ethernet)
+    ipv4(ip)
+    segment.src_port.value, segment.dst_port.value = PORT - 1, PORT
+    segment.seq_num.value, segment.ctl_syn.value, segment.window.value = 7, 1, 512
+
+
+def vxlan(packet):
+    ethernet, ip, udp, tunnel, inner, inner_ip, inner_udp = (
+        packet.ethernet().ipv4().udp().vxlan().ethernet().ipv4().udp())
+    addressed(ethernet)
+    ipv4(ip)
+    udp.src_port.value, udp.dst_port.value = PORT - 1, 4789
+    tunnel.vni.value = 1000
+    inner.src.value, inner.dst.value = "02:00:00:00:01:01", "02:00:00:00:01:02"
+    ipv4(inner_ip, "198.51.100")
+    inner_udp.src_port.value, inner_udp.dst_port.value = PORT - 1, PORT
+
+
+STACKS = (
+    ("UDP over IPv4 with a VLAN tag", tagged, lambda frame: (
+        (frame[Dot1Q].prio, frame[Dot1Q].vlan) == (5, 100)
+        and (frame[IP].ttl, frame[IP].len, frame[UDP].dport) == (9, 178, PORT))),
+    ("UDP over IPv6", ipv6, lambda frame: (
+        (frame[IPv6].tc, frame[IPv6].fl, frame[IPv6].hlim) == (0x60, 0x12345, 9)
+        and (frame[IPv6].dst, frame[UDP].len) == ("2001:db8::2", 142))),
+    ("TCP over IPv4", tcp, lambda frame: (
+        (frame[TCP].seq, frame[TCP].flags, frame[TCP].window) == (7, "S", 512)
+        and (frame[IP].len, frame[TCP].dport) == (182, PORT))),
+    ("UDP in VXLAN", vxlan, lambda frame: (
+        (frame[VXLAN].vni, frame[VXLAN].flags) == (1000, 8)
+        and frame[VXLAN][Ether].dst == "02:00:00:00:01:02"
+        and (frame[VXLAN][IP].dst, frame[VXLAN][UDP].dport) == ("198.51.100.2", PORT))),
+)
+
+
+def pause_frames(ports):
+    address = "0180c2000001" "020000000002" "8808"
+    times = "1234" "0000" "0000" "5678" "0000" "0000" "0000" "ffff"
+    for what, headers, body in (
+        ("PFC", lambda made: pfc(made, 0x81, {0: 0x1234, 3: 0x5678, 7: 0xffff}), "01010081" + times),
+        ("PAUSE", lambda made: pause(made, 0xfedc), "0001fedc"),
+    ):
+        config = ports.config()
+        made = headers(pauses(config, pps=100))
+        made.tx_rx.port.tx_name, made.tx_rx.port.rx_names = "tx", ["rx"]
+        made.duration.fixed_packets.packets, made.metrics.enable = 10, True
+        frames = [frame for frame in ports.captured(config) if frame.type == 0x8808]
+        found = [whole(what, frame, 64) for frame in frames]
+        right = found == [bytes.fromhex(address + body).ljust(60, b"\0")] * 10
+        expect(f"{what} frames octet by octet", right, [frame.hex() for frame in found[:1]])

@@ -1,0 +1,133 @@
+"""What pause frames hold, and for how long."""
+
+import time
+
+from .octets import of_flow
+from .ports import LAYER_1, SPEED, expect, flow, near, pause, pauses, pfc
+
+LONGEST = 65535
+SAME = {of_class: of_class for of_class in range(8)}
+REVERSED = {of_class: 7 - of_class for of_class in range(8)}
+SWAPPED = SAME | {3: 4, 4: 3}
+ALL_TO_1 = {of_class: 1 for of_class in range(8)}
+MOVED = SAME | {3: 6}
+
+
+def held(ports, what, queues, headers, expected):
+    """A storm against eight flows, each from a queue of its own: which of them it holds."""
+    config = ports.config(queues)
+    for queue in range(8):
+        made = flow(config, f"q{queue}", 512, queue)
+        made.rate.pps, made.duration.fixed_seconds.seconds = 500, 1
+        made.duration.fixed_seconds.delay.nanoseconds = 3e8
+    headers(pauses(config)).duration.fixed_seconds.seconds = 1.5
+    ports.start(config)
+    begin = time.monotonic()
+    found = ports.ended()
+    took = time.monotonic() - begin
+    sent = [found[f"q{queue}"].frames_tx for queue in range(8)]
+    # The storm is there before the flows: a queue is held from its first frame to its last.
+    right = all(frames == 0 if queue in expected else 490 < frames <= 501
+                for queue, frames in enumerate(sent))
+    expect(f"{what}: queues {sorted(expected)} are held", right, sent)
+    expect(f"{what}: flows end in wall time", took < 3, took)
+
+
+def obeying(ports):
+    for what, queues, vector, times, expected in (
+        ("class 3 of the same queues", SAME, 1 << 3, {3: LONGEST}, {3}),
+        ("classes 3 and 4", SAME, 3 << 3, {3: LONGEST, 4: LONGEST}, {3, 4}),
+        ("class 3 of reversed queues", REVERSED, 1 << 3, {3: LONGEST}, {4}),
+        ("class 3 swapped with 4", SWAPPED, 1 << 3, {3: LONGEST}, {4}),
+        ("class 4 swapped with 3", SWAPPED, 1 << 4, {4: LONGEST}, {3}),
+        ("all classes to queue 1", ALL_TO_1, 1 << 5, {5: LONGEST}, {1}),
+        ("class 3 at another queue", MOVED, 1 << 3, {3: LONGEST}, {6}),
+        ("time 0", SAME, 1 << 3, {3: 0}, set()),
+        ("a time without its bit", SAME, 0, {3: LONGEST}, set()),
+        ("no flow control", None, 1 << 3, {3: LONGEST}, set()),
+        ("PFC at a port of 802.3x", "pause", 1 << 3, {3: LONGEST}, set()),
+    ):
+        held(ports, what, queues, lambda made: pfc(made, vector, times), expected)
+
+
+def link_pauses(ports):
+    for what, queues, expected in (
+        ("PAUSE at a port of 802.3x", "pause", set(range(8))),
+        ("PAUSE at a port of PFC", SAME, set()),
+        ("PAUSE without flow control", None, set()),
+    ):
+        held(ports, what, queues, lambda made: pause(made, LONGEST), expected)
+
+
+def slow(ports):
+    """At 10 Mbit/s, where one frame pauses for seconds: a flow from queue 3, and one XOFF."""
+    config = ports.config(SAME, "speed_10_fd_mbps")
+    made = flow(config, "data", 64, queue=3)
+    made.rate.pps = 1000
+    made.duration.fixed_packets.packets = 1000
+    xoff = pfc(pauses(config, "xoff"), 1 << 3, {3: LONGEST})
+    xoff.duration.fixed_packets.packets = 1
+    xoff.duration.fixed_packets.delay.nanoseconds = 2e8
+    return config
+
+
+def stood(ports, config):
+    """For how long nothing came, and for how long the queue was held."""
+    ports.api.set_config(config)
+    before = ports.counters()["tx"]["held_ns"][3]
+    frames = of_flow(ports.captured(config))
+    expect("all frames come in the end", len(frames) == 1000, len(frames))
+    times = [float(frame.time) for frame in frames]
+    longest = max(later - earlier for earlier, later in zip(times, times[1:]))
+    return longest, ports.counters()["tx"]["held_ns"][3] - before
+
+
+def pause_length(ports):
+    pause_ns = LONGEST * 512 * 1_000_000_000 // 10_000_000
+    nothing, held_ns = stood(ports, slow(ports))
+    right = pause_ns - 1_000_000 <= held_ns <= pause_ns
+    expect("one XOFF holds for its 65535 quanta", right, f"{held_ns}, expected {pause_ns} ns")
+    # A frame each millisecond before and after; the thread may wake up late.
+    right = -0.002 <= nothing - pause_ns / 1e9 <= 0.02
+    expect("nothing arrives for as long", right, nothing)
+
+
+def release(ports):
+    config = slow(ports)
+    xon = pfc(pauses(config, "xon"), 1 << 3, {3: 0})
+    xon.duration.fixed_packets.packets = 1
+    xon.duration.fixed_packets.delay.nanoseconds = 7e8
+    nothing, held_ns = stood(ports, config)
+    expect("time 0 ends the pause of an XOFF", 0.48 <= held_ns / 1e9 <= 0.55, held_ns)
+    expect("frames go on at once then", abs(nothing - held_ns / 1e9) <= 0.02, nothing)
+
+
+def load(ports):
+    """87 % of the line for ten seconds in a storm against another queue, with somebody asking."""
+    config = ports.config(SAME)
+    percents = [45] + [6] * 7
+    for number, percent in enumerate(percents):
+        made = flow(config, f"f{number}", 1024, queue=[0, 1, 2, 4, 5, 6, 7, 0][number], phb=number)
+        made.rate.percentage = percent
+    paused = flow(config, "paused", 1024, queue=3, phb=3)
+    paused.rate.percentage = 10
+    for made in config.flows:
+        made.duration.fixed_seconds.seconds = 10
+        made.duration.fixed_seconds.delay.nanoseconds = 3e8
+    pfc(pauses(config), 1 << 3, {3: LONGEST}).duration.fixed_seconds.seconds = 11
+    ports.start(config)
+    for _ in range(10):
+        time.sleep(1)
+        found = ports.metrics()
+        ahead = [name for name, each in found.items() if each.frames_rx > each.frames_tx]
+        if ahead:
+            expect("no more arrives than has left", False, ahead)
+    found = ports.ended()
+    line = SPEED / 8 / (1024 + LAYER_1)
+    for number, percent in enumerate(percents):
+        told = found[f"f{number}"]
+        what = f"load: {percent} % of flow {number}"
+        near(what, told.frames_tx / 10, line * percent / 100)
+        exact = (told.frames_tx, told.bytes_tx) == (told.frames_rx, told.bytes_rx)
+        expect(f"{what}: every frame arrives", exact and told.loss == 0, told)
+    expect("load: the storm holds its queue", found["paused"].frames_tx == 0, found["paused"])

@@ -1,0 +1,161 @@
+"""Two ports, what is sent between them, and what is expected of it."""
+
+import io
+import json
+import os
+import sys
+import time
+import urllib.request
+
+import snappi
+from scapy.utils import PcapNgReader, PcapReader
+
+SPEED = 1_000_000_000
+LAYER_1 = 20
+SOURCE, DESTINATION = "02:00:00:00:00:01", "02:00:00:00:00:02"
+PORT = 5001
+failed = []
+
+
+def expect(what, right, found=""):
+    print(f"{what} ... {'ok' if right else f'FAILED: {found}'}", flush=True)
+    if not right:
+        failed.append(what)
+
+
+def near(what, found, expected, share=0.01):
+    expect(what, abs(found - expected) <= share * expected, f"{found}, expected {expected}")
+
+
+def until(what, limit, holds):
+    """What `holds` returns, once it is true."""
+    end = time.monotonic() + limit
+    while not (found := holds()):
+        if time.monotonic() > end:
+            sys.exit(f"{what}: not so within {limit} s")
+        time.sleep(0.05)
+    return found
+
+
+class Ports:
+    """Two ports, and one configuration after the other."""
+
+    def __init__(self, transport, server, *locations):
+        grpc = transport.startswith("grpc")
+        self.api = snappi.api(server, transport="grpc" if grpc else "http")
+        self.api.enable_grpc_streaming = transport == "grpc-pieces"
+        # Loading the program into the kernel takes long on a busy machine.
+        self.api.request_timeout = 60
+        # They are served over HTTP alone.
+        self.counted = os.environ.get("VALIDATOR_COUNTERS", f"{server}/counters")
+        self.locations = locations
+
+    def config(self, queues=None, speed="speed_1_gbps"):
+        """`queues`: None obeys nothing, "pause" 802.3x, and a table of classes PFC."""
+        config = self.api.config()
+        for name, location in zip(("tx", "rx"), self.locations):
+            config.ports.port(name=name, location=location)
+        layer1 = config.layer1.layer1(name="layer1", port_names=["tx", "rx"])[-1]
+        layer1.speed, layer1.mtu = speed, 9000
+        if queues == "pause":
+            layer1.flow_control.choice = layer1.flow_control.IEEE_802_3X
+        elif queues is not None:
+            pfc = layer1.flow_control.ieee_802_1qbb
+            pfc.pfc_delay = 0
+            for of_class, queue in queues.items():
+                setattr(pfc, f"pfc_class_{of_class}", queue)
+        config.captures.capture(name="capture", port_names=["rx"])
+        return config
+
+    def start(self, config):
+        self.api.set_config(config)
+        self.order("start")
+
+    def order(self, state, *flows):
+        control = self.api.control_state()
+        control.traffic.flow_transmit.state = state
+        control.traffic.flow_transmit.flow_names = list(flows)
+        self.api.set_control_state(control)
+
+    def capture(self, state):
+        control = self.api.control_state()
+        control.port.capture.port_names, control.port.capture.state = ["rx"], state
+        self.api.set_control_state(control)
+
+    def captured(self, config):
+        """What arrived of all flows of a configuration, each frame whole."""
+        self.api.set_config(config)
+        self.capture("start")
+        self.order("start")
+        self.ended()
+        self.capture("stop")
+        request = self.api.capture_request()
+        request.port_name = "rx"
+        octets = io.BytesIO(self.api.get_capture(request).read())
+        of_format = {"pcap": PcapReader, "pcapng": PcapNgReader}
+        return list(of_format[config.captures[0].format](octets))
+
+    def metrics(self):
+        request = self.api.metrics_request()
+        request.flow.flow_names = []
+        return {flow.name: flow for flow in self.api.get_metrics(request).flow_metrics}
+
+    def counters(self):
+        """The counts beyond the model, by name of the port."""
+        with urllib.request.urlopen(self.counted, timeout=10) as reply:
+            return {port["name"]: port for port in json.load(reply)["ports"]}
+
+    def ended(self, limit=20):
+        """The metrics once all flows have stopped, and what was under way has arrived."""
+        until("flows have stopped", limit, lambda: all(
+            flow.transmit == "stopped" for flow in self.metrics().values()))
+        time.sleep(0.2)
+        return self.metrics()
+
+
+def flow(config, name, size, queue=0, phb=0):
+    """A flow of UDP over IPv4."""
+    made = bare(config, name, size)
+    ethernet, ip, udp = made.packet.ethernet().ipv4().udp()
+    addressed(ethernet)
+    ethernet.pfc_queue.value = queue
+    ip.src.value, ip.dst.value, ip.priority.dscp.phb.value = "192.0.2.1", "192.0.2.2", phb
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+    return made
+
+
+def bare(config, name, size):
+    """A counted flow without headers yet."""
+    made = config.flows.flow(name=name)[-1]
+    made.tx_rx.port.tx_name, made.tx_rx.port.rx_names = "tx", ["rx"]
+    made.size.fixed = size
+    made.metrics.enable = made.metrics.loss = True
+    return made
+
+
+def addressed(ethernet):
+    ethernet.src.value, ethernet.dst.value = SOURCE, DESTINATION
+
+
+def pauses(config, name="storm", pps=59):
+    """A flow of pause frames against the sending port, without headers yet."""
+    made = config.flows.flow(name=name)[-1]
+    made.tx_rx.port.tx_name, made.tx_rx.port.rx_names = "rx", ["tx"]
+    made.size.fixed, made.rate.pps = 64, pps
+    return made
+
+
+def pfc(made, vector, times):
+    """PFC frames, with a time for some classes."""
+    pause = made.packet.pfcpause()[-1]
+    pause.src.value, pause.class_enable_vector.value = DESTINATION, vector
+    for of_class, quanta in times.items():
+        getattr(pause, f"pause_class_{of_class}").value = quanta
+    return made
+
+
+def pause(made, quanta):
+    """PAUSE frames of 802.3x."""
+    header = made.packet.ethernetpause()[-1]
+    header.src.value, header.time.value = DESTINATION, quanta
+    return made

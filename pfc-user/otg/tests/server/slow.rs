@@ -1,0 +1,158 @@
+//! Clients that are silent, or take nothing of what they asked for. The clock of these tests goes on
+//! by itself where all wait.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+use tonic::Code;
+use validator_core::engine::CapturedFrame;
+
+use crate::client::send;
+use crate::grpc::datum;
+use crate::http::TWO_PORTS;
+use crate::rpc::{Client, argument};
+use crate::served::{Served, frames};
+
+const CAPTURE: &str = r#"{"choice":"port","port":{"choice":"capture","capture":
+    {"state":"start"}}}"#;
+/// Frames of a capture, and the octets of each: more than sockets and windows take at once.
+const FRAMES: usize = 1000;
+const FRAME: usize = 60_000;
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// A frame of HTTP/2 without settings.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// What the server answers to these octets and then silence, until it closes the connection.
+async fn answer_to_silence(server: SocketAddr, octets: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all(octets).await.unwrap();
+    tokio::time::pause();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    tokio::time::resume();
+    answer
+}
+
+#[tokio::test]
+async fn a_client_of_http_that_is_silent_in_its_request_is_not_waited_for() {
+    let served = Served::start().await;
+    let head = b"POST /config HTTP/1.1\r\nHost: t\r\n";
+    for begin in [&b""[..], head] {
+        let answer = answer_to_silence(served.http, begin).await;
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.is_empty() || answer.contains(" 408 "), "{answer}");
+    }
+    let body = b"Connection: close\r\nContent-Length: 9\r\n\r\n{";
+    let late = answer_to_silence(served.http, &[head, &body[..]].concat()).await;
+    let late = String::from_utf8(late).unwrap();
+    assert!(late.starts_with("HTTP/1.1 408 "), "{late}");
+    assert!(late.contains("the body did not come within 30 s"), "{late}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_of_grpc_that_is_silent_is_not_waited_for() {
+    let served = Served::start().await;
+    // Before HTTP/2 has begun, in its first octets, and after them.
+    for begin in [
+        &b""[..],
+        &PREFACE[..9],
+        PREFACE,
+        &[PREFACE, SETTINGS].concat(),
+    ] {
+        let answer = answer_to_silence(served.grpc, begin).await;
+        let begun = begin.len() >= PREFACE.len();
+        assert_eq!(!answer.is_empty(), begun, "{begin:?}: {answer:?}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_that_does_not_come_in_is_refused_as_json() {
+    let served = Served::start().await;
+    let mut client = Client::connect(served.grpc).await;
+    let endless = tokio_stream::pending::<Bytes>();
+    tokio::time::pause();
+    let late = client.in_pieces("streamSetConfig", endless).await;
+    tokio::time::resume();
+    let late = late.unwrap_err();
+    assert_eq!(late.code(), Code::DeadlineExceeded);
+    let json: serde_json::Value = serde_json::from_str(late.message()).unwrap();
+    assert_eq!(
+        (&json["code"], &json["kind"]),
+        (&4.into(), &"validation".into())
+    );
+    assert_eq!(json["errors"][0], "the body did not come within 30 s");
+    served.stop().await;
+}
+
+/// A server with a capture that no socket takes at once.
+async fn captured() -> Served {
+    let served = Served::start().await;
+    let frame = CapturedFrame {
+        octets: vec![0; FRAME],
+        ..frames()[0].clone()
+    };
+    served.record.get().frames = vec![frame; FRAMES];
+    for (line, body) in [
+        ("POST /config", TWO_PORTS),
+        ("POST /control/state", CAPTURE),
+    ] {
+        assert_eq!(send(served.http, line, body).await.status, 200);
+    }
+    served
+}
+
+/// Octets that a reader of HTTP finds who takes the first of a capture, and the others after that
+/// time.
+async fn taken_after(served: &Served, pause: Duration) -> usize {
+    let mut reader = TcpStream::connect(served.http).await.unwrap();
+    let body = r#"{"port_name":"p2"}"#;
+    let request = format!(
+        "POST /monitor/capture HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    reader.write_all(request.as_bytes()).await.unwrap();
+    reader.read_exact(&mut [0; 4096]).await.unwrap();
+    assert_eq!(send(served.http, "GET /config", "").await.status, 200);
+    tokio::time::pause();
+    sleep(pause).await;
+    tokio::time::resume();
+    let mut rest = Vec::new();
+    reader.read_to_end(&mut rest).await.unwrap();
+    rest.len()
+}
+
+#[tokio::test]
+async fn a_reader_of_http_that_stops_in_a_capture_is_left_and_others_are_served() {
+    let served = captured().await;
+    let all = FRAME * FRAMES;
+    let late = taken_after(&served, Duration::from_secs(59)).await;
+    assert!(late > all, "{late}");
+    let too_late = taken_after(&served, Duration::from_secs(61)).await;
+    assert!(too_late < all, "{too_late}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_reader_of_grpc_that_stops_in_a_capture_holds_up_neither_others_nor_the_end() {
+    use tokio_stream::StreamExt as _;
+    let served = captured().await;
+    let mut reader = Client::connect(served.grpc).await;
+    let request = argument("GetCapture", r#"{"port_name":"p2"}"#);
+    let mut pieces = reader.streamed("streamGetCapture", request).await;
+    let first = datum(pieces.next().await.unwrap().unwrap());
+    assert!(first.len() < FRAME * FRAMES);
+    let mut other = Client::connect(served.grpc).await;
+    other.ask("GetVersion", "").await.unwrap();
+    let ports = r#"{"choice":"port"}"#;
+    other.ask("GetMetrics", ports).await.unwrap();
+    assert_eq!(send(served.http, "GET /config", "").await.status, 200);
+    served.stop().await;
+    drop(pieces);
+}

@@ -1,0 +1,130 @@
+//! A device between the ports: a thread that passes IPv4 frames on from `c` to `d`, in their order,
+//! with a delay, or loses them.
+
+use std::collections::VecDeque;
+use std::io::{PipeReader, PipeWriter, pipe};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{JoinHandle, spawn};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use pfc_ebpf::units::Nanos;
+use validator::driver::kernel::clock;
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::packet::PacketSocket;
+
+const IPV4: u16 = 0x0800;
+/// Room for the longest frame.
+const LONGEST: usize = 9216;
+
+/// What it does to frame n of those that it receives.
+#[derive(Clone, Copy)]
+pub enum Fate {
+    /// It leaves so much later.
+    Held(Nanos),
+    /// It never leaves.
+    Lost,
+}
+
+/// The device, until it is unplugged.
+pub struct Device {
+    alive: PipeWriter,
+    /// Frames that it received.
+    seen: Arc<AtomicU64>,
+    thread: JoinHandle<Passed>,
+}
+
+/// What it did.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Time for which each frame was held that left.
+    pub held: Vec<Nanos>,
+    /// Frames that did not leave.
+    pub lost: u64,
+}
+
+impl Device {
+    pub fn plug(namespace: &Namespace, fate: fn(usize) -> Fate) -> Self {
+        let open = || {
+            let ingress = PacketSocket::open_for("c", IPV4).unwrap();
+            (ingress, PacketSocket::open("d").unwrap())
+        };
+        let (ingress, egress) = namespace.run(open).unwrap();
+        let (end, alive) = pipe().unwrap();
+        let seen = Arc::new(AtomicU64::new(0));
+        let count = seen.clone();
+        let thread = spawn(move || pass(&ingress, &egress, &end, &count, fate));
+        Self {
+            alive,
+            seen,
+            thread,
+        }
+    }
+
+    /// Frames that it has received so far.
+    pub fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Ends it once all that it holds has left.
+    pub fn unplug(self) -> Passed {
+        drop(self.alive);
+        self.thread.join().unwrap()
+    }
+}
+
+/// A frame that is held.
+struct Held {
+    since: Nanos,
+    until: Nanos,
+    frame: Vec<u8>,
+}
+
+fn pass(
+    ingress: &PacketSocket,
+    egress: &PacketSocket,
+    end: &PipeReader,
+    seen: &AtomicU64,
+    fate: fn(usize) -> Fate,
+) -> Passed {
+    let (mut passed, mut queue) = (Passed::default(), VecDeque::<Held>::new());
+    let mut ends = false;
+    let mut buffer = vec![0; LONGEST];
+    while !(ends && queue.is_empty()) {
+        let wait = match queue.front() {
+            Some(first) => first.until.saturating_sub(clock::now()).div_ceil(1_000_000),
+            None => u64::from(u16::MAX),
+        };
+        let wait = PollTimeout::from(u16::try_from(wait).unwrap_or(u16::MAX));
+        let mut events = [
+            PollFd::new(ingress.as_fd(), PollFlags::POLLIN),
+            PollFd::new(end.as_fd(), PollFlags::POLLIN),
+        ];
+        // Its end is looked at once; it stays ready from then on.
+        let events = &mut events[..if ends { 1 } else { 2 }];
+        poll(events, wait).unwrap();
+        ends |= events.get(1).is_some_and(|end| end.any() == Some(true));
+        while let Ok(length) = ingress.receive(&mut buffer) {
+            let since = clock::now();
+            let number = seen.fetch_add(1, Ordering::Relaxed);
+            match fate(number as usize) {
+                Fate::Held(time) => queue.push_back(Held {
+                    since,
+                    until: since + time,
+                    frame: buffer[..length].to_vec(),
+                }),
+                Fate::Lost => passed.lost += 1,
+            }
+        }
+        while let Some(first) = queue.pop_front_if(|first| first.until <= clock::now()) {
+            let held = clock::now() - first.since;
+            // An error: the link is down, where frames are lost.
+            match egress.send(&first.frame) {
+                Ok(()) => passed.held.push(held),
+                Err(_) => passed.lost += 1,
+            }
+        }
+    }
+    passed
+}

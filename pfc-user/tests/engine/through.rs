@@ -1,0 +1,138 @@
+//! Delay and loss of a device between the ports, as the engine tells them.
+
+use pfc_ebpf::units::Nanos;
+use validator_core::engine::plan::{End, FlowIndex, Obeys, PortIndex, Rate};
+use validator_core::engine::snapshot::{FlowCounts, Latency, Transmit};
+use validator_core::engine::{Engine as _, Order};
+
+use crate::bench::{Bench, flow, plan};
+use crate::common;
+use crate::device::{Device, Fate, Passed};
+use crate::witness::Witness;
+
+const MILLI: Nanos = 1_000_000;
+/// Frames of a flow: at a thousand a second, 200 ms.
+const FRAMES: usize = 200;
+/// What threads, sockets and veths add to the delay of a device, on a machine that does not stand
+/// still.
+const PATH: Nanos = 10 * MILLI;
+
+/// Sends a flow through a device, and waits until all that left it has arrived.
+fn sent_through(fate: fn(usize) -> Fate) -> (FlowCounts, Passed) {
+    let mut bench = Bench::through();
+    let device = Device::plug(&bench.namespace, fate);
+    let end = End::Frames(FRAMES as u64);
+    let thousand = flow("thousand", 128, Rate::FramesPerSecond(1000), end);
+    bench.start(plan(Obeys::Nothing, vec![thousand]));
+    bench.until("its end", |now| now.flows[0].transmit == Transmit::Stopped);
+    bench.until("all its frames in the device", |_| {
+        device.seen() == FRAMES as u64
+    });
+    let passed = device.unplug();
+    let all = passed.held.len() as u64;
+    let now = bench.until("what left the device", |now| {
+        now.flows[0].received.frames == all
+    });
+    (now.flows[0].clone(), passed)
+}
+
+/// 20 ms, and 60 ms for the second half.
+fn late(number: usize) -> Fate {
+    Fate::Held(if number < FRAMES / 2 { 20 } else { 60 } * MILLI)
+}
+
+#[test]
+fn root_latency_is_that_of_the_device_and_little_more() {
+    if !common::need_root("root_latency_is_that_of_the_device_and_little_more") {
+        return;
+    }
+    let witness = Witness::start();
+    let (flow, passed) = sent_through(late);
+    let still = witness.longest().as_nanos() as Nanos;
+    assert_eq!((flow.sent.frames, flow.received.frames), (200, 200));
+    let held = &passed.held;
+    let device = Latency {
+        min: *held.iter().min().unwrap(),
+        mean: held.iter().sum::<Nanos>() / held.len() as Nanos,
+        max: *held.iter().max().unwrap(),
+    };
+    assert!(device.min >= 20 * MILLI && device.max >= 60 * MILLI);
+    let found = flow.latency.unwrap();
+    for (name, of) in [
+        ("least", (|latency| latency.min) as fn(Latency) -> Nanos),
+        ("mean", |latency| latency.mean),
+        ("greatest", |latency| latency.max),
+    ] {
+        let (found, device) = (of(found), of(device));
+        assert!(
+            (device..device + PATH + still).contains(&found),
+            "{name}: the device held for {device} ns, the flow says {found} ns; this machine stood \
+             still for {still} ns"
+        );
+    }
+}
+
+/// Every seventh, and ten in a row.
+fn lossy(number: usize) -> Fate {
+    if number % 7 == 0 || (100..110).contains(&number) {
+        Fate::Lost
+    } else {
+        Fate::Held(0)
+    }
+}
+
+#[test]
+fn root_what_a_device_loses_is_lost_and_nothing_else() {
+    if !common::need_root("root_what_a_device_loses_is_lost_and_nothing_else") {
+        return;
+    }
+    let (flow, passed) = sent_through(lossy);
+    let lost = (0..FRAMES).filter(|number| matches!(lossy(*number), Fate::Lost));
+    let lost = lost.count() as u64;
+    assert_eq!(passed.lost, lost);
+    assert_eq!((flow.sent.frames, flow.received.frames), (200, 200 - lost));
+    assert_eq!(flow.received.octets, 128 * flow.received.frames);
+    assert_eq!(
+        (flow.duplicates, flow.beyond_window, flow.reordered),
+        (0, 0, 0)
+    );
+    assert_eq!((flow.corrupt, flow.leaked), (0, 0));
+}
+
+#[test]
+fn root_what_comes_while_the_far_link_is_down_is_lost() {
+    if !common::need_root("root_what_comes_while_the_far_link_is_down_is_lost") {
+        return;
+    }
+    let mut bench = Bench::through();
+    let device = Device::plug(&bench.namespace, |_| Fate::Held(0));
+    let endless = flow("endless", 128, Rate::FramesPerSecond(1000), End::Never);
+    bench.start(plan(Obeys::Nothing, vec![endless]));
+    bench.until("frames", |now| now.flows[0].received.frames > 50);
+    bench.engine.link(PortIndex(1), false).unwrap();
+    let down = bench.until("the link down", |now| !now.ports[1].link_up);
+    assert!(down.ports[0].link_up);
+    bench.until("frames that leave", |now| {
+        now.flows[0].sent.frames > down.flows[0].sent.frames + 100
+    });
+    bench.engine.link(PortIndex(1), true).unwrap();
+    bench.until("frames again", |now| {
+        now.flows[0].received.frames > down.flows[0].received.frames + 100
+    });
+    bench.engine.transmit(&[FlowIndex(0)], Order::Stop).unwrap();
+    let end = bench.until("all frames in the device", |now| {
+        now.flows[0].transmit == Transmit::Stopped && now.flows[0].sent.frames == device.seen()
+    });
+    let passed = device.unplug();
+    let sent = end.flows[0].sent.frames;
+    // A frame that the device could send may have been on the link as it went down.
+    let left = passed.held.len() as u64;
+    let now = bench.until("the last frames", |now| {
+        now.flows[0].received.frames + 10 >= left
+    });
+    let flow = &now.flows[0];
+    assert!(passed.lost > 100, "{}", passed.lost);
+    assert_eq!(sent, left + passed.lost);
+    assert!((left.saturating_sub(10)..=left).contains(&flow.received.frames));
+    assert_eq!((flow.duplicates, flow.reordered, flow.corrupt), (0, 0, 0));
+}

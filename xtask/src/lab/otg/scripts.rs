@@ -1,0 +1,181 @@
+//! The repository's own scripts, and how the lab runs each.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use super::PORTS;
+use super::python::{CLIENT, Environment, OLDEST, SNAPPI, SNAPPI_OLDEST};
+use super::server::Server;
+use super::switch::Switch;
+use crate::step::{self, step};
+
+/// Where they are; each takes a transport, the server, two locations, and perhaps names of parts.
+const FOLDER: &str = "pfc-user/otg/tests/python";
+
+const EVERY: [&str; 4] = ["http", "https", "grpc", "grpc-pieces"];
+const BOTH: [&str; 2] = ["http", "grpc"];
+const REST: [&str; 2] = ["https", "grpc-pieces"];
+
+/// Parts of `truths.py` that are right or wrong however busy the machine is.
+const UNTIMED: [&str; 5] = ["counts", "octets", "pcapng", "stacks", "pause_frames"];
+
+/// What is between the tester's ports.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Between {
+    /// A cable.
+    Cable,
+    /// The simulated switch with these faults.
+    Switch(&'static [&'static str]),
+}
+
+/// A script with its parts.
+pub struct Script {
+    name: &'static str,
+    /// None is all that need no more than a cable.
+    parts: &'static [&'static str],
+    transports: &'static [&'static str],
+    environment: &'static Environment,
+    pub between: Between,
+}
+
+const fn on_a_cable(
+    name: &'static str,
+    parts: &'static [&'static str],
+    transports: &'static [&'static str],
+) -> Script {
+    Script {
+        name,
+        parts,
+        transports,
+        environment: &CLIENT,
+        between: Between::Cable,
+    }
+}
+
+const fn at_a_switch(parts: &'static [&'static str], faults: &'static [&'static str]) -> Script {
+    Script {
+        between: Between::Switch(faults),
+        ..on_a_cable("truths", parts, &BOTH)
+    }
+}
+
+/// Those of `cargo xtask lab otg`. What takes time runs over one of the ways to each service.
+pub const LAB: [Script; 8] = [
+    on_a_cable("client", &[], &EVERY),
+    Script {
+        environment: &OLDEST,
+        ..on_a_cable("client", &[], &BOTH)
+    },
+    on_a_cable("otgen", &[], &EVERY),
+    on_a_cable("storm", &[], &BOTH),
+    on_a_cable("truths", &[], &BOTH),
+    on_a_cable("truths", &UNTIMED, &REST),
+    at_a_switch(&["after_stop"], &[]),
+    at_a_switch(&["loss"], &["drops=all:100"]),
+];
+
+/// Those of `cargo xtask test`, beside which other tests may run.
+pub const SMOKE: [Script; 3] = [
+    on_a_cable("client", &[], &BOTH),
+    on_a_cable("otgen", &[], &BOTH),
+    on_a_cable("truths", &UNTIMED, &BOTH),
+];
+
+impl Script {
+    /// What the lab calls it.
+    pub fn title(&self) -> String {
+        let client = if self.is_optional() {
+            SNAPPI_OLDEST
+        } else {
+            SNAPPI
+        };
+        [&[self.name][..], self.parts, &["with", client]]
+            .concat()
+            .join(" ")
+    }
+
+    /// True if not every Python can have its packages.
+    pub fn is_optional(&self) -> bool {
+        self.environment.packages.contains(&SNAPPI_OLDEST)
+    }
+
+    /// Runs it over each of its transports, with a new server and perhaps a new switch each time.
+    /// Returns the titles of those that passed, and why others did not.
+    pub fn run(&self, root: &Path, python: &Path, validator: &Path, folder: &Path) -> Outcome {
+        let mut outcome = Outcome::default();
+        for transport in self.transports {
+            let title = format!("{} over {transport}", self.title());
+            match step(&title, || {
+                self.over(root, python, validator, folder, transport)
+            }) {
+                Ok(()) => outcome.passed.push(title),
+                Err(error) => outcome.failed.push(format!("{title}: {error:#}")),
+            }
+        }
+        outcome
+    }
+
+    fn over(
+        &self,
+        root: &Path,
+        python: &Path,
+        validator: &Path,
+        folder: &Path,
+        transport: &str,
+    ) -> Result<()> {
+        let switch = match self.between {
+            Between::Cable => None,
+            Between::Switch(faults) => Some(Switch::start(validator, folder, "1G", faults)?),
+        };
+        let server = Server::start(validator, folder)?;
+        let mut command = Command::new(python);
+        command
+            .arg(root.join(FOLDER).join(self.name).with_extension("py"))
+            .arg(transport)
+            .arg(server.location(transport))
+            .args(PORTS)
+            .args(self.parts)
+            .env("VALIDATOR_COUNTERS", server.location("http") + "/counters")
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        step::run(&mut command)?;
+        server.stop()?;
+        switch.map_or(Ok(()), Switch::stop)
+    }
+
+    /// The Python that it runs in; makes its environment first, if necessary.
+    pub fn python(&self) -> Result<std::path::PathBuf> {
+        self.environment.python()
+    }
+}
+
+/// How scripts ended.
+#[derive(Default)]
+pub struct Outcome {
+    /// By title.
+    pub passed: Vec<String>,
+    /// By title, with the reason.
+    pub failed: Vec<String>,
+}
+
+impl Outcome {
+    /// Adds that of another script.
+    pub fn add(&mut self, other: Self) {
+        self.passed.extend(other.passed);
+        self.failed.extend(other.failed);
+    }
+
+    /// Fails if one of them did.
+    pub fn judge(&self) -> Result<()> {
+        if !self.failed.is_empty() {
+            bail!(
+                "{} of {} scripts failed:\n    {}",
+                self.failed.len(),
+                self.failed.len() + self.passed.len(),
+                self.failed.join("\n    ")
+            );
+        }
+        Ok(())
+    }
+}
