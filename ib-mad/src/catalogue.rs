@@ -12,7 +12,8 @@ pub struct Entry {
     pub value: &'static str,
     /// The device's behaviour with it.
     pub does: &'static str,
-    /// The check that it makes fail; empty where it is there for another end.
+    /// The checks that it makes fail, separated by commas. Where it makes none fail, `none: ` and
+    /// what comes of it.
     pub fails: &'static str,
 }
 
@@ -128,7 +129,7 @@ pub fn help(catalogue: &[Entry], heading: &str) -> String {
 /// Declares an enum of faults, one row each:
 ///
 /// ```text
-/// Variant(value: Type, KIND, "default") "name": "behaviour" => "check that it makes fail";
+/// Variant(value: Type, KIND, "default") "name": "behaviour" => "checks that it makes fail";
 /// ```
 ///
 /// A fault without a value has no parentheses. The enum gets a `CATALOGUE` of [`Entry`]s, `help`,

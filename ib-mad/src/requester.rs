@@ -45,6 +45,8 @@ pub struct Exchange {
     pub sent: Time,
     /// Latest end of the wait for its response.
     pub deadline: Time,
+    /// Until when a response to it is seen by any transport, as a stray after `deadline`.
+    pub kept: Time,
     /// Outcome.
     pub outcome: Outcome,
 }
@@ -118,10 +120,24 @@ impl<T: Transport> Requester<T> {
     /// Gives `request` the next TID, sends it and waits at most `wait` for its response.
     pub fn exchange(
         &mut self,
-        mut request: Smp,
+        request: Smp,
         route: &Route,
         wait: Duration,
     ) -> Result<Exchange, ReceiveError> {
+        self.exchange_kept(request, route, wait, wait)
+    }
+
+    /// As [`Requester::exchange`], but a response to it is seen for `keep` after it was sent, even
+    /// where the transport drops those to requests whose time is over. One that comes after `wait`
+    /// is a stray.
+    pub fn exchange_kept(
+        &mut self,
+        mut request: Smp,
+        route: &Route,
+        wait: Duration,
+        keep: Duration,
+    ) -> Result<Exchange, ReceiveError> {
+        let keep = keep.max(wait);
         let tid = Tid(self.next.into());
         self.next = self.next.wrapping_add(1);
         request.set_tid(tid);
@@ -140,7 +156,7 @@ impl<T: Transport> Requester<T> {
             directed: request.is_directed(),
             responses: 0,
         });
-        let outcome = match self.transport.send(&request, to, wait) {
+        let outcome = match self.transport.send(&request, to, keep) {
             Err(error) => Outcome::NotSent(error),
             Ok(()) => match self.await_answer(Some(tid), deadline) {
                 Ok(Some((at, smp))) => Outcome::Answered { at, smp },
@@ -153,6 +169,7 @@ impl<T: Transport> Requester<T> {
             request,
             sent,
             deadline,
+            kept: sent + keep,
             outcome,
         })
     }

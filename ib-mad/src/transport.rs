@@ -87,9 +87,9 @@ pub trait Transport {
     /// Current time.
     fn now(&self) -> Time;
 
-    /// Sends `smp`, to `to` if it is LID-routed. `wait` is how long a response is of use: some
+    /// Sends `smp`, to `to` if it is LID-routed. `keep` is how long a response is of use: some
     /// transports deliver responses only within that time, and only matching ones.
-    fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError>;
+    fn send(&mut self, smp: &Smp, to: Lid, keep: Duration) -> Result<(), SendError>;
 
     /// Returns the next packet of any kind; `None` at `deadline`.
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError>;
@@ -126,8 +126,8 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
     fn now(&self) -> Time {
         (**self).now()
     }
-    fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError> {
-        (**self).send(smp, to, wait)
+    fn send(&mut self, smp: &Smp, to: Lid, keep: Duration) -> Result<(), SendError> {
+        (**self).send(smp, to, keep)
     }
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
         (**self).receive(deadline)

@@ -272,7 +272,11 @@ mod tests {
         let leaks = "sends one frame for every N (100) that arrive for a paused priority";
         assert_eq!(row("leaks[=N]")[1..], [leaks, "paused"]);
         let requester = catalogue("requester").unwrap();
-        let last = ["apm", "says that it supports Automatic Path Migration", ""];
+        let last = [
+            "apm",
+            "says that it supports Automatic Path Migration",
+            "none: not applicable",
+        ];
         assert!(
             requester.contains(&last.map(str::to_owned)),
             "{requester:?}"

@@ -267,13 +267,13 @@ fn root_the_carrier_is_told_whatever_the_operational_state_is() {
     let socket = a.run(|| PacketSocket::open("a")).unwrap().unwrap();
     assert!(socket.has_carrier().unwrap());
     // IFF_RUNNING follows the state, which somebody else may keep or set late.
-    ip(&a, "link set a down");
+    ip(&a, "link set dev a down");
     assert!(!socket.has_carrier().unwrap());
-    ip(&a, "link set a mode dormant");
-    ip(&a, "link set a up");
+    ip(&a, "link set dev a mode dormant");
+    ip(&a, "link set dev a up");
     wait_for_carrier_alone(&a);
     assert!(socket.has_carrier().unwrap());
-    ip(&b, "link set b down");
+    ip(&b, "link set dev b down");
     assert!(!socket.has_carrier().unwrap());
 }
 

@@ -15,7 +15,7 @@ use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::ibsim::IbsimTransport;
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::journal::Journal;
-use validator::driver::bringup::mad::Target;
+use validator::driver::bringup::mad::{Claimed, Node, Target};
 use validator::mad::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
@@ -210,7 +210,7 @@ fn claim_of(folder: &Path, process: u32) -> PathBuf {
     path
 }
 
-fn target(path: &str) -> Target {
+fn target(path: &str) -> Claimed {
     let testbed = MadTestbed {
         transport: MadTransport::Ibsim {
             socket: "fabric".into(),
@@ -222,7 +222,63 @@ fn target(path: &str) -> Target {
         m_key_other: MKey(1),
         timeout: 1,
     };
-    Target::of(&testbed).unwrap()
+    Claimed::Way(Target::of(&testbed).unwrap())
+}
+
+/// The DUT of that GUID in the fabric of that socket, as the tester `host` sees it.
+fn node(socket: &str, host: &str, guid: u64) -> Claimed {
+    let transport = MadTransport::Ibsim {
+        socket: socket.into(),
+        host: host.into(),
+    };
+    Claimed::Node(Node::of(&transport, guid).unwrap())
+}
+
+#[test]
+fn a_dut_that_another_process_reaches_by_another_way_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::at(folder.path());
+    let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let started = validator::driver::kernel::process::start_time(other.id());
+    let claims = |name: &str, mut value: serde_json::Value| {
+        value["pid"] = other.id().into();
+        value["started"] = started.into();
+        let path = folder.path().join(format!("{name}.json"));
+        fs::write(&path, value.to_string()).unwrap();
+        path
+    };
+    let claim = claims(
+        "claim",
+        serde_json::json!({ "claimed": { "fabric": "ibsim fabric", "guid": 2 } }),
+    );
+    let refused = journal.claim(node("fabric", "Hca2", 2)).unwrap_err();
+    let refused = refused.to_string();
+    for part in [
+        &format!("process {} tests the node with NodeGUID", other.id()),
+        "0x0000000000000002 of ibsim fabric",
+    ] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    // Another node, and one of that GUID in another simulation.
+    drop(journal.claim(node("fabric", "Hca2", 3)).unwrap());
+    drop(journal.claim(node("other", "Hca2", 2)).unwrap());
+    // A note of its key is as good.
+    fs::remove_file(claim).unwrap();
+    claims(
+        "m-key",
+        serde_json::json!({
+            "transport": { "ibsim": { "socket": "fabric", "host": "Hca1" } },
+            "route": { "directed": "0,1" },
+            "found": FOUND,
+            "guid": 2,
+            "m_key_dut": M_KEY_DUT,
+        }),
+    );
+    assert!(journal.claim(node("fabric", "Hca2", 2)).is_err());
+    assert!(journal.claim(node("fabric", "Hca2", 3)).is_ok());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(journal.claim(node("fabric", "Hca2", 2)).is_ok());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How a node answers Get and Set of the attributes that every node has.
 
-use super::fault::Fault;
+use super::fault::{Component, Fault};
 use super::node::{NodeKind, Reply, Sma};
 use crate::attr::{Attribute, FieldError, NodeInfo, NodeType, Notice, PortInfo};
 use crate::mad::{MKey, Method, Status};
@@ -108,8 +108,8 @@ impl Sma {
                 Err(_) => status = Status::INVALID_FIELD,
                 Ok(()) if managed => {
                     self.set_protection(&wanted);
-                    if self.has(Fault::ChangesLmc) {
-                        self.ports[number].change_lmc();
+                    if let Some(component) = self.changed() {
+                        self.ports[number].change(component);
                     }
                 }
                 Ok(()) => {}
@@ -125,6 +125,10 @@ impl Sma {
             MKey(0)
         } else {
             self.protection.key
+        };
+        let shown = match self.has(Fault::ShowsOtherKey) && self.protection.violations > 0 {
+            true => MKey(shown.0 ^ 1),
+            false => shown,
         };
         let info = self
             .build_port_info(number, ingress, shown)
@@ -186,6 +190,14 @@ impl Sma {
             (false, 0 | 1) => self.has(Fault::RefusesOtherKey),
             _ => false,
         }
+    }
+
+    /// The component that a fault changes with each Set.
+    fn changed(&self) -> Option<Component> {
+        self.faults.iter().find_map(|fault| match fault {
+            Fault::Changes(component) => Some(*component),
+            _ => None,
+        })
     }
 
     /// True if the response to a Get with `key` hides the M_Key.

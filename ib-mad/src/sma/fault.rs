@@ -20,8 +20,12 @@ const ATTRIBUTES: [(&str, AttributeId); 4] = [
 const EVERYTHING: &str = "everything";
 
 /// Parts of an answer's header that an agent can spoil, by name.
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 9] = [
+    ("base-version", Part::BaseVersion),
+    ("class", Part::Class),
     ("class-version", Part::ClassVersion),
+    ("method", Part::Method),
+    ("attribute", Part::Attribute),
     ("direction", Part::Direction),
     ("tid", Part::Tid),
     ("modifier", Part::Modifier),
@@ -31,8 +35,16 @@ const PARTS: [(&str, Part); 5] = [
 /// A part of an answer's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
+    /// Base version.
+    BaseVersion,
+    /// Management class: that of the other routing.
+    Class,
     /// Class version.
     ClassVersion,
+    /// Method: another that has the response bit.
+    Method,
+    /// Attribute id.
+    Attribute,
     /// D bit of a directed route.
     Direction,
     /// Upper half of the TID.
@@ -41,6 +53,33 @@ pub enum Part {
     Modifier,
     /// Initial path of a directed route.
     Path,
+}
+
+/// Components of PortInfo that an agent can change when the M_Key is set, by name.
+const COMPONENTS: [(&str, Component); 6] = [
+    ("lid", Component::Lid),
+    ("sm-lid", Component::MasterSmLid),
+    ("lmc", Component::Lmc),
+    ("sm-sl", Component::MasterSmSl),
+    ("capability-mask", Component::CapabilityMask),
+    ("gid-prefix", Component::GidPrefix),
+];
+
+/// A component of PortInfo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Component {
+    /// LID.
+    Lid,
+    /// MasterSMLID.
+    MasterSmLid,
+    /// LMC.
+    Lmc,
+    /// MasterSMSL.
+    MasterSmSl,
+    /// CapabilityMask.
+    CapabilityMask,
+    /// GidPrefix.
+    GidPrefix,
 }
 
 const CODE: Kind<u8> = Kind {
@@ -78,16 +117,30 @@ const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
 };
 const PART: Kind<Part> = Kind {
     shape: "PART",
-    expected: "class-version, direction, tid, modifier or path",
-    read: |text| {
-        let known = PARTS.iter().find(|(name, _)| *name == text);
-        known.map(|(_, part)| *part)
-    },
-    write: |part| {
-        let known = PARTS.iter().find(|(_, known)| known == part);
-        known.map_or("", |(name, _)| name).into()
-    },
+    expected: "base-version, class, class-version, method, attribute, direction, tid, modifier or \
+               path",
+    read: |text| named(&PARTS, text),
+    write: |part| name_of(&PARTS, part),
 };
+const COMPONENT: Kind<Component> = Kind {
+    shape: "COMPONENT",
+    expected: "lid, sm-lid, lmc, sm-sl, capability-mask or gid-prefix",
+    read: |text| named(&COMPONENTS, text),
+    write: |component| name_of(&COMPONENTS, component),
+};
+
+/// The value of that name.
+fn named<T: Copy>(all: &[(&str, T)], text: &str) -> Option<T> {
+    let known = all.iter().find(|(name, _)| *name == text);
+    known.map(|(_, value)| *value)
+}
+
+/// The name of that value.
+fn name_of<T: PartialEq>(all: &[(&str, T)], value: &T) -> String {
+    let known = all.iter().find(|(_, known)| known == value);
+    known.map_or("", |(name, _)| name).into()
+}
+
 const REQUESTS: Kind<u64> = Kind {
     shape: "N",
     expected: "a number of requests",
@@ -108,126 +161,143 @@ crate::faults! {
         AnswersWrongKey
             "answers-wrong-key": "answers a Get with a wrong M_Key at protect bits 2 and 3, and \
              counts it"
-                => "silence";
+                => "no-answer";
         AnswersWrongKeyLate(by: Duration, MILLISECONDS, "700")
             "answers-wrong-key-late": "answers a Get with a wrong M_Key at protect bits 2 and 3 so \
              much (700) after its time, and counts it"
-                => "silence";
+                => "no-answer";
         ShowsKey
             "shows-key": "returns the M_Key to a Get with another at protect bits 1"
-                => "returned M_Key";
+                => "other-key-value";
         HidesKey
             "hides-key": "returns M_Key 0 to a Get with another at protect bits 0"
-                => "returned M_Key";
+                => "other-key-value";
         NoViolations
-            "no-violations": "counts no M_Key violation" => "violations";
+            "no-violations": "counts no M_Key violation" => "one-violation";
         CountsTwice
-            "counts-twice": "counts every M_Key violation twice" => "violations";
+            "counts-twice": "counts every M_Key violation twice" => "one-violation";
         CountsGoodKey
             "counts-good-key": "counts a violation for every Get(PortInfo) with the right M_Key"
-                => "violations";
+                => "no-violation, before-wrong-key";
         CountsOwnKey
             "counts-own-key": "counts the first Get(PortInfo) with the right M_Key at protect bits \
              2 and 3, and none with a wrong one"
-                => "violations before the wrong M_Key";
+                => "before-wrong-key";
         CountsEverySecond
-            "counts-every-second": "counts every second M_Key violation" => "violations";
+            "counts-every-second": "counts every second M_Key violation" => "one-violation";
         ShowsOneViolation
             "shows-one-violation": "shows M_KeyViolations 1 whatever has happened"
-                => "violations before the wrong M_Key";
+                => "before-wrong-key, reset";
         DropsProtection
             "drops-protection": "sets its protect bits to 0 after a violation"
-                => "protect bits after a violation";
+                => "dut-key-value";
+        ShowsOtherKey
+            "shows-other-key": "shows another M_Key than its own, and that to its owner too, after \
+             a violation"
+                => "dut-key-value";
         KeyInHeader
             "key-in-header": "carries its M_Key in the header of traps, and of answers to another \
              M_Key at protect bits 1"
-                => "header of answers";
+                => "header";
         KeyInNotice
             "key-in-notice": "names its own M_Key in the notice of trap 256, and not the wrong one"
-                => "header of answers";
+                => "header";
+        KeyInReserved
+            "key-in-reserved": "carries its M_Key in reserved octets after the attribute, in traps \
+             and in answers to another M_Key at protect bits 1"
+                => "header";
         ComparesUpperHalf
-            "compares-upper-half": "compares the upper half of an M_Key alone" => "wrong M_Key";
+            "compares-upper-half": "compares the upper half of an M_Key alone"
+                => "other-key-value, no-answer, one-violation";
         ComparesLowerHalf
-            "compares-lower-half": "compares the lower half of an M_Key alone" => "wrong M_Key";
+            "compares-lower-half": "compares the lower half of an M_Key alone"
+                => "other-key-value, no-answer, one-violation";
         IgnoresKeyBit(bit: u32, BIT, "0")
-            "ignores-key-bit": "compares all bits of an M_Key but bit N (0)" => "wrong M_Key";
-        ChangesLmc
-            "changes-lmc": "changes LMC with each Set(PortInfo)" => "other components";
+            "ignores-key-bit": "compares all bits of an M_Key but bit N (0)"
+                => "other-key-value, no-answer, one-violation";
+        Changes(component: Component, COMPONENT, "lmc")
+            "changes": "changes one COMPONENT with each Set(PortInfo): lid, sm-lid, lmc, sm-sl, \
+             capability-mask or gid-prefix"
+                => "nothing-else-changed";
         IgnoresKeySet
             "ignores-key-set": "answers a Set of the M_Key with status 0 and does not apply it"
-                => "initialisation";
+                => "key-set, own-key-value";
         IgnoresProtectBits
             "ignores-protect-bits": "answers a Set of the protect bits with status 0 and does not \
              apply them"
-                => "initialisation";
+                => "key-set";
         RefusesItsKey
             "refuses-its-key": "answers no Get(PortInfo) with the right M_Key at protect bits 2 \
              and 3"
-                => "right M_Key";
+                => "own-key-answered";
         RefusesOtherKey
             "refuses-other-key": "answers no Get(PortInfo) with a wrong M_Key at protect bits 0 \
              and 1"
-                => "wrong M_Key";
+                => "other-key-answered";
         ForgetsKey
             "forgets-key": "has no M_Key any more once a Get(PortInfo) has shown it"
-                => "returned M_Key";
+                => "own-key-value";
         LocksOut
             "locks-out": "answers no Get(PortInfo) with the right M_Key at protect bits 2 and 3 \
              after a violation"
-                => "right M_Key";
+                => "dut-key-answered";
         KeepsKey
-            "keeps-key": "answers a Set of M_Key 0 with status 0 and keeps the M_Key" => "reset";
+            "keeps-key": "answers a Set of M_Key 0 with status 0 and keeps the M_Key"
+                => "reset, restored";
         KeepsViolations
-            "keeps-violations": "clears no violations when they are set to 0" => "violations";
+            "keeps-violations": "clears no violations when they are set to 0"
+                => "before-wrong-key, reset";
         OneKey
             "one-key": "takes the first M_Key that is set, and acknowledges others without \
              applying them"
-                => "initialisation";
+                => "restored";
         RefusesLid0
             "refuses-lid-0": "does a Set(PortInfo) with LID or MasterSMLID 0, and answers it with \
              status code 7"
-                => "initialisation";
+                => "none: inconclusive";
         LftStatus(code: u8, CODE, "0")
-            "lft-status": "answers LinearForwardingTable with status code N (0)" => "status code 7";
+            "lft-status": "answers LinearForwardingTable with status code N (0)"
+                => "set-status, get-status";
         LftGetStatus(code: u8, CODE, "0")
             "lft-get-status": "answers Get(LinearForwardingTable) with status code N (0)"
-                => "status code 7";
+                => "get-status";
         LftSetStatus(code: u8, CODE, "0")
             "lft-set-status": "answers Set(LinearForwardingTable) with status code N (0)"
-                => "status code 7";
+                => "set-status";
         LftOneBlock(block: u16, BLOCK, "500")
             "lft-one-block": "answers block N (500) of LinearForwardingTable with status 0"
-                => "status code 7";
+                => "set-status, get-status";
         LftAttribute
             "lft-attribute": "answers LinearForwardingTable as RandomForwardingTable"
-                => "attribute id";
+                => "set-attribute, get-attribute";
         LftModifier
             "lft-modifier": "answers LinearForwardingTable with the next modifier"
-                => "attribute modifier";
+                => "set-modifier, get-modifier";
         LftData
-            "lft-data": "answers Get(LinearForwardingTable) with data that is not 0" => "data";
+            "lft-data": "answers Get(LinearForwardingTable) with data that is not 0" => "get-data";
         NoRandomFdb
-            "no-random-fdb": "has RandomFDBCap 0" => "RandomFDBCap";
+            "no-random-fdb": "has RandomFDBCap 0" => "random-fdb-cap";
         Late(by: Duration, MILLISECONDS, "1000")
-            "late": "answers so much (1000) too late" => "answers in time";
+            "late": "answers so much (1000) too late" => "none: inconclusive";
         Twice
-            "twice": "answers twice" => "one answer";
+            "twice": "answers twice" => "single-answer";
         OtherTid
-            "other-tid": "answers with another TID" => "answers";
+            "other-tid": "answers with another TID" => "single-answer";
         Truncated
-            "truncated": "answers with 200 octets" => "answers";
+            "truncated": "answers with 200 octets" => "single-answer";
         Header(part: Part, PART, "class-version")
-            "header": "answers with a header that is wrong in one PART: class-version, direction, \
-             tid (upper half), modifier (of PortInfo) or path"
-                => "header of answers";
+            "header": "answers with a header that is wrong in one PART: base-version, class, \
+             class-version, method, attribute, direction, tid (upper half), modifier (of PortInfo) \
+             or path"
+                => "header, single-answer, port-state";
         Silent(about: Option<AttributeId>, ATTRIBUTE, "everything")
             "silent": "never answers; ATTRIBUTE: everything, node-info, switch-info, port-info or \
              linear-forwarding-table"
-                => "answers";
+                => "port-state, node-info, switch-info, set-answered, get-answered";
         Busy(first: u64, REQUESTS, "1")
-            "busy": "answers the first N (1) requests with status BUSY" => "answers";
+            "busy": "answers the first N (1) requests with status BUSY" => "none: asked again";
         Drops(nth: NonZeroU64, EVERY, "10")
-            "drops": "loses every Nth (10th) request" => "answers";
+            "drops": "loses every Nth (10th) request" => "none: asked again";
     }
 }
 
@@ -256,11 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_header_are_read() {
-        for (name, part) in PARTS {
-            let fault = Fault::Header(part);
-            assert_eq!(format!("header={name}").parse(), Ok(fault));
-            assert_eq!(fault.to_string(), format!("header={name}"));
+    fn parts_of_a_header_and_components_of_portinfo_are_read() {
+        let headers = PARTS.map(|(name, part)| (format!("header={name}"), Fault::Header(part)));
+        let changes = COMPONENTS.map(|(name, of)| (format!("changes={name}"), Fault::Changes(of)));
+        for (text, fault) in headers.into_iter().chain(changes) {
+            assert_eq!(text.parse(), Ok(fault));
+            assert_eq!(fault.to_string(), text);
         }
     }
 
@@ -295,7 +366,13 @@ mod tests {
             ),
             (
                 "header=status",
-                "header takes class-version, direction, tid, modifier or path, found \"status\"",
+                "header takes base-version, class, class-version, method, attribute, direction, \
+                 tid, modifier or path, found \"status\"",
+            ),
+            (
+                "changes=mtu",
+                "changes takes lid, sm-lid, lmc, sm-sl, capability-mask or gid-prefix, found \
+                 \"mtu\"",
             ),
             (
                 "silent=notice",

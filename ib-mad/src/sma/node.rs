@@ -21,6 +21,9 @@ const TRUNCATED: usize = 200;
 
 /// First octet of MKEY in the notice of trap 256.
 const KEY_IN_NOTICE: usize = 24;
+/// First of the last octets of an SMP, in which a key has room. They are reserved, or the end of a
+/// return path that is shorter.
+const RESERVED: usize = LENGTH - 8;
 
 /// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +81,7 @@ pub struct Outgoing {
 #[derive(Clone, Debug)]
 pub struct Sma {
     pub(super) config: NodeConfig,
-    faults: Vec<Fault>,
+    pub(super) faults: Vec<Fault>,
     /// Indexed by port number; port 0 of a channel adapter is unused.
     pub(super) ports: Vec<Port>,
     pub(super) protection: Protection,
@@ -311,6 +314,9 @@ impl Sma {
         if self.has(Fault::KeyInHeader) {
             trap.set_m_key(self.protection.key);
         }
+        if self.has(Fault::KeyInReserved) {
+            trap.octets_mut()[RESERVED..].copy_from_slice(&self.protection.key.0.to_be_bytes());
+        }
         outgoing.push(Outgoing {
             after: PROMPT,
             to,
@@ -331,6 +337,14 @@ impl Sma {
                 Fault::Header(part) => spoil_header(part, &mut answer),
                 Fault::KeyInHeader if self.protection.bits == 1 && smp.method() == Method::GET => {
                     answer.set_m_key(self.protection.key)
+                }
+                Fault::KeyInReserved
+                    if self.protection.bits == 1
+                        && smp.method() == Method::GET
+                        && !self.protection.is_own(smp.m_key()) =>
+                {
+                    answer.octets_mut()[RESERVED..]
+                        .copy_from_slice(&self.protection.key.0.to_be_bytes())
                 }
                 Fault::OtherTid => answer.set_tid(Tid(smp.tid().0 ^ 0x8000_0000)),
                 Fault::Silent(attribute)
@@ -383,6 +397,13 @@ impl Sma {
 /// Makes `part` of the header of `answer` wrong.
 fn spoil_header(part: Part, answer: &mut Smp) {
     match part {
+        Part::BaseVersion => answer.octets_mut()[0] = 2,
+        Part::Class => answer.octets_mut()[1] ^= CLASS_SUBN_LID ^ CLASS_SUBN_DIRECTED,
+        Part::Method => answer.set_method(Method(Method::GET_RESP.0 | Method::SET.0)),
+        Part::Attribute => {
+            let other = AttributeId(answer.attribute().0 ^ 0x100);
+            answer.set_attribute(other, answer.modifier())
+        }
         Part::ClassVersion => answer.octets_mut()[2] = 2,
         Part::Direction => answer.set_returning(false),
         Part::Tid => answer.set_tid(Tid(answer.tid().0 ^ 1 << 63)),

@@ -1,6 +1,7 @@
 //! PortInfo of one port (14.2.5.6), except the fields of the M_Key, which are in
 //! [`super::protection`].
 
+use super::fault::Component;
 use super::node::NodeConfig;
 use crate::attr::{Field, FieldError, PortInfo, PortState};
 use crate::mad::Lid;
@@ -62,10 +63,18 @@ impl Port {
         self.info.port_state()
     }
 
-    /// Changes LMC, as a fault wants it.
-    pub(super) fn change_lmc(&mut self) {
-        let lmc = self.info.lmc() ^ 1;
-        self.info.set_lmc(lmc).expect("LMC has three bits");
+    /// Changes a bit of `component`, as a fault wants it.
+    pub(super) fn change(&mut self, component: Component) {
+        let info = &mut self.info;
+        let changed = match component {
+            Component::Lid => info.set_lid(info.lid() ^ 0x20),
+            Component::MasterSmLid => info.set_master_sm_lid(info.master_sm_lid() ^ 0x20),
+            Component::Lmc => info.set_lmc(info.lmc() ^ 1),
+            Component::MasterSmSl => info.set_master_sm_sl(info.master_sm_sl() ^ 1),
+            Component::CapabilityMask => info.set_capability_mask(info.capability_mask() ^ 0x20),
+            Component::GidPrefix => info.set_gid_prefix(info.gid_prefix() ^ 1),
+        };
+        changed.expect("a bit within the field");
     }
 
     /// Sets the state, and the physical state with it.

@@ -283,14 +283,14 @@ impl Transport for UmadTransport {
         self.waiter.now()
     }
 
-    fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError> {
+    fn send(&mut self, smp: &Smp, to: Lid, keep: Duration) -> Result<(), SendError> {
         let (agent, lid) = if smp.is_directed() {
             (self.directed, Lid::PERMISSIVE)
         } else {
             (self.lid_routed, to)
         };
         // With 0 the kernel would accept no response at all.
-        let timeout_ms = u32::try_from(wait.as_micros().div_ceil(1000))
+        let timeout_ms = u32::try_from(keep.as_micros().div_ceil(1000))
             .unwrap_or(u32::MAX)
             .saturating_add(TICK_MS);
         let mut packet = Header {
@@ -302,7 +302,7 @@ impl Transport for UmadTransport {
         .octets()
         .to_vec();
         packet.extend_from_slice(smp.octets());
-        let until = self.now() + wait;
+        let until = self.now() + keep;
         let written = match (&self.file).write(&packet) {
             Ok(length) if length != packet.len() => Err(io::ErrorKind::WriteZero.into()),
             other => other,

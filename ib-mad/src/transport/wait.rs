@@ -124,3 +124,56 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A waiter whose clock has run for `age`, and a pipe in which nothing comes.
+    fn waiter(age: Duration) -> (Waiter, io::PipeReader, io::PipeWriter) {
+        let (reader, writer) = io::pipe().unwrap();
+        let epoch = Instant::now().checked_sub(age).unwrap();
+        let waiter = Waiter {
+            epoch,
+            ..Waiter::new()
+        };
+        (waiter, reader, writer)
+    }
+
+    #[test]
+    fn a_wait_that_ends_too_late_is_told_once() {
+        let (waiter, reader, _writer) = waiter(Duration::from_millis(200));
+        let due = Duration::from_millis(100);
+        assert!(!waiter.readable(reader.as_fd(), due, String::new).unwrap());
+        let told = waiter.take_overslept();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].due, due);
+        assert!(told[0].ended >= Duration::from_millis(200), "{told:?}");
+        assert_eq!(waiter.take_overslept(), []);
+    }
+
+    #[test]
+    fn what_is_there_by_then_was_not_overslept() {
+        let (waiter, reader, mut writer) = waiter(Duration::from_secs(1));
+        io::Write::write_all(&mut writer, &[1]).unwrap();
+        assert!(
+            waiter
+                .readable(reader.as_fd(), Time::ZERO, String::new)
+                .unwrap()
+        );
+        // Nor was a wait that ends early.
+        waiter.note(waiter.now() + FOREVER);
+        assert_eq!(waiter.take_overslept(), []);
+    }
+
+    const FOREVER: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn no_more_than_so_many_are_kept() {
+        let (waiter, _reader, _writer) = waiter(Duration::from_secs(1));
+        for _ in 0..MOST_OVERSLEPT + 1 {
+            waiter.note(Time::ZERO);
+        }
+        assert_eq!(waiter.take_overslept().len(), MOST_OVERSLEPT);
+    }
+}

@@ -12,13 +12,13 @@ use ib_mad::smp::Smp;
 use super::{fabric, request, set_port, switch};
 
 /// The M_Key that the script sets at each protect bits: first one after 0, then another.
-const KEYS: [MKey; 4] = [MKey(0xa), MKey(0xb), MKey(0xb), MKey(0xb)];
+pub const KEYS: [MKey; 4] = [MKey(0xa), MKey(0xb), MKey(0xb), MKey(0xb)];
 const WRONG: MKey = MKey(0xc);
 const BLOCKS: [u32; 3] = [0, 500, 767];
 
 /// Makes a PortInfo that sets M_Key and protect bits, clears the violations and changes nothing
 /// else.
-fn protection(key: MKey, bits: u8) -> PortInfo {
+pub fn protection(key: MKey, bits: u8) -> PortInfo {
     let mut info = PortInfo::default();
     info.set_m_key(key).unwrap();
     info.set_m_key_protect_bits(bits).unwrap();
@@ -64,7 +64,7 @@ fn script() -> Vec<(String, Smp)> {
 }
 
 /// Runs the script and returns what each step brings. A second passes between steps.
-fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
+pub fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
     let dut = NodeConfig {
         master_sm_lid: Lid(0),
         ..switch()
@@ -263,6 +263,17 @@ fn faults_of_the_key_that_is_shown() {
             "count-2: 0x00 key 0 bits 2 violations 0",
             "wrong-3: 0x00 key 0 bits 3 violations 0",
             "count-3: 0x00 key 0 bits 3 violations 0",
+        ],
+    );
+}
+
+#[test]
+fn a_fault_of_the_key_alone_after_a_violation() {
+    changes(
+        "shows-other-key",
+        &[
+            "count-2: 0x00 key a bits 2 violations 1",
+            "count-3: 0x00 key a bits 3 violations 1",
         ],
     );
 }

@@ -7,6 +7,7 @@ mod m_key;
 mod random;
 mod routing;
 mod simulated;
+mod spoilt;
 
 use std::time::Duration;
 

@@ -8,6 +8,7 @@ pub mod parameters;
 pub mod pfc;
 pub mod rc;
 mod registry;
+mod resolution;
 mod stalls;
 mod steps;
 

@@ -8,7 +8,7 @@ use crate::cases::mad::planning::PortContext;
 use crate::cases::mad::stimulate::{self, Equipment};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal};
-use crate::driver::bringup::mad::{MachineJournal, MadPort, Target};
+use crate::driver::bringup::mad::{Claimed, MachineJournal, MadPort, Target};
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
@@ -52,7 +52,8 @@ impl<'c> Live<'c> {
     /// # Errors
     /// If another process tests that DUT, or the transport cannot be opened.
     pub fn open(config: &'c MadTestbed) -> Result<Self> {
-        let claim = Target::of(config).map(|target| Journal::open().claim(target));
+        let claim = Target::of(config).map(Claimed::Way);
+        let claim = claim.map(|way| Journal::open().claim(way));
         let claim = claim.transpose()?;
         Ok(Self {
             config,

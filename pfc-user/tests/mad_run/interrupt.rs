@@ -14,9 +14,9 @@ use crate::{Ended, Folder, common};
 const M_KEY_DUT: u64 = 0x1111_2222_3333_4444;
 /// The DUT's own key before the run.
 const ORIGINAL: u64 = 0xabcd;
-const KEYS: &str =
+pub const KEYS: &str =
     "m_key_dut = \"0x1111222233334444\"\nm_key_other = \"0x5\"\nm_key_current = \"0xabcd\"\n";
-const DUT: &str = "--m-key 0xabcd --protect-bits 1 --lease 30 --response-time-value 19";
+pub const DUT: &str = "--m-key 0xabcd --protect-bits 1 --lease 30 --response-time-value 19";
 
 /// Waits until the DUT has the test's key with M_KeyProtectBits 2. The run is then waiting out two
 /// seconds of silence.
@@ -37,7 +37,7 @@ fn wait_for_the_test_key(fabric: &Fabric, folder: &Path) {
     }
 }
 
-fn start(folder: &Folder, fabric: &Fabric) -> Child {
+pub fn start(folder: &Folder, fabric: &Fabric) -> Child {
     let testbed = folder.file("t.toml", &fabric.testbed(KEYS));
     let mut run = folder.command(&testbed, "--case mad.c14-016-get");
     let run = run
@@ -49,7 +49,7 @@ fn start(folder: &Folder, fabric: &Fabric) -> Child {
     run
 }
 
-fn assert_as_before(fabric: &Fabric, folder: &Path) {
+pub fn assert_as_before(fabric: &Fabric, folder: &Path) {
     let printed = fabric.port_info(folder, ORIGINAL).unwrap();
     let found = ["Mkey", "ProtectBits", "MkeyLeasePeriod"].map(|name| field(&printed, name));
     assert_eq!(found, ["0x000000000000abcd", "1", "30"]);

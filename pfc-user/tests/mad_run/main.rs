@@ -6,6 +6,7 @@
 mod common;
 mod fabric;
 mod interrupt;
+mod neighbours;
 mod stock_ibsim;
 mod verdicts;
 

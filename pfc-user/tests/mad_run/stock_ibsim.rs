@@ -22,4 +22,12 @@ fn stock_ibsim_gets_the_verdicts_that_it_deserves() {
         .iter()
         .flat_map(|check| (0..4).map(move |bits| format!("{check} [protect-bits-{bits}]")));
     assert_eq!(checks(keys, "fail"), failing.collect(), "{ended:?}");
+    // Its Gets with M_KEY_DUT are answered, and those with another key were not reached.
+    let assertions = keys["assertions"].as_array().unwrap();
+    let verdict = |id: &str| {
+        let found = assertions.iter().find(|found| found["id"] == id);
+        &found.unwrap()["verdict"]
+    };
+    assert_eq!(verdict("v1c14-029#01.01"), "inconclusive");
+    assert_eq!(verdict("v1c14-016#01.01"), "fail");
 }

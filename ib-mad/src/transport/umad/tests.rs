@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 
 use super::*;
-use crate::mad::AttributeId;
-use crate::requester::{Outcome, Requester};
+use crate::mad::{AttributeId, Status, Tid};
+use crate::requester::{Outcome, Requester, StrayKind};
 use crate::smp::Route;
 
 const FOREVER: Duration = Duration::from_secs(600);
@@ -374,7 +374,7 @@ fn an_answer_is_matched_although_the_kernel_has_written_half_of_the_tid() {
     let mut requester = Requester::new(umad, 0x77);
     let mut answer = request(&directed());
     answer.set_method(Method::GET_RESP);
-    answer.set_tid(crate::mad::Tid(0x0000_0042_0000_0077));
+    answer.set_tid(Tid(0x0000_0042_0000_0077));
     give(&kernel, 0, answer.octets());
     let exchange = requester
         .exchange(request(&directed()), &directed(), FOREVER)
@@ -384,11 +384,41 @@ fn an_answer_is_matched_although_the_kernel_has_written_half_of_the_tid() {
 }
 
 #[test]
+fn an_answer_after_its_wait_is_a_stray_for_as_long_as_the_request_is_kept() {
+    let (umad, kernel) = pair();
+    let mut requester = Requester::new(umad, 1);
+    let (wait, keep) = (Duration::from_millis(1), Duration::from_secs(10));
+    let kept = requester
+        .exchange_kept(request(&directed()), &directed(), wait, keep)
+        .unwrap();
+    assert!(matches!(kept.outcome, Outcome::TimedOut));
+    assert_eq!(
+        [kept.deadline, kept.kept].map(|end| end - kept.sent),
+        [wait, keep]
+    );
+    let (header, smp) = written(&kernel);
+    assert_eq!(header.timeout_ms, 10_000 + TICK_MS);
+    // It comes while another is under way, and the kernel gives the request back after that.
+    give(&kernel, 0, smp.response(Status::OK).octets());
+    give(&kernel, abi::TIMED_OUT, &smp.octets()[..24]);
+    let mut next = request(&directed());
+    next.set_tid(Tid(2));
+    give(&kernel, 0, next.response(Status::OK).octets());
+    let other = requester
+        .exchange(request(&directed()), &directed(), FOREVER)
+        .unwrap();
+    assert!(matches!(other.outcome, Outcome::Answered { .. }));
+    assert_eq!(other.kept, other.deadline);
+    let kinds: Vec<_> = requester.take_strays().iter().map(|s| s.kind).collect();
+    assert_eq!(kinds, [StrayKind::Late(Tid(1))]);
+}
+
+#[test]
 fn a_request_given_back_at_its_time_ends_the_wait_and_is_no_packet() {
     let (umad, kernel) = pair();
     let mut requester = Requester::new(umad, 1);
     let mut header = request(&directed());
-    header.set_tid(crate::mad::Tid(1));
+    header.set_tid(Tid(1));
     // The kernel returns the first 24 octets of the MAD.
     give(&kernel, abi::TIMED_OUT, &header.octets()[..24]);
     let exchange = requester
@@ -402,11 +432,11 @@ fn a_request_given_back_at_its_time_ends_the_wait_and_is_no_packet() {
 fn a_request_of_earlier_that_is_given_back_ends_no_wait() {
     let (mut umad, kernel) = pair();
     let mut smp = request(&directed());
-    smp.set_tid(crate::mad::Tid(1));
+    smp.set_tid(Tid(1));
     umad.send(&smp, Lid::PERMISSIVE, Duration::ZERO).unwrap();
     give(&kernel, abi::TIMED_OUT, &smp.octets()[..24]);
     let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(Lid(1)));
-    trap.set_tid(crate::mad::Tid(0x0900_0000));
+    trap.set_tid(Tid(0x0900_0000));
     give(&kernel, 0, trap.octets());
     let received = umad.receive(FOREVER).unwrap().unwrap();
     assert_eq!(received.octets, trap.octets());
@@ -417,7 +447,7 @@ fn another_status_says_that_the_request_was_not_sent() {
     let (umad, kernel) = pair();
     let mut requester = Requester::new(umad, 1);
     let mut header = request(&directed());
-    header.set_tid(crate::mad::Tid(1));
+    header.set_tid(Tid(1));
     give(&kernel, 5, &header.octets()[..24]);
     let exchange = requester
         .exchange(request(&directed()), &directed(), FOREVER)

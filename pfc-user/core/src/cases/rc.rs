@@ -33,6 +33,8 @@ pub struct RcCase {
     step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
     /// Figures that are reported and not judged.
     figures: fn(&View<'_>) -> Vec<Figure>,
+    /// The smallest violation that a check would have found.
+    resolution: fn(&str, &View<'_>) -> Option<String>,
 }
 
 /// All of them.

@@ -129,6 +129,10 @@ pub struct Exchange {
     pub sent: Nanos,
     /// Until when its answer was waited for.
     pub deadline: Nanos,
+    /// Until when its answer could be seen, even where the transport drops what answers no request
+    /// that it keeps. `None` in evidence of earlier versions: until `deadline`.
+    #[serde(default)]
+    pub kept: Option<Nanos>,
     /// The request.
     pub request: Octets,
     /// The answer; `None` if none came in time.

@@ -59,11 +59,13 @@ ib_mad::faults! {
         IgnoresAnswer
             "ignores-answer": "takes no READ response" => "path-alive";
         NoNeighbour
-            "no-neighbour": "cannot resolve the tester's address" => "";
+            "no-neighbour": "cannot resolve the tester's address"
+                => "none: inconclusive";
         RefusesState
-            "refuses-state": "cannot bring a queue pair to RTR" => "";
+            "refuses-state": "cannot bring a queue pair to RTR" => "none: error";
         Apm
-            "apm": "says that it supports Automatic Path Migration" => "";
+            "apm": "says that it supports Automatic Path Migration"
+                => "none: not applicable";
     }
 }
 

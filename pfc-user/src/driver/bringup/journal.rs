@@ -18,7 +18,7 @@ use self::files::{boot, list, others, read, remove, unreadable, write};
 pub use self::link_setting::LinkChange;
 use self::link_setting::LinkSetting;
 use self::setting::{Reach, Setting};
-use super::mad::{ClaimEntry, KeyEntry, Target};
+use super::mad::{ClaimEntry, Claimed, KeyEntry};
 use crate::driver::kernel::link::{self, Feature, LinkError};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
@@ -42,17 +42,16 @@ pub enum JournalError {
     Namespace(#[from] NamespaceError),
     /// Two testers would change each other's M_Key.
     #[error(
-        "process {pid} tests {target} now, and one tester at a time can: wait until it has ended \
-         (its entry in the journal is {})",
-        .path.display()
+        "{who} tests {claimed} now, and one tester at a time can: wait until it has ended \
+         ({by})"
     )]
     Claimed {
         /// The process.
-        pid: u32,
+        who: String,
         /// The DUT.
-        target: Box<Target>,
-        /// Its entry.
-        path: PathBuf,
+        claimed: Box<Claimed>,
+        /// By what this is known.
+        by: String,
     },
 }
 
@@ -475,7 +474,9 @@ impl Journal {
             // It stopped nobody any more.
             What::Claim(_) => Outcome::Nothing,
             // Who tests the DUT now would be disturbed.
-            What::Key(key) if self.unclaimed(&key.target()).is_err() => Outcome::NotNow,
+            What::Key(key) if self.unclaimed(&Claimed::Way(key.target())).is_err() => {
+                Outcome::NotNow
+            }
             What::Key(key) => match key.undo() {
                 Ok(()) => Outcome::PutBack(format!("put back on {key}")),
                 Err(error) => Outcome::Failed(format!("NOT put back on {key}: {error:#}")),

@@ -15,7 +15,7 @@ use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
 
 pub use crate::cases::mad::session::{KeyJournal, Noted};
-pub use claim::{ClaimEntry, Target};
+pub use claim::{ClaimEntry, Claimed, Node, Target};
 pub use unlock::{KeyEntry, MachineJournal};
 
 use crate::config::{MadTestbed, MadTransport};

@@ -61,6 +61,8 @@ pub fn adapter() -> NodeConfig {
 #[derive(Default)]
 pub struct Kept {
     pub noted: Option<Noted>,
+    /// Another tester has to do with the DUT.
+    pub is_claimed: bool,
 }
 
 impl Kept {
@@ -71,6 +73,10 @@ impl Kept {
 }
 
 impl KeyJournal for Kept {
+    fn met(&mut self, guid: u64) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.is_claimed, "process 7 tests node {guid}");
+        Ok(())
+    }
     fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection> {
         Ok(self.noted.get_or_insert(*noted).found)
     }

@@ -58,6 +58,14 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ),
     ("key-in-notice", &["bits-2 header", "bits-3 header"]),
     (
+        "key-in-reserved",
+        &["bits-1 header", "bits-2 header", "bits-3 header"],
+    ),
+    (
+        "shows-other-key",
+        &["bits-2 dut-key-value", "bits-3 dut-key-value"],
+    ),
+    (
         "compares-upper-half",
         &[
             "bits-1 other-key-value",
@@ -88,12 +96,97 @@ const EXPECTED: &[(&str, &[&str])] = &[
         &["bits-3 no-answer", "bits-3 one-violation"],
     ),
     (
-        "changes-lmc",
+        "changes",
         &[
             "bits-0 nothing-else-changed",
             "bits-1 nothing-else-changed",
             "bits-2 nothing-else-changed",
             "bits-3 nothing-else-changed",
+        ],
+    ),
+    (
+        "changes=lid",
+        &[
+            "bits-0 nothing-else-changed",
+            "bits-1 nothing-else-changed",
+            "bits-2 nothing-else-changed",
+            "bits-3 nothing-else-changed",
+        ],
+    ),
+    (
+        "changes=sm-lid",
+        &[
+            "bits-0 nothing-else-changed",
+            "bits-1 nothing-else-changed",
+            "bits-2 nothing-else-changed",
+            "bits-3 nothing-else-changed",
+        ],
+    ),
+    (
+        "changes=sm-sl",
+        &[
+            "bits-0 nothing-else-changed",
+            "bits-1 nothing-else-changed",
+            "bits-2 nothing-else-changed",
+            "bits-3 nothing-else-changed",
+        ],
+    ),
+    (
+        "changes=capability-mask",
+        &[
+            "bits-0 nothing-else-changed",
+            "bits-1 nothing-else-changed",
+            "bits-2 nothing-else-changed",
+            "bits-3 nothing-else-changed",
+        ],
+    ),
+    (
+        "changes=gid-prefix",
+        &[
+            "bits-0 nothing-else-changed",
+            "bits-1 nothing-else-changed",
+            "bits-2 nothing-else-changed",
+            "bits-3 nothing-else-changed",
+        ],
+    ),
+    (
+        "header=base-version",
+        &[
+            "table single-answer",
+            "bits-0 single-answer",
+            "bits-1 single-answer",
+            "bits-2 single-answer",
+            "bits-3 single-answer",
+        ],
+    ),
+    (
+        "header=class",
+        &[
+            "table single-answer",
+            "bits-0 single-answer",
+            "bits-1 single-answer",
+            "bits-2 single-answer",
+            "bits-3 single-answer",
+        ],
+    ),
+    (
+        "header=method",
+        &[
+            "table single-answer",
+            "bits-0 single-answer",
+            "bits-1 single-answer",
+            "bits-2 single-answer",
+            "bits-3 single-answer",
+        ],
+    ),
+    (
+        "header=attribute",
+        &[
+            "table port-state",
+            "bits-0 port-state",
+            "bits-1 port-state",
+            "bits-2 port-state",
+            "bits-3 port-state",
         ],
     ),
     (
@@ -505,6 +598,26 @@ fn every_fault_of_the_catalogue_is_here() {
             || undecided
             || recovered.contains(&entry.name);
         assert!(found, "{}", entry.name);
+    }
+}
+
+/// What the catalogue says that a fault makes fail where that is no check.
+const NO_CHECK: &str = "none: ";
+
+#[test]
+fn the_catalogue_names_the_checks_that_each_fault_fails() {
+    for entry in Fault::CATALOGUE {
+        let expected = EXPECTED.iter().chain(EXPECTED_WITH_KEY);
+        let of = expected.filter(|(fault, _)| fault.split('=').next() == Some(entry.name));
+        let checks = of.flat_map(|(_, checks)| checks.iter());
+        let fails: BTreeSet<_> = checks
+            .filter_map(|check| Some(check.split_once(' ')?.1))
+            .collect();
+        let named = match entry.fails.strip_prefix(NO_CHECK) {
+            Some(_) => BTreeSet::new(),
+            None => entry.fails.split(", ").collect(),
+        };
+        assert_eq!(named, fails, "{}", entry.name);
     }
 }
 

@@ -4,6 +4,8 @@
 mod assertions;
 pub mod bench;
 mod faults;
+mod hidden_key;
+mod kept;
 mod lateness;
 mod proof;
 mod recovery;

@@ -318,6 +318,10 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
 struct Told(Rc<RefCell<Vec<String>>>);
 
 impl KeyJournal for Told {
+    fn met(&mut self, guid: u64) -> anyhow::Result<()> {
+        self.0.borrow_mut().push(format!("met {guid}"));
+        Ok(())
+    }
     fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection> {
         self.0
             .borrow_mut()
@@ -385,7 +389,7 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
     assert_eq!(
         list,
         [
-            &[&*format!("remember {FOUND}")],
+            &["met 2", &*format!("remember {FOUND}")][..],
             &["set"; 2 * 4 + 1][..],
             &["forget"]
         ]

@@ -106,17 +106,35 @@ fn a_dut_that_comes_back_is_unlocked_at_the_end_of_the_run() {
     assert_eq!(evidence.original, Some(found));
 }
 
+/// A bench, and the Sets that reach its DUT.
+fn counts_sets() -> (Bench, Arc<Mutex<u32>>) {
+    let sets = Arc::new(Mutex::new(0));
+    let counted = sets.clone();
+    let mut transport = simulated(switch(), &[]);
+    transport.on_send(Box::new(move |smp| {
+        *counted.lock().unwrap() += u32::from(smp.method() == Method::SET);
+        Fate::Pass
+    }));
+    (Bench::on(Box::new(transport)), sets)
+}
+
+#[test]
+fn a_dut_that_another_tester_reaches_by_another_way_is_not_touched() {
+    for case in [KEYS, TABLE] {
+        let (mut bench, sets) = counts_sets();
+        bench.journal.is_claimed = true;
+        let (evidence, _) = bench.repetition(case, 0, None, None);
+        let error = evidence.error().unwrap();
+        assert_eq!(error, "nothing was set on it: process 7 tests node 2");
+        assert_eq!(*sets.lock().unwrap(), 0, "{case}");
+        assert_eq!((bench.guid, bench.journal.noted), (None, None));
+    }
+}
+
 #[test]
 fn another_node_in_the_dut_s_place_is_not_touched() {
     for case in [KEYS, TABLE] {
-        let sets = Arc::new(Mutex::new(0));
-        let counted = sets.clone();
-        let mut transport = simulated(switch(), &[]);
-        transport.on_send(Box::new(move |smp| {
-            *counted.lock().unwrap() += u32::from(smp.method() == Method::SET);
-            Fate::Pass
-        }));
-        let mut bench = Bench::on(Box::new(transport));
+        let (mut bench, sets) = counts_sets();
         bench.guid = Some(0x77);
         let (evidence, _) = bench.repetition(case, 0, None, None);
         let error = evidence.error().unwrap();

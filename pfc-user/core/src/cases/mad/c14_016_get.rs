@@ -289,7 +289,7 @@ const ROWS: [Row<Mad>; 17] = [
             "LID, MasterSMLID, LMC, MasterSMSL, CapabilityMask and GidPrefix are as before the \
              Sets of the M_Key",
             &[],
-            "changes-lmc",
+            "changes",
             judge::nothing_else_changed,
         )
     },

@@ -5,6 +5,8 @@ pub(super) mod contact;
 pub(super) mod decoded;
 mod figures;
 pub(super) mod header;
+mod hidden_key;
+mod resolution;
 pub(super) mod steps;
 pub(super) mod strays;
 
@@ -56,7 +58,7 @@ pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> 
     };
     Judged {
         steps: steps::of(case, &view, &checks),
-        figures: figures::of(&view),
+        figures: [figures::of(&view), resolution::figures(&checks, &view)].concat(),
         checks,
     }
 }

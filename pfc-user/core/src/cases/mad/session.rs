@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use ib_mad::attr::{Attribute, PortInfo, PortState};
 use ib_mad::mad::{AttributeId, MKey, Method, Status, Tid};
 use ib_mad::requester::{self, Outcome, StrayKind};
@@ -38,6 +38,9 @@ pub struct Noted {
 /// Where the protection of the DUT is written down, so that a later run can restore it when this
 /// one is killed.
 pub trait KeyJournal {
+    /// Called when the DUT's NodeGUID was first read, before the first Set. An error if another
+    /// tester has to do with that node.
+    fn met(&mut self, guid: u64) -> anyhow::Result<()>;
     /// Called before the first Set of a repetition. Returns the protection to restore: that of the
     /// first call since the last [`KeyJournal::forget`], as later calls may see what a repetition
     /// could not put back.
@@ -227,7 +230,19 @@ impl<'s, 'l> Session<'s, 'l> {
         key: MKey,
     ) -> Result<Option<Smp>, Stop> {
         let route = self.equipment.route.clone();
-        self.once_by(purpose, request, key, &route)
+        self.once_by(purpose, request, key, &route, Duration::ZERO)
+    }
+
+    /// Asks once what must not be answered: an answer after the wait is seen too, for as long as
+    /// any answer is waited for.
+    pub(super) fn once_kept(
+        &mut self,
+        purpose: Purpose,
+        request: &Smp,
+        key: MKey,
+    ) -> Result<Option<Smp>, Stop> {
+        let route = self.equipment.route.clone();
+        self.once_by(purpose, request, key, &route, MOST_WAIT)
     }
 
     fn once_by(
@@ -236,27 +251,33 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         key: MKey,
         route: &Route,
+        keep: Duration,
     ) -> Result<Option<Smp>, Stop> {
         self.go_on()?;
         let mut request = request.clone();
         request.set_m_key(key);
         self.has_set |= request.method() == Method::SET;
-        let mut exchange = self
-            .equipment
-            .requester
-            .exchange(request.clone(), route, self.wait);
+        let wait = self.wait;
+        let mut exchange =
+            self.equipment
+                .requester
+                .exchange_kept(request.clone(), route, wait, keep);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
             if self.go_on()? == 0 {
                 // Nobody hears what woke it, and it would end each wait.
                 self.equipment.requester.transport().clear_wake();
             }
-            exchange = self.equipment.requester.exchange(request, route, self.wait);
+            exchange = self
+                .equipment
+                .requester
+                .exchange_kept(request, route, wait, keep);
         }
         self.take_strays();
         let requester::Exchange {
             request,
             sent,
             deadline,
+            kept,
             outcome,
         } = exchange?;
         let (answer, smp) = match outcome {
@@ -282,6 +303,7 @@ impl<'s, 'l> Session<'s, 'l> {
             attempt: self.attempt,
             sent: nanos(sent),
             deadline: nanos(deadline),
+            kept: Some(nanos(kept)),
             request: request.octets().into(),
             answer,
         });
@@ -297,7 +319,7 @@ impl<'s, 'l> Session<'s, 'l> {
         let mut tester = None;
         for _ in 0..TRIES {
             tester = self
-                .once_by(Purpose::TesterPort, &request, current, &own)?
+                .once_by(Purpose::TesterPort, &request, current, &own, Duration::ZERO)?
                 .filter(|answer| !answer.status().is_busy());
             if tester.is_some() {
                 break;
@@ -427,10 +449,14 @@ impl<'s, 'l> Session<'s, 'l> {
                 "the node at {route} does not answer Get(NodeInfo) any more, and nothing shows \
                  that it still is the one with NodeGUID {known:#018x}; nothing was set on it"
             ))),
-            _ => {
-                *self.equipment.guid = known.or(guid);
+            (None, Some(guid)) => {
+                if let Some(journal) = self.journal() {
+                    journal.met(guid).context("nothing was set on it")?;
+                }
+                *self.equipment.guid = Some(guid);
                 Ok(())
             }
+            _ => Ok(()),
         }
     }
 

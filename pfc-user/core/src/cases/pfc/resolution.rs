@@ -5,7 +5,8 @@ use pfc_ebpf::units::Quanta;
 
 use super::judge::dip;
 use super::probing::two_frames;
-use crate::case::{CheckResult, Figure, Verdict, least_found};
+use crate::case::{CheckResult, Figure};
+use crate::cases::resolution::{self, percent};
 use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role, StormKind};
 use crate::quantity::ms;
@@ -15,15 +16,7 @@ const ALL: [Phase; 4] = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Pr
 
 /// The resolution of each of `checks` that passed.
 pub(super) fn figures(checks: &[CheckResult], e: &PfcEvidence) -> Vec<Figure> {
-    let passed = checks.iter().filter(|check| check.verdict == Verdict::Pass);
-    let figure = |check: &CheckResult| {
-        Some(Figure {
-            repetition: check.repetition.clone(),
-            name: least_found(&check.check),
-            value: of(&check.check, e)?,
-        })
-    };
-    passed.filter_map(figure).collect()
+    resolution::figures(checks, |check| of(check, e))
 }
 
 /// The resolution of `check` in this repetition; `None` for a check that has none, or where nothing
@@ -61,12 +54,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
 
 /// One frame among those that were looked at.
 fn smallest_share(what: &str, frames: u64) -> Option<String> {
-    (frames > 0).then(|| {
-        format!(
-            "1 frame {what} of {frames} ({})",
-            percent(1.0 / frames as f64)
-        )
-    })
+    resolution::smallest_share(&format!("frame {what}"), frames)
 }
 
 /// Frames of a traffic item that left.
@@ -158,22 +146,4 @@ fn dips(found: dip::Resolution) -> String {
 fn longest_frame(e: &PfcEvidence) -> Nanos {
     let lengths = e.plan.flows.iter().map(|flow| flow.length);
     e.limits.line_rate.frame_nanos(lengths.max().unwrap_or(0))
-}
-
-/// A share with two digits that say something.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{percent:.digits$} %")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_show_two_digits() {
-        let shown = [0.01, 1.0 / 31_250.0, 1.0 / 3.0, 1.0].map(percent);
-        assert_eq!(shown, ["1.0 %", "0.0032 %", "33 %", "100 %"]);
-    }
 }

@@ -5,6 +5,7 @@ mod control;
 mod figures;
 mod preconditions;
 mod requests;
+mod resolution;
 mod steps;
 mod stimulate;
 
@@ -47,6 +48,7 @@ pub(super) const CASE: RcCase = RcCase {
     },
     step: steps::step,
     figures: figures::of,
+    resolution: resolution::of,
 };
 
 /// R_Key and virtual address that the document asks for in step 5.

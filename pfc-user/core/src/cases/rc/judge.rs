@@ -8,6 +8,7 @@ use super::RcCase;
 use crate::case::{Judged, StepResult};
 use crate::cases::finding::Finding;
 use crate::cases::judge::Family;
+use crate::cases::resolution;
 use crate::cases::steps::numbered;
 use crate::evidence::rc::{Phase, RcEvidence};
 
@@ -55,9 +56,10 @@ pub(super) fn repetition(case: &RcCase, e: &RcEvidence) -> Judged {
             verdict,
         }
     };
+    let resolution = resolution::figures(&checks, |check| (case.resolution)(check, &view));
     Judged {
         steps: numbered(case.case.steps).map(step).collect(),
-        figures: (case.figures)(&view),
+        figures: [(case.figures)(&view), resolution].concat(),
         checks,
     }
 }

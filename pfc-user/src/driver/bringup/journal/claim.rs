@@ -1,15 +1,27 @@
 //! One tester at a time: the claim of a run on its DUT.
+//!
+//! The journal names the process that has the DUT, and knows what it may have changed. Another
+//! user's journal may be closed to this one, so that a run also holds an abstract socket of the
+//! DUT's name: the kernel gives it to one process of all users, and takes it back when that ends.
 
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
-use std::{fs, process};
+use std::{fs, io, process};
 
-use super::{Journal, JournalError, What, boot, read, write};
-use crate::driver::bringup::mad::{ClaimEntry, Target};
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket};
+
+use super::{Journal, JournalError, What, boot, list, read, write};
+use crate::driver::bringup::mad::{ClaimEntry, Claimed};
 
 /// The claim on a DUT; given up when dropped.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
+    _held: Option<UnixListener>,
 }
 
 impl Drop for Claim {
@@ -24,40 +36,87 @@ impl Journal {
     ///
     /// # Errors
     /// If another process that still runs has claimed it, or has noted its key.
-    pub fn claim(&self, target: Target) -> Result<Claim, JournalError> {
-        self.unclaimed(&target)?;
-        let name = format!("claim-{}", target.file_name());
+    pub fn claim(&self, claimed: Claimed) -> Result<Claim, JournalError> {
+        self.unclaimed(&claimed)?;
+        let held = hold(&claimed)?;
+        let name = format!("claim-{}", claimed.file_name());
         let entry = ClaimEntry {
-            claimed: target.clone(),
+            claimed: claimed.clone(),
         };
         let path = write(&self.keys, &name, What::Claim(entry), false)?;
-        let claim = Claim { path };
+        let claim = Claim { path, _held: held };
         // Another may have looked at the same time: then both see each other now.
-        self.unclaimed(&target)?;
+        self.unclaimed(&claimed)?;
         Ok(claim)
     }
 
-    /// An error if another process that still runs has to do with that DUT.
-    pub(super) fn unclaimed(&self, target: &Target) -> Result<(), JournalError> {
+    /// An error if another process that still runs has to do with that DUT, by the journals that
+    /// this user may read.
+    pub(super) fn unclaimed(&self, claimed: &Claimed) -> Result<(), JournalError> {
         let boot = boot();
-        let (paths, _) = self.entries()?;
+        let (mut paths, _) = self.entries()?;
+        // A folder that is closed to this user, or is none, hides no other.
+        let others = self.others.iter().filter_map(|folder| list([folder]).ok());
+        paths.extend(others.flat_map(|(paths, _)| paths));
         for path in paths {
             let Ok(entry) = read(&path) else {
                 continue;
             };
             let is_its = match &entry.what {
-                What::Claim(claim) => claim.claimed == *target,
-                What::Key(key) => key.target() == *target,
+                What::Claim(claim) => claim.claimed == *claimed,
+                What::Key(key) => key.is_of(claimed),
                 What::Setting(_) | What::Link(_) => false,
             };
             if is_its && entry.pid != process::id() && entry.is_alive(&boot) {
                 return Err(JournalError::Claimed {
-                    pid: entry.pid,
-                    target: Box::new(target.clone()),
-                    path,
+                    who: format!("process {}", entry.pid),
+                    claimed: Box::new(claimed.clone()),
+                    by: format!("its entry in the journal is {}", path.display()),
                 });
             }
         }
         Ok(())
     }
+}
+
+/// Takes the socket of the DUT's name. `None` where this process has it already, or where there are
+/// no such sockets: the journal has to do then.
+fn hold(claimed: &Claimed) -> Result<Option<UnixListener>, JournalError> {
+    let name = format!("validator-claim-{:016x}", digest(&claimed.file_name()));
+    let Ok(address) = SocketAddr::from_abstract_name(&name) else {
+        return Ok(None);
+    };
+    match UnixListener::bind_addr(&address) {
+        Ok(held) => Ok(Some(held)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match holder(&name) {
+            Ok(pid) if pid == process::id() => Ok(None),
+            // It has ended meanwhile.
+            Err(Errno::ECONNREFUSED) => Ok(None),
+            holder => Err(JournalError::Claimed {
+                who: holder.map_or("another process".into(), |pid| format!("process {pid}")),
+                claimed: Box::new(claimed.clone()),
+                by: format!("it holds the socket @{name}"),
+            }),
+        },
+        Err(_) => Ok(None),
+    }
+}
+
+/// The process that listens at that abstract name.
+fn holder(name: &str) -> nix::Result<u32> {
+    // Nobody accepts, and a full queue must not block.
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let stream = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(
+        stream.as_raw_fd(),
+        &UnixAddr::new_abstract(name.as_bytes())?,
+    )?;
+    Ok(getsockopt(&stream, PeerCredentials)?.pid() as u32)
+}
+
+/// FNV-1a of `text`: a socket's name has room for 107 octets, and a DUT's may be longer.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, octet| {
+        (digest ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }

@@ -181,3 +181,40 @@ fn what_cannot_be_put_back_is_told_and_the_rest_is_put_back() {
     assert!(done[0].contains(stays.to_str().unwrap()), "{done:?}");
     assert!(stays.exists() && !goes.exists());
 }
+
+/// A DUT at the end of a path that no other test has.
+fn dut() -> Claimed {
+    let claimed = serde_json::json!({
+        "transport": { "ibsim": { "socket": "of another user", "host": "Hca1" } },
+        "route": { "directed": "0,1" },
+    });
+    serde_json::from_value(claimed).unwrap()
+}
+
+#[test]
+fn a_tester_of_another_user_is_seen() {
+    let [own, others] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let journal = Journal {
+        others: vec![others.path().to_owned()],
+        ..Journal::at(own.path())
+    };
+    let mut other = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let entry = Entry {
+        pid: other.id(),
+        started: start_time(other.id()).unwrap(),
+        boot: boot(),
+        kept: false,
+        what: What::Claim(ClaimEntry { claimed: dut() }),
+    };
+    let path = others.path().join("claim.json");
+    fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
+    let refused = journal.claim(dut()).unwrap_err().to_string();
+    assert!(refused.contains(&path.display().to_string()), "{refused}");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    drop(journal.claim(dut()).unwrap());
+    assert!(path.exists(), "it is another user's");
+}

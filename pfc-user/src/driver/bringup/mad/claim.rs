@@ -25,13 +25,17 @@ impl Target {
 
     /// A name for a file: one DUT has one.
     pub fn file_name(&self) -> String {
-        let text = format!("{}-{}", self.transport.place(), self.route);
-        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>()
-            .join("-")
+        words(&format!("{}-{}", self.transport.place(), self.route))
     }
+}
+
+/// The words of `text` with nothing between them that a file's name cannot have.
+fn words(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
 }
 
 impl fmt::Display for Target {
@@ -45,9 +49,61 @@ impl fmt::Display for Target {
     }
 }
 
+/// A DUT by its NodeGUID, whatever way leads to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// The fabric: GUIDs of real ones are unique, and those of simulated ones are not.
+    fabric: String,
+    guid: u64,
+}
+
+impl Node {
+    /// The node of that GUID in the fabric of that transport; `None` for a simulated one, which
+    /// nobody else can reach.
+    pub fn of(transport: &MadTransport, guid: u64) -> Option<Self> {
+        let fabric = match transport {
+            MadTransport::Sim { .. } => return None,
+            MadTransport::Ibsim { socket, .. } => format!("ibsim {socket}"),
+            MadTransport::Umad { .. } => "InfiniBand".to_owned(),
+        };
+        Some(Self { fabric, guid })
+    }
+}
+
+/// What a tester keeps others away from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Claimed {
+    /// A DUT by the way to it, before anything is sent.
+    Way(Target),
+    /// A DUT by its GUID, before anything is set.
+    Node(Node),
+}
+
+impl Claimed {
+    /// A name for a file: one DUT has one.
+    pub fn file_name(&self) -> String {
+        match self {
+            Self::Way(target) => target.file_name(),
+            Self::Node(node) => words(&format!("{}-{:016x}", node.fabric, node.guid)),
+        }
+    }
+}
+
+impl fmt::Display for Claimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Way(target) => target.fmt(f),
+            Self::Node(Node { fabric, guid }) => {
+                write!(f, "the node with NodeGUID {guid:#018x} of {fabric}")
+            }
+        }
+    }
+}
+
 /// The journal's entry of a run that is under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimEntry {
     /// The DUT.
-    pub claimed: Target,
+    pub claimed: Claimed,
 }

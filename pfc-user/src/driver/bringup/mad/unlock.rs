@@ -10,10 +10,10 @@ use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
 
-use super::claim::Target;
+use super::claim::{Claimed, Node, Target};
 use crate::cases::mad::session::{KeyJournal, Noted};
 use crate::config::{MadTestbed, MadTransport};
-use crate::driver::bringup::journal::{Journal, KeyNote};
+use crate::driver::bringup::journal::{Claim, Journal, KeyNote};
 use crate::mad::m_key::Protection;
 use crate::mad::timing::MOST_WAIT;
 use crate::mad::unlock::Unlock;
@@ -27,6 +27,8 @@ pub struct MachineJournal<'c> {
     config: &'c MadTestbed,
     noted: Option<Noted>,
     note: Option<KeyNote>,
+    /// Keeps testers away that reach the DUT by another way.
+    claim: Option<Claim>,
 }
 
 impl<'c> MachineJournal<'c> {
@@ -36,11 +38,19 @@ impl<'c> MachineJournal<'c> {
             config,
             noted: None,
             note: None,
+            claim: None,
         }
     }
 }
 
 impl KeyJournal for MachineJournal<'_> {
+    fn met(&mut self, guid: u64) -> Result<()> {
+        let node = Node::of(&self.config.transport, guid).map(Claimed::Node);
+        let claim = node.map(|node| Journal::open().claim(node));
+        self.claim = claim.transpose()?;
+        Ok(())
+    }
+
     fn remember(&mut self, noted: &Noted) -> Result<Protection> {
         if let Some(noted) = self.noted {
             return Ok(noted.found);
@@ -103,6 +113,17 @@ impl KeyEntry {
         Target {
             transport: self.transport.clone(),
             route: self.route.clone(),
+        }
+    }
+
+    /// True if the key is that of `claimed`.
+    pub fn is_of(&self, claimed: &Claimed) -> bool {
+        match claimed {
+            Claimed::Way(target) => self.target() == *target,
+            Claimed::Node(node) => {
+                let own = self.guid.and_then(|guid| Node::of(&self.transport, guid));
+                own.as_ref() == Some(node)
+            }
         }
     }
 

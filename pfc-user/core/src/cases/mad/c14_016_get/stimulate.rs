@@ -204,7 +204,7 @@ impl Subcase {
         }
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
         // Once: each is a violation.
-        session.once(Purpose::OtherKey, &request, other)?;
+        session.once_kept(Purpose::OtherKey, &request, other)?;
         Ok(self
             .get(session, Purpose::DutKey, dut)?
             .and_then(|answer| violations(&answer)))

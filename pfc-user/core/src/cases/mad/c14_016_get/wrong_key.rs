@@ -2,7 +2,8 @@
 //! violations.
 
 use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
-use ib_mad::mad::Method;
+use ib_mad::mad::{Method, Status};
+use ib_mad::smp::Smp;
 
 use super::judge::not_cleared;
 use crate::case::Verdict;
@@ -99,26 +100,7 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let what = format!("SubnGetResp(PortInfo) to a key that differs {difference}");
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
-    if let Some((at, answer)) = &asked.answer {
-        let after = ms(at.saturating_sub(asked.sent));
-        let found = format!("one after {after}, status {}", answer.status());
-        let verdict = match answer.status().is_busy() {
-            true => Verdict::Inconclusive,
-            false => Verdict::Fail,
-        };
-        return finding.compare(what, expected, found, verdict);
-    }
-    if let Some((stray, verdict)) = stray_answer(view, asked) {
-        let tid = stray
-            .smp
-            .as_ref()
-            .map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
-        let after = ms(stray.at.saturating_sub(asked.sent));
-        let of_another = match verdict {
-            Verdict::Fail => "",
-            _ => " of a request that was not the DUT's",
-        };
-        let found = format!("one after {after}, {tid}{of_another}");
+    if let Some((found, verdict)) = any_answer(view, asked, has_arrived) {
         return finding.compare(what, expected, found, verdict);
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
@@ -149,6 +131,46 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     match unseen(view) {
         None => finding.expect(what, expected, found, true),
         Some(unseen) => finding.undecided(what, expected, unseen),
+    }
+}
+
+/// An answer to the Get with the wrong key, in time or not, and its verdict.
+fn any_answer(view: &View<'_>, asked: &Asked, has_arrived: bool) -> Option<(String, Verdict)> {
+    let after = |at: Nanos| ms(at.saturating_sub(asked.sent));
+    if let Some((at, answer)) = &asked.answer {
+        let (status, after) = (answer.status(), after(*at));
+        return Some(match status.is_busy() {
+            true => busy(view, asked, has_arrived, &after),
+            false => (format!("one after {after}, status {status}"), Verdict::Fail),
+        });
+    }
+    let (stray, verdict) = stray_answer(view, asked)?;
+    let after = after(stray.at);
+    let tid = match &stray.smp {
+        None => "cut off".into(),
+        Some(smp) if verdict == Verdict::Fail && smp.status().is_busy() => {
+            return Some(busy(view, asked, has_arrived, &after));
+        }
+        Some(smp) => format!("TID {}", smp.tid()),
+    };
+    let of_another = match verdict {
+        Verdict::Fail => "",
+        _ => " of a request that was not the DUT's",
+    };
+    Some((format!("one after {after}, {tid}{of_another}"), verdict))
+}
+
+/// What an answer BUSY says: that the Get was discarded (13.4.7), so that its key was not looked
+/// at. It is sent again then. Where it was counted all the same, it was answered.
+fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (String, Verdict) {
+    let one = format!("one after {after}, BUSY");
+    match arrival(view, asked) {
+        Some(by) => (
+            format!("{one}, although the Get was not discarded: {by}"),
+            Verdict::Fail,
+        ),
+        None if has_arrived => (format!("{one}: discarded, and sent again"), Verdict::Pass),
+        None => (one, Verdict::Inconclusive),
     }
 }
 
@@ -185,7 +207,13 @@ fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<(&'v Stray<'v>,
         .strays
         .iter()
         .filter_map(|stray| Some((stray, verdict(stray)?)));
-    answers.min_by_key(|(_, verdict)| *verdict != Verdict::Fail)
+    // BUSY says least.
+    answers.min_by_key(|(stray, verdict)| (*verdict != Verdict::Fail, is_busy(stray)))
+}
+
+fn is_busy(stray: &Stray<'_>) -> bool {
+    let status = stray.smp.as_ref().map(Smp::status);
+    status.is_some_and(Status::is_busy)
 }
 
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
@@ -241,8 +269,9 @@ fn violations(
         let left = format!("{} already before it", before.m_key_violations());
         return finding.undecided(what, 1, left);
     }
-    let is_answered =
-        other.answer().is_some() || matches!(stray_answer(view, other), Some((_, Verdict::Fail)));
+    let is_stray =
+        |(stray, verdict): (&Stray<'_>, Verdict)| verdict == Verdict::Fail && !is_busy(stray);
+    let is_answered = other.answer().is_some() || stray_answer(view, other).is_some_and(is_stray);
     match port.m_key_violations() {
         0 if is_named_by_trap(view, other) => {
             finding.expect(what, 1, "0, although trap 256 names the key", false)

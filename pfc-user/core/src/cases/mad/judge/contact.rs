@@ -27,7 +27,7 @@ pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
         "init 1",
         "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, \
          Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not \
-         Get(PortInfo) fails",
+         Get(PortInfo), or that with another attribute, fails",
         "silent=port-info",
         port_state,
     )
@@ -59,6 +59,10 @@ fn port_state(view: &View<'_>) -> Finding {
     match asking.answer() {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
+        // What its data is cannot be told.
+        Some(answer) if answer.attribute() != asking.last().request.attribute() => {
+            finding.expect(what, "an answer about PortInfo", form(answer), false)
+        }
         Some(answer) if asking.last().port().is_none() => {
             finding.undecided(what, "PortInfo with status 0", form(answer))
         }
@@ -125,12 +129,13 @@ fn link(view: &View<'_>, finding: &mut Finding) {
 /// The DUT has not answered in time, or not at all.
 fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) {
     let (what, last) = ("the DUT's PortInfo", asking.last());
+    let is_answer = |of: &Asked, smp: &Smp| of.purpose == Purpose::DutPort && of.fits(smp);
     let late = view.strays.iter().find(|stray| {
-        stray
-            .of
-            .is_some_and(|of| view.asked[of].purpose == Purpose::DutPort)
+        let of = stray.of.map(|of| &view.asked[of]);
+        of.zip(stray.smp.as_ref())
+            .is_some_and(|(of, smp)| is_answer(of, smp))
     });
-    if let Some(late) = late.filter(|late| late.smp.is_some()) {
+    if let Some(late) = late {
         let after = late
             .at
             .saturating_sub(view.asked[late.of.unwrap_or_default()].sent);

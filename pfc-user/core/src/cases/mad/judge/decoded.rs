@@ -20,6 +20,9 @@ pub(in crate::cases::mad) struct Asked {
     pub(in crate::cases::mad) attempt: u32,
     pub(in crate::cases::mad) sent: Nanos,
     pub(in crate::cases::mad) deadline: Nanos,
+    /// Until when its answer could be seen where the transport drops what answers no request that
+    /// it keeps.
+    pub(in crate::cases::mad) kept: Nanos,
     pub(in crate::cases::mad) request: Smp,
     pub(in crate::cases::mad) answer: Option<(Nanos, Smp)>,
 }
@@ -50,6 +53,11 @@ impl Asked {
     /// How long its answer was waited for.
     pub(in crate::cases::mad) fn waited(&self) -> Nanos {
         self.deadline.saturating_sub(self.sent)
+    }
+
+    /// True if `smp`, which has its TID, is a GetResp of its class.
+    pub(in crate::cases::mad) fn fits(&self, smp: &Smp) -> bool {
+        is_get_resp(&self.request, smp)
     }
 
     /// The request, for people.
@@ -310,6 +318,15 @@ impl<'e> View<'e> {
             .map_or(least, |port| timing::answer_time(&port, least))
     }
 
+    /// Until when an answer to `asked` could have been seen.
+    pub(in crate::cases::mad) fn seen_until(&self, asked: &Asked) -> Nanos {
+        let until = match self.e.shows_unmatched {
+            true => self.heard_until,
+            false => self.heard_until.min(asked.kept),
+        };
+        until.max(asked.deadline)
+    }
+
     /// True if the DUT answered anything after `asked`. Only then is silence the DUT's, and not the
     /// link's.
     pub(in crate::cases::mad) fn is_alive_after(&self, asked: &Asked) -> bool {
@@ -356,15 +373,20 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
             exchange.sent, exchange.deadline
         ));
     }
+    if exchange.kept.is_some_and(|kept| kept < exchange.deadline) {
+        return Err(format!(
+            "the answer to the request at {} ns was waited for until {} ns, and could not be seen \
+             that long",
+            exchange.sent, exchange.deadline
+        ));
+    }
     let request = parse("a request", &exchange.request.0)?;
     let answer = match &exchange.answer {
         None => None,
         Some(Packet { at, octets }) => Some((*at, parse("an answer", &octets.0)?)),
     };
     if let Some((at, smp)) = &answer {
-        let matches = smp.method() == Method::GET_RESP
-            && is_own(&request, smp.tid().0)
-            && smp.is_directed() == request.is_directed();
+        let matches = is_get_resp(&request, smp) && is_own(&request, smp.tid().0);
         if !matches || *at < exchange.sent {
             return Err(format!(
                 "what came at {at} ns is no answer to the request at {} ns",
@@ -377,6 +399,7 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
         attempt,
         sent,
         deadline,
+        kept,
         ..
     } = *exchange;
     Ok(Asked {
@@ -384,9 +407,14 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
         attempt,
         sent,
         deadline,
+        kept: kept.unwrap_or(deadline),
         request,
         answer,
     })
+}
+
+fn is_get_resp(request: &Smp, smp: &Smp) -> bool {
+    smp.method() == Method::GET_RESP && smp.is_directed() == request.is_directed()
 }
 
 /// Only the low half of a TID is the tester's: Linux' umad writes the other.

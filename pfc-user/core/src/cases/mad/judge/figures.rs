@@ -166,11 +166,7 @@ fn latest(view: &View<'_>) -> Option<Named> {
         .asking(Purpose::OtherKey)
         .filter(|_| view.protect_bits() >= 2)?;
     let asked = asking.last();
-    let until = match view.e.shows_unmatched {
-        true => view.heard_until.max(asked.deadline),
-        false => asked.deadline,
-    };
-    let after = ms(until.saturating_sub(asked.sent));
+    let after = ms(view.seen_until(asked).saturating_sub(asked.sent));
     Some((
         "answers to a wrong key seen",
         format!("until {after} after"),

@@ -1,19 +1,14 @@
 //! The headers of answers and traps.
 
-use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::mad::{MKey, Method};
 use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::contact::LINK_IS_UP;
 use super::decoded::{Asked, View};
-use super::strays::unseen;
-use crate::case::Verdict;
+use super::hidden_key;
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, needs};
 use crate::evidence::mad::Purpose;
-use crate::plan::mad::MadStimulus;
-use crate::quantity::ms;
 
 /// The row of every table.
 pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
@@ -24,8 +19,8 @@ pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
         "-",
         "each answer has class version 1, attribute, modifier (where the request's is not 0), TID \
          (all of it where the transport leaves it alone) and path of its request, and the D bit of \
-         a directed route; at protect bits 1 to 3 neither a trap nor an answer to M_KEY_OTHER \
-         holds M_KEY_DUT in any octet",
+         a directed route; at protect bits 1 to 3 no octet of a trap, or of an answer to a request \
+         without M_KEY_DUT, shows M_KEY_DUT",
         "header=class-version",
         header,
     )
@@ -97,7 +92,7 @@ fn header(view: &View<'_>) -> Finding {
         }
     }
     tids(view, &answered, &mut finding);
-    hidden_key(view, &answered, &mut finding);
+    hidden_key::judge(view, &mut finding);
     if finding.assertions.is_empty() {
         let found = format!("so in {} answers", answered.len());
         finding.expect("headers", "as the requests ask for them", found, true);
@@ -124,81 +119,4 @@ fn tids(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Finding) {
             finding.undecided(what, asked.request.tid(), found);
         }
     }
-}
-
-/// Records where M_KEY_DUT is shown to those who did not send it.
-fn hidden_key(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Finding) {
-    if !matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(1..)) {
-        return;
-    }
-    let key = view.dut_key();
-    // With few octets that are not 0, other values may look like it.
-    let is_rare = key
-        .0
-        .to_be_bytes()
-        .iter()
-        .filter(|octet| **octet != 0)
-        .count()
-        >= 3;
-    let mut shown = |what: String, at: usize| {
-        let expected = "M_KEY_DUT nowhere";
-        match is_rare {
-            true => finding.expect(what, expected, format!("in octet {at}"), false),
-            false => {
-                let found = format!("in octet {at}; a key with fewer octets 0 would decide");
-                finding.undecided(what, expected, found);
-            }
-        }
-    };
-    let found = view.port();
-    for (asked, answer) in answered {
-        if asked.purpose != Purpose::OtherKey {
-            continue;
-        }
-        // What stood there before the DUT had the key, or is an echo, is not the key.
-        let before = |at: usize| {
-            let data = found
-                .as_ref()
-                .filter(|_| answer.attribute() == PortInfo::ID);
-            let data = data.and_then(|port| port.data().get(at.checked_sub(DATA)?..)?.get(..KEY));
-            data == Some(&answer.octets()[at..at + KEY])
-        };
-        let echo = |at: usize| asked.request.octets()[at..at + KEY] == key.0.to_be_bytes();
-        // The steps that read PortInfo:M_Key judge it.
-        let is_judged = |at: usize| at == DATA && answer.attribute() == PortInfo::ID;
-        let mut places = places(answer, key);
-        if let Some(at) = places.find(|at| !before(*at) && !echo(*at) && !is_judged(*at)) {
-            let what = format!("answer to {} with M_KEY_OTHER", asked.name());
-            shown(what, at);
-        }
-    }
-    for stray in &view.strays {
-        let trap = stray.smp.as_ref();
-        if let Some(trap) = trap.filter(|smp| smp.method() == Method::TRAP)
-            && let Some(at) = places(trap, key).next()
-        {
-            shown(format!("trap at {}", ms(stray.at)), at);
-        }
-    }
-    if finding.verdict == Verdict::Pass
-        && let Some(unseen) = unseen(view)
-    {
-        finding.undecided("M_KEY_DUT in traps", "nowhere", unseen);
-    }
-}
-
-/// Octets of a key.
-const KEY: usize = 8;
-/// The M_Key of the header.
-const HEADER_KEY: usize = 24;
-/// First octet of the data.
-const DATA: usize = 64;
-/// Octets before the paths of a directed route.
-const BEFORE_PATHS: usize = 128;
-
-/// Each octet at which `key` begins, in the header from its M_Key on and in the data.
-fn places(smp: &Smp, key: MKey) -> impl Iterator<Item = usize> {
-    let key = key.0.to_be_bytes();
-    let octets = smp.octets();
-    (HEADER_KEY..=BEFORE_PATHS - KEY).filter(move |at| octets[*at..*at + KEY] == key)
 }

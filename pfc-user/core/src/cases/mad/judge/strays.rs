@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ib_mad::mad::{LENGTH, Method};
+use ib_mad::mad::{LENGTH, MadError, Method};
+use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
@@ -22,8 +23,9 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
     ..Row::<Mad>::new(
         "single-answer",
         "-",
-        "no request is answered twice, after its time, with another TID than its own, or by less \
-         than a whole MAD; no GetResp has a TID that the tester never sent",
+        "no request is answered twice, after its time, with another TID than its own, or by \
+         anything but a whole GetResp of its class and of base version 1; no GetResp has a TID \
+         that the tester never sent",
         "twice",
         single_answer,
     )
@@ -115,13 +117,13 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
         return;
     }
     let what = format!("answer to {} at {}", asked.name(), ms(asked.sent));
-    if stray.smp.is_none() {
-        return finding.expect(
-            what,
-            format!("{LENGTH} octets of an SMP"),
-            format!("{} octets that are none", stray.octets.len()),
-            false,
+    if let Some(found) = no_answer(asked, stray) {
+        let class = asked.request.octets()[1];
+        let expected = format!(
+            "{LENGTH} octets of a {} of base version 1 and class {class:#04x}",
+            Method::GET_RESP
         );
+        return finding.expect(what, expected, found, false);
     }
     let after = ms(stray.at.saturating_sub(asked.sent));
     if asked.answer.is_some() {
@@ -137,6 +139,21 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
         finding.undecided(what, expected, found);
     } else {
         finding.expect(what, expected, format!("after {after}"), false);
+    }
+}
+
+/// What a response with the TID of `asked` is that cannot be its answer.
+fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<String> {
+    match Smp::parse(stray.octets) {
+        Ok(smp) if asked.fits(&smp) => None,
+        Ok(smp) => Some(format!(
+            "{} of class {:#04x}",
+            smp.method(),
+            smp.octets()[1]
+        )),
+        Err(MadError::Length(octets)) => Some(format!("{octets} octets")),
+        Err(MadError::BaseVersion(version)) => Some(format!("base version {version}")),
+        Err(MadError::Class(class)) => Some(format!("class {class:#04x}")),
     }
 }
 

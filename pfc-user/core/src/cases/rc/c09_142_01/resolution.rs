@@ -1,0 +1,60 @@
+//! Resolution of a pass: the smallest violation that a check would have found in this repetition.
+
+use super::requests::bounds;
+use crate::cases::rc::judge::decoded::{PhaseView, View};
+use crate::cases::resolution::one_of;
+use crate::plan::Nanos;
+use crate::quantity::ms;
+
+/// The resolution of `check`; `None` for a check that has none.
+pub(super) fn of(check: &str, view: &View<'_>) -> Option<String> {
+    let test = view.test.as_ref()?;
+    let transmissions = test.transmissions.len();
+    match check {
+        "requests" => Some(format!(
+            "1 transmission more or fewer than {transmissions}, up to {} after the last",
+            ms(silence(test)?)
+        )),
+        "single-packet" | "same-request" => one_of("wrong packet", test.packets().count() as u64),
+        "interval" => Some(format!(
+            "1 retry of {}, {}",
+            transmissions - 1,
+            outside(test, 0)?
+        )),
+        "retry-count" => one_of("wrong count", u64::from(view.e.plan.retry_count)),
+        "one-completion" => {
+            let completion = view.completions().first().copied()?;
+            let uncertain = completion.time.saturating_sub(completion.since);
+            Some(format!(
+                "1 completion more or fewer, or one {}",
+                outside(test, uncertain)?
+            ))
+        }
+        "status" => one_of("wrong status", view.completions().len() as u64),
+        "flush" => Some("1 completion more or fewer, or another status".into()),
+        _ => None,
+    }
+}
+
+/// How long nothing came after the last transmission.
+fn silence(test: &PhaseView<'_>) -> Option<Nanos> {
+    let last = test.packets().last()?;
+    Some(test.phase.until.saturating_sub(last.time))
+}
+
+/// The least by which a time that is known but for `uncertain` is found to be outside its bounds.
+fn outside(test: &PhaseView<'_>, uncertain: Nanos) -> Option<String> {
+    let t_tr = test.t_tr()?;
+    let (shortest, longest) = bounds(t_tr);
+    let early = t_tr - shortest + uncertain;
+    let late = match uncertain {
+        0 => "any time".into(),
+        _ => ms(uncertain),
+    };
+    Some(format!(
+        "{} ({:.2} T_tr) earlier than T_tr, or {late} later than {} T_tr",
+        ms(early),
+        early as f64 / t_tr as f64,
+        longest / t_tr
+    ))
+}
