@@ -229,6 +229,18 @@ fn root_the_senders_response_to_each_pause_is_told_and_bounded() {
     if !common::need_root(test) {
         return;
     }
+    let mut still = 0;
+    for _ in 0..5 {
+        match responses_are_bounded() {
+            Ok(()) => return,
+            Err(time) => still = time,
+        }
+    }
+    common::undecided(test, &format!("this machine stood still for {still} ns"));
+}
+
+/// The error is for how long this machine stood still, where that was too long to bound a response.
+fn responses_are_bounded() -> Result<(), u64> {
     const HOLDS: u64 = 20;
     // Pauses of 2 ms each 50 ms for queue 3, of which 11,000 frames a second want to leave, and as
     // many of queue 5.
@@ -279,15 +291,15 @@ fn root_the_senders_response_to_each_pause_is_told_and_bounded() {
     let response = responses[3];
     assert!(response.holds <= HOLDS, "{response:?}");
     assert_eq!(response.after.octets, 1024 * response.after.frames);
+    if still >= 1_000_000 {
+        return Err(still);
+    }
     // A sender looks each 150 us and at least once a millisecond, which is 11 frames of the queue.
     // Twice as long, and it did not obey.
-    if still < 1_000_000 {
-        assert_eq!(response.holds, HOLDS, "{response:?}");
-        assert!(response.longest < 2_000_000, "{response:?}");
-        assert!(response.after.frames <= 22 * HOLDS, "{response:?}");
-    } else {
-        common::undecided(test, &format!("this machine stood still for {still} ns"));
-    }
+    assert_eq!(response.holds, HOLDS, "{response:?}");
+    assert!(response.longest < 2_000_000, "{response:?}");
+    assert!(response.after.frames <= 22 * HOLDS, "{response:?}");
+    Ok(())
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl Responses {
         for (queue, hold) in self.queues.iter_mut().zip(holds) {
             let held = hold.until > now;
             let time = hold.total.saturating_sub(queue.total);
-            if time > 0 && !queue.held {
+            if !queue.held && (held || time > 0) {
                 // One that is over began nobody knows when.
                 let since = if held { now - time } else { before };
                 queue.found_held(since, time);
