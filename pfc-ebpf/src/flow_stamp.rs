@@ -1,8 +1,8 @@
 //! The stamp of a flow's frames: their last octets, behind any headers.
 //!
 //! ```text
-//! octet 0       2      4            6              10         16       18
-//!       | magic | flow | generation | sequence (32) | time (48) | check  |
+//! octet 0       2      4            6               11          16       18
+//!       | magic | flow | generation | sequence (40) | time (40) | check  |
 //! ```
 //! All big-endian. `check` makes the ones-complement sum of the nine words 0xffff. So the stamp
 //! adds nothing to any checksum that covers it, wherever it begins: at an odd octet its words are
@@ -11,7 +11,12 @@
 //!
 //! It stands at the end, for there it is found behind whatever headers, tags and tunnels a frame
 //! has, and also where a device adds or takes off one.
+//!
+//! What differs from frame to frame is as in a [`crate::stamp::Stamp`], so that one generator in the
+//! kernel ([`crate::abi::generate`]) makes both. A frame may be under way for 9 minutes before its
+//! age is misread.
 
+use crate::stamp::MASK_40;
 use crate::wire::{Part, is_right};
 
 /// First two octets; another layout has another.
@@ -20,9 +25,6 @@ pub const MAGIC: u16 = 0x5646;
 pub const LEN: usize = 18;
 /// Octets that a frame within a tunnel leaves for an FCS of its own. The stamp stands before them.
 pub const INNER_FCS: usize = 4;
-/// Times are kept to 48 bits: 78 hours of nanoseconds.
-pub const TIME_MASK: u64 = (1 << 48) - 1;
-
 /// A stamp's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStamp {
@@ -30,9 +32,9 @@ pub struct FlowStamp {
     pub flow: u16,
     /// The start that the frame belongs to: no two in a row have the same at one place.
     pub generation: u16,
-    /// Counts up from 0 with each start, and from 0 again after 2^32 frames.
-    pub sequence: u32,
-    /// CLOCK_MONOTONIC before the send, nanoseconds, low 48 bits.
+    /// Counts up from 0 with each start, and from 0 again after 2^40 frames.
+    pub sequence: u64,
+    /// CLOCK_MONOTONIC before the send, nanoseconds, low 40 bits.
     pub time: u64,
 }
 
@@ -52,9 +54,9 @@ impl FlowStamp {
             MAGIC,
             self.flow,
             self.generation,
-            (self.sequence >> 16) as u16,
-            self.sequence as u16,
-            (self.time >> 32) as u16,
+            (self.sequence >> 24) as u16,
+            (self.sequence >> 8) as u16,
+            (self.sequence << 8) as u16 | (self.time >> 32) as u16 & 0xff,
             (self.time >> 16) as u16,
             self.time as u16,
         ];
@@ -91,8 +93,8 @@ impl FlowStamp {
         Self {
             flow: octets.word::<2>(),
             generation: octets.word::<4>(),
-            sequence: octets.long::<6>(),
-            time: octets.quad::<8>() & TIME_MASK,
+            sequence: octets.quad::<6>() >> 24,
+            time: octets.quad::<8>() & MASK_40,
         }
     }
 
@@ -100,16 +102,16 @@ impl FlowStamp {
     /// clocks of two CPUs differ by more than it took.
     #[inline(always)]
     pub const fn latency(&self, now: u64) -> u64 {
-        let age = (now.wrapping_sub(self.time) << 16) as i64 >> 16;
+        let age = (now.wrapping_sub(self.time) << 24) as i64 >> 24;
         if age < 0 { 0 } else { age as u64 }
     }
 }
 
-/// The whole sequence number of which a stamp has the low 32 bits: the one nearest to `next`, the
+/// The whole sequence number of which a stamp has the low 40 bits: the one nearest to `next`, the
 /// number after the highest that was seen. `None` where it would be below 0.
 #[inline(always)]
-pub const fn whole_sequence(low: u32, next: u64) -> Option<u64> {
-    let ahead = low.wrapping_sub(next as u32) as i32 as i64;
+pub const fn whole_sequence(low: u64, next: u64) -> Option<u64> {
+    let ahead = (low.wrapping_sub(next) << 24) as i64 >> 24;
     let whole = next as i64 + ahead;
     if whole < 0 { None } else { Some(whole as u64) }
 }
@@ -122,8 +124,8 @@ mod tests {
     const STAMP: FlowStamp = FlowStamp {
         flow: 0x0102,
         generation: 0x0304,
-        sequence: 0x0506_0708,
-        time: 0x090a_0b0c_0d0e,
+        sequence: 0x05_0607_0809,
+        time: 0x0a_0b0c_0d0e,
     };
 
     #[test]
@@ -131,8 +133,8 @@ mod tests {
         let largest = FlowStamp {
             flow: u16::MAX,
             generation: u16::MAX,
-            sequence: u32::MAX,
-            time: TIME_MASK,
+            sequence: MASK_40,
+            time: MASK_40,
         };
         for stamp in [STAMP, largest] {
             assert_eq!(FlowStamp::read(stamp.emit()), Ok(stamp));
@@ -174,20 +176,20 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_go_on_after_32_bits() {
+    fn sequence_numbers_go_on_after_40_bits() {
         assert_eq!(whole_sequence(5, 3), Some(5));
-        assert_eq!(whole_sequence(2, 0x1_0000_0001), Some(0x1_0000_0002));
-        assert_eq!(whole_sequence(u32::MAX, 0x1_0000_0001), Some(0xffff_ffff));
-        assert_eq!(whole_sequence(u32::MAX, 0), None);
+        assert_eq!(whole_sequence(2, MASK_40 + 2), Some(MASK_40 + 3));
+        assert_eq!(whole_sequence(MASK_40, MASK_40 + 2), Some(MASK_40));
+        assert_eq!(whole_sequence(MASK_40, 0), None);
     }
 
     #[test]
-    fn latency_survives_the_48_bits_and_is_never_negative() {
+    fn latency_survives_the_40_bits_and_is_never_negative() {
         let stamp = FlowStamp {
-            time: TIME_MASK,
+            time: MASK_40,
             ..STAMP
         };
-        assert_eq!(stamp.latency((1 << 48) + 9), 10);
-        assert_eq!(stamp.latency(TIME_MASK - 7), 0);
+        assert_eq!(stamp.latency((1 << 40) + 9), 10);
+        assert_eq!(stamp.latency(MASK_40 - 7), 0);
     }
 }

@@ -84,6 +84,56 @@ impl Bucket {
         self.advance();
     }
 
+    /// Of a flow that sends a frame each `interval` from `due` on, times in units of 2^-32 ns. Both are
+    /// kept exactly; an interval is at most [`Self::LONGEST_INTERVAL`].
+    pub const fn of_fine(due: u128, interval: u64) -> Self {
+        const UNIT: u64 = 1 << 32;
+        let (whole, step) = (due.div_ceil(UNIT as u128), interval.div_ceil(UNIT));
+        Self {
+            due: whole as u64,
+            excess: ((whole << 32) - due) as u64,
+            step,
+            step_excess: (step << 32).wrapping_sub(interval),
+            rate: UNIT,
+        }
+    }
+
+    /// A second, in units of 2^-32 ns.
+    pub const LONGEST_INTERVAL: u64 = SECOND << 32;
+
+    /// When the next frame is due, of a bucket that was made by [`Self::of_fine`], in its units.
+    pub const fn fine(&self) -> u128 {
+        let due = if self.due >= Self::NEVER {
+            self.due - Self::NEVER
+        } else {
+            self.due
+        };
+        ((due as u128) << 32) - self.excess as u128
+    }
+
+    /// Later than any time.
+    const NEVER: u64 = 1 << 62;
+
+    /// No frame is ready any more, until one is given back.
+    #[inline(always)]
+    pub const fn suspend(&mut self) {
+        self.due += Self::NEVER;
+    }
+
+    /// The last frame taken out did not leave: it is due again.
+    #[inline(always)]
+    pub const fn give_back(&mut self) {
+        if self.due >= Self::NEVER {
+            self.due -= Self::NEVER;
+        }
+        self.due -= self.step;
+        if self.excess < self.step_excess {
+            self.excess += self.rate;
+            self.due += 1;
+        }
+        self.excess -= self.step_excess;
+    }
+
     #[inline(always)]
     const fn advance(&mut self) {
         self.due += self.step;
@@ -153,6 +203,12 @@ impl BurstMeter {
         self.level += cost;
     }
 
+    /// The present level, in its units.
+    #[inline(always)]
+    pub const fn level(&self) -> u64 {
+        self.level
+    }
+
     #[inline(always)]
     const fn highest(&self) -> u64 {
         if self.level > self.largest {
@@ -212,6 +268,37 @@ mod tests {
             bucket.ready() % 1000
         };
         assert_eq!([1, 2, 3, 4].map(first), [250, 500, 750, 0]);
+    }
+
+    #[test]
+    fn a_fine_bucket_tells_when_the_next_frame_is_due_to_its_last_bit() {
+        let (mut due, interval) = ((7u128 << 32) + 5, (999u64 << 32) + 123_456_789);
+        let mut bucket = Bucket::of_fine(due, interval);
+        for _ in 0..10_000 {
+            assert_eq!(bucket.fine(), due);
+            assert_eq!(u128::from(bucket.ready()), due.div_ceil(1 << 32));
+            bucket.take(bucket.ready(), SECOND);
+            due += u128::from(interval);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_given_back_is_due_as_before() {
+        let mut bucket = Bucket::of_fine(3 << 31, (10 << 32) + 0xf000_0000);
+        for _ in 0..1000 {
+            let before = bucket;
+            bucket.take(bucket.ready(), SECOND);
+            let after = bucket;
+            bucket.give_back();
+            assert_eq!(bucket, before);
+            bucket.take(bucket.ready(), SECOND);
+            bucket.suspend();
+            assert!(bucket.ready() > 1 << 60, "none is ready");
+            assert_eq!(bucket.fine(), after.fine());
+            bucket.give_back();
+            assert_eq!(bucket, before);
+            bucket = after;
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use nix::time::{ClockId, clock_gettime};
 use pfc_ebpf::abi::generate::{BATCH, LOOK, Worker};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::bpf::{AccountProgram, Constant, Generator, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, CaseGenerator, Constant, Sizes, XdpMode};
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
@@ -164,7 +164,7 @@ fn paced(cpu: usize, flows: u16, frames: u64) {
 
 struct Bench {
     _tx: AccountProgram,
-    generator: Arc<Generator>,
+    generator: Arc<CaseGenerator>,
     constant: Constant,
     sender: LiveFrames,
     cpu: usize,

@@ -5,6 +5,7 @@
 //! waiting for them.
 
 mod check;
+mod fast;
 mod port;
 mod published;
 mod rates;
@@ -30,6 +31,7 @@ use self::published::FlowState;
 use self::rates::{Sample, Samples};
 use self::sender::{Command, Died, SENDERS, SenderFlow, SenderThread};
 use self::starts::Starts;
+use crate::config::Sender;
 use crate::driver::bpf::XdpMode;
 use crate::driver::bpf::flow::Place;
 use crate::driver::kernel::clock;
@@ -40,6 +42,9 @@ use crate::driver::kernel::netns::Namespace;
 pub struct Options {
     /// Where the program is attached.
     pub xdp: XdpMode,
+    /// What sends flows that want more than a thread sends. [`Sender::LiveFrames`] is the kernel
+    /// also where it does not tell whether a port takes its frames.
+    pub sender: Sender,
 }
 
 /// An engine on interfaces of this machine. Dropping it puts them back as they were.
@@ -257,6 +262,7 @@ impl Engine for LiveEngine {
             .and_then(|()| self.set_interfaces())
             .and_then(|()| self.know_own());
         warnings.extend(own.map_err(|problem| vec![problem])?);
+        warnings.extend(self.fasten());
         Ok(warnings)
     }
 
@@ -328,6 +334,8 @@ impl LiveEngine {
 
     /// Starts flows from their first frame on, with counts of their own.
     fn start(&mut self, flows: &[FlowIndex], hops: &[Option<[u8; 6]>]) -> Result<(), Problem> {
+        // What was in the way may be gone; who configured the flows was told of it.
+        drop(self.fasten());
         // Rates are counted from here, also where nobody asked before.
         let before = Sample::of(&self.take_snapshot()?);
         // Those that run end first: what they send later would count nowhere.

@@ -336,6 +336,7 @@ fn kernels() {
         let preflight = Preflight {
             kernel: Some(kernel.into()),
             ports: vec![port(Role::Tx, "veth"), port(Role::Rx, "veth")],
+            ..Preflight::default()
         };
         let judged = judge(&preflight);
         table.add(

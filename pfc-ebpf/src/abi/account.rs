@@ -15,7 +15,7 @@ use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them
 /// means.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.

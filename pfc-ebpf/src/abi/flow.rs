@@ -3,7 +3,7 @@
 use super::watch::PauseClock;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// Sequence numbers of a flow that are remembered: a frame that comes later than so many others
 /// cannot be told from a duplicate. A power of two.
 pub const SEEN_WINDOW: u64 = 512;

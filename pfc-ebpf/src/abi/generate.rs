@@ -1,6 +1,9 @@
 //! The contract between the XDP program `generate`, which makes test frames in the kernel, and
 //! userspace; and the part of its work that is arithmetic alone, which userspace shares.
 //!
+//! The objects `account` and `flow` have the program. The maps that only one of them has, and the
+//! fields that only one uses, say so.
+//!
 //! The program runs once for every frame that may leave (BPF_PROG_RUN with live frames), in batches
 //! of [`BATCH`]. A worker is a CPU that runs it; the flows of a worker lie side by side and are its
 //! alone. All values are made of 64-bit words, so that userspace reads and writes them through
@@ -25,8 +28,8 @@ pub const SCAN: u64 = 16;
 /// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word.
 /// Nanoseconds.
 pub const STALL: u64 = 500_000;
-/// Octets at the start of a frame that the program writes every time: all headers and the stamp
-/// fit, up to IPv6 behind a tag.
+/// Octets at the start of a frame that the program writes every time: all headers and the stamp of
+/// a case's frame fit, up to IPv6 behind a tag.
 pub const BLOCK: usize = 88;
 /// The shortest frame: IPv4, no tag, a stamp. With its FCS the shortest of Ethernet.
 pub const SHORTEST: usize = 60;
@@ -41,12 +44,16 @@ pub mod name {
     pub const FLOWS: &str = "GENERATE_FLOWS";
     /// `Array<Worker>` by CPU; memory-mapped.
     pub const WORKERS: &str = "GENERATE_CPUS";
-    /// `Array<Lanes>`, one entry; memory-mapped.
+    /// `Array<Lanes>`, one entry; memory-mapped. In `account`.
     pub const LANES: &str = "GENERATE_LANES";
-    /// `Array<[u64; 8]>`: frames by window of their stamp and by priority; memory-mapped.
+    /// `Array<[u64; 8]>`: frames by window of their stamp and by priority; memory-mapped. In
+    /// `account`.
     pub const OFFERED: &str = "GENERATE_OFFER";
-    /// Ring buffer of [`super::Span`].
+    /// Ring buffer of [`super::Span`]. In `account`.
     pub const SPANS: &str = "GENERATE_SPANS";
+    /// `Array<u64>` by flow: frames that were let go and that the device did not take;
+    /// memory-mapped. In `flow`.
+    pub const LOST: &str = "GENERATE_LOST";
 }
 
 /// Settings of all workers during a burst.
@@ -81,20 +88,22 @@ pub struct Flow {
     pub length: u16,
     /// Octets that its frames are shorter than the longest.
     pub trim: u16,
-    /// Offset of the sequence number, at most [`BLOCK`] - [`VARIABLE`].
-    pub variable_at: u16,
+    /// Offset of the stamp; in `account`, all of it is within the block.
+    pub stamp_at: u16,
     /// Stamp of the last frame.
     pub last: u64,
     /// Bits of layer 1 in a frame, times [`crate::pacing::SECOND`].
     pub cost: u64,
-    /// Increment of [`Worker::batch`] for a frame: [`batch::frame`].
-    pub share: u64,
+    /// The stamp's first eight octets as they stand in memory, where it may reach beyond the block:
+    /// in `flow`.
+    pub head: u64,
     /// Sum of the stamp's words before the sequence number.
     pub sum: u64,
     /// The first octets of a frame, as they stand in memory.
     pub block: [u64; BLOCK / 8],
-    /// Sum of the windows in which the burst's frames are counted, for a second account of them.
-    pub window_sum: u64,
+    /// In `account`, the sum of the windows in which the burst's frames are counted, for a second
+    /// account of them. In `flow`, the sequence number of the first frame that is not sent.
+    pub own: u64,
 }
 
 /// Octets of a stamp that differ from frame to frame: sequence number, time and check.
@@ -166,7 +175,19 @@ pub struct Worker {
     pub error: u64,
     /// Records that did not fit into SPANS.
     pub spans_lost: u64,
+    /// In `flow`: the level of `excess` from which the line takes no more.
+    pub most: u64,
+    /// In `flow`: frames let go.
+    pub let_go: u64,
+    /// In `flow`: by number of the frame modulo [`QUEUE`], the flows of the frames that are pending.
+    pub queue: [u64; QUEUE],
+    /// In `flow`: by queue, for how long it had been held when the run began.
+    pub held_before: [u64; 8],
 }
+
+/// More frames than can be pending: the kernel hands them to the device by 16 (XDP_BULK_QUEUE_SIZE),
+/// when the next one has been let go.
+pub const QUEUE: usize = 32;
 
 /// Frames and octets of a batch in one word.
 pub mod batch {

@@ -17,7 +17,9 @@ mod xdp_link;
 
 pub use crate::driver::kernel::link::attached::Attached;
 pub use crate::evidence::xdp::XdpMode;
-pub use account::{AccountProgram, OffendingFrame, PauseView, Rings, Sizes, TestResult};
+pub use account::{
+    AccountProgram, CaseGenerator, OffendingFrame, PauseView, Rings, Sizes, TestResult,
+};
 pub use error::XdpError;
 pub use generate::{Constant, Generator, Tracepoints};
 pub use trace::TraceOutput;

@@ -184,6 +184,8 @@ fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
                 continue;
             }
         }
+        // It is time, or whoever woke the thread has something for the round to find.
+        next = Next::Now;
         rested = clock::now();
     }
 }

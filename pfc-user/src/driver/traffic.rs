@@ -11,6 +11,7 @@ pub mod sendmmsg;
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::units::{LineRate, Nanos};
 
+pub use self::choice::{Lack, lacks};
 use crate::driver::bpf::{PauseView, XdpError};
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::packet::PacketError;

@@ -38,6 +38,8 @@ pub struct LivePort {
     pub(super) namespace: Namespace,
     /// The MTU that it was found with.
     mtu: u32,
+    /// The kernel sends what its thread cannot.
+    pub(super) is_fast: bool,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
     pub(super) missed_before: u64,
@@ -94,6 +96,7 @@ impl LivePort {
             interface,
             namespace,
             mtu: state.mtu,
+            is_fast: false,
             capturing: false,
             missed_before: 0,
             down: None,

@@ -26,6 +26,12 @@ impl Sent {
         plus(&self.frames, 1);
     }
 
+    /// Sets the count.
+    pub fn set(&self, frames: u64, octets: u64) {
+        self.octets.store(octets, Ordering::Relaxed);
+        self.frames.store(frames, Ordering::Relaxed);
+    }
+
     /// The count.
     pub fn read(&self) -> Count {
         Count {
@@ -35,8 +41,7 @@ impl Sent {
     }
 
     fn clear(&self) {
-        self.frames.store(0, Ordering::Relaxed);
-        self.octets.store(0, Ordering::Relaxed);
+        self.set(0, 0);
     }
 }
 
@@ -133,8 +138,10 @@ impl ResponseState {
 /// A port.
 #[derive(Debug, Default)]
 pub struct PortState {
-    /// Frames that left, but for those of flows of pause frames.
+    /// Frames of data that left by the port's thread.
     pub data: Sent,
+    /// Frames of data that the kernel sent.
+    pub fast: Sent,
     /// Frames that left of flows of pause frames.
     pub control: Sent,
     /// PAUSE frames among these.
@@ -148,10 +155,10 @@ pub struct PortState {
 impl PortState {
     /// Frames that left, of all flows.
     pub fn sent(&self) -> Count {
-        let (data, control) = (self.data.read(), self.control.read());
+        let all = [&self.data, &self.fast, &self.control].map(Sent::read);
         Count {
-            frames: data.frames + control.frames,
-            octets: data.octets + control.octets,
+            frames: all.iter().map(|count| count.frames).sum(),
+            octets: all.iter().map(|count| count.octets).sum(),
         }
     }
 }

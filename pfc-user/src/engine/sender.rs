@@ -2,6 +2,8 @@
 //! its pause frames by another, which keeps to their times as a storm does.
 
 mod frames;
+pub mod kernel;
+mod lent;
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use validator_core::engine::port::{Due, PortSchedule};
 use validator_core::engine::snapshot::Count;
 
 use self::frames::{Frames, Note};
+use self::kernel::KernelSender;
+use self::lent::Fast;
 use super::published::{FlowState, PortState};
 use crate::driver::bpf::flow::{PauseClocks, Place};
 use crate::driver::kernel::clock;
@@ -80,6 +84,8 @@ pub enum Command {
     Resume(Vec<usize>),
     /// Flows change while they are sent.
     Change(Vec<(usize, Change)>),
+    /// The kernel sends what this thread cannot keep up with.
+    Fast(Box<KernelSender>),
 }
 
 /// The flows of a sender.
@@ -91,6 +97,7 @@ pub struct Flows {
     part: Part,
     /// The link has been down since then.
     stalled: Option<Nanos>,
+    fast: Fast,
 }
 
 /// Which of its port's flows a sender has.
@@ -117,6 +124,7 @@ pub fn start(
             frames: Frames::new(state.clone(), line_rate),
             part,
             stalled: None,
+            fast: Fast::new(line_rate),
         };
         let setup = Setup {
             name: name.into(),
@@ -207,6 +215,7 @@ impl Script for Flows {
     type Note = Note;
 
     fn obey(&mut self, command: Command) {
+        self.recall();
         let now = clock::now();
         match command {
             Command::Install {
@@ -215,6 +224,7 @@ impl Script for Flows {
                 line_rate,
             } => {
                 self.obeys = obeys;
+                self.fast.install(&flows, line_rate);
                 self.schedule = PortSchedule::new(line_rate);
                 for flow in &flows {
                     self.schedule.add(flow.pace.clone(), flow.queue);
@@ -241,10 +251,12 @@ impl Script for Flows {
                     self.change(flow, change, now);
                 }
             }
+            Command::Fast(sender) => self.fast.sender = Some(sender),
         }
     }
 
     fn look(&mut self, now: Nanos) -> bool {
+        let now = self.look_after(now);
         let holds = self.obeys.holds(&self.pauses.read(), now);
         self.frames.look(now, &holds);
         self.schedule.look(now, &holds);
@@ -252,6 +264,7 @@ impl Script for Flows {
             self.frames.publish(flow, &self.schedule);
         }
         self.share(now);
+        self.hand_over(now);
         true
     }
 
@@ -297,7 +310,8 @@ impl Script for Flows {
         let next = if self.schedule.waits(now) {
             Some(now)
         } else {
-            self.schedule.next(now)
+            let come_back = self.fast.until();
+            self.schedule.next(now).into_iter().chain(come_back).min()
         };
         self.keep_awake(next.is_some());
         next

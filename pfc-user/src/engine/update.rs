@@ -52,6 +52,8 @@ impl LiveEngine {
         );
         carried_out.map_err(|died: Died| vec![Problem::from(died)])?;
         self.plan.flows = changed;
+        // Who configured the flows was told what is in the way, if anything is.
+        drop(self.fasten());
         Ok(())
     }
 

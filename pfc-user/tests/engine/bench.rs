@@ -108,15 +108,19 @@ pub fn all(engine: &Plan) -> Vec<FlowIndex> {
 
 impl Bench {
     pub fn new() -> Self {
-        Self::cabled(&[("a", "b")])
+        Self::with(Options::default())
+    }
+
+    pub fn with(options: Options) -> Self {
+        Self::cabled(&[("a", "b")], options)
     }
 
     /// With a device between the ports, whose own are `c`, beside `a`, and `d`, beside `b`.
     pub fn through() -> Self {
-        Self::cabled(&[("a", "c"), ("d", "b")])
+        Self::cabled(&[("a", "c"), ("d", "b")], Options::default())
     }
 
-    fn cabled(cables: &[(&'static str, &'static str)]) -> Self {
+    fn cabled(cables: &[(&'static str, &'static str)], options: Options) -> Self {
         let namespace = Namespace::new().unwrap();
         let end = |name: &'static str| End {
             namespace: &namespace,
@@ -126,10 +130,7 @@ impl Bench {
         for (one, other) in cables {
             create_veth(end(one), end(other), MTU).unwrap();
         }
-        let engine = namespace
-            .run(|| LiveEngine::new(Options::default()))
-            .unwrap()
-            .unwrap();
+        let engine = namespace.run(|| LiveEngine::new(options)).unwrap().unwrap();
         Self { engine, namespace }
     }
 

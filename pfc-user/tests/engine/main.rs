@@ -10,6 +10,7 @@ mod captures;
 mod common;
 mod counts;
 mod device;
+mod fast;
 mod lifetime;
 mod load;
 mod pauses;

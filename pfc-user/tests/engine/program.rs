@@ -2,7 +2,8 @@
 //! count against the host's own codec.
 
 use pfc_ebpf::abi::flow::Pauses;
-use pfc_ebpf::flow_stamp::{FlowStamp, TIME_MASK};
+use pfc_ebpf::flow_stamp::FlowStamp;
+use pfc_ebpf::stamp::MASK_40;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::{MacControl, number};
 use validator::driver::bpf::flow::{FlowProgram, Place, Received};
@@ -28,12 +29,12 @@ fn loaded(verify: bool) -> FlowProgram {
     program
 }
 
-fn stamp(place: Place, sequence: u32) -> FlowStamp {
+fn stamp(place: Place, sequence: u64) -> FlowStamp {
     FlowStamp {
         flow: place.flow,
         generation: place.generation,
         sequence,
-        time: clock::now() & TIME_MASK,
+        time: clock::now() & MASK_40,
     }
 }
 
@@ -50,7 +51,7 @@ fn run(program: &FlowProgram, frame: &[u8]) -> u32 {
     program.test_run(frame, 1).unwrap().action
 }
 
-fn run_all(program: &FlowProgram, sequences: impl IntoIterator<Item = u32>) -> Received {
+fn run_all(program: &FlowProgram, sequences: impl IntoIterator<Item = u64>) -> Received {
     for sequence in sequences {
         let frame = frame(&udp(), 60, &stamp(PLACE, sequence));
         assert_eq!(run(program, &frame), DROP);
@@ -66,7 +67,7 @@ fn root_stamped_frames_count_with_octets_and_latency() {
     let program = loaded(true);
     let before = clock::now();
     let late = FlowStamp {
-        time: (clock::now() - (1 << 30)) & TIME_MASK,
+        time: (clock::now() - (1 << 30)) & MASK_40,
         ..stamp(PLACE, 0)
     };
     run(&program, &frame(&udp(), 1020, &late));
@@ -99,12 +100,12 @@ fn root_duplicates_late_ones_and_those_beyond_the_window_count_apart() {
 }
 
 #[test]
-fn root_sequence_numbers_go_on_after_32_bits() {
-    if !common::need_root("root_sequence_numbers_go_on_after_32_bits") {
+fn root_sequence_numbers_go_on_after_40_bits() {
+    if !common::need_root("root_sequence_numbers_go_on_after_40_bits") {
         return;
     }
-    // In steps that the 32 bits tell apart.
-    let steps = [0, 0x7000_0000, 0xe000_0000, u32::MAX, 1, 0, 2];
+    // In steps that the 40 bits tell apart.
+    let steps = [0, 0x70_0000_0000, 0xe0_0000_0000, MASK_40, 1, 0, 2];
     let received = run_all(&loaded(true), steps);
     assert_eq!(
         (received.frames, received.duplicates, received.reordered),
@@ -362,7 +363,7 @@ fn root_captured_frames_are_whole() {
     let mut program = loaded(true);
     let frames: Vec<_> = [60, 61, 1500, 3000]
         .into_iter()
-        .map(|length| frame(&udp(), length, &stamp(PLACE, length as u32)))
+        .map(|length| frame(&udp(), length, &stamp(PLACE, length as u64)))
         .collect();
     run(&program, &frames[0]);
     program.capture(true);

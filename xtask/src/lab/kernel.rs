@@ -45,7 +45,8 @@ tests xdp differential::
 tests watch differential::
 tests responder program::
 # Each loads the object anew, which takes the verifier seconds here.
-tests engine program::root_stamped program::root_pauses program::root_captured counts::root_flows
+tests engine program::root_stamped program::root_pauses program::root_captured counts::root_flows \
+    fast::root_thousands
 tests watch counting::root_pause clsact::root_frames
 # Attached by the driver and by the stack.
 tests xdp attach::root_frames_on_a_wire_are_counted_in_both_modes

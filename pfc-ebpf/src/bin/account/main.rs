@@ -18,8 +18,10 @@
 
 mod control;
 mod flow;
+#[path = "../generator/mod.rs"]
 mod generate;
 mod record;
+mod sending;
 mod time;
 
 use aya_ebpf::Global;

@@ -6,13 +6,17 @@
 //! is only ever raised by compare-and-exchange. Frames may be in several pieces.
 #![no_std]
 #![no_main]
+#![feature(asm_experimental_arch)]
 #![expect(
     missing_docs,
     reason = "the macro `xdp` makes a public function of its own"
 )]
 
 mod control;
+#[path = "../generator/mod.rs"]
+mod generate;
 mod keep;
+mod sending;
 mod stamped;
 
 use aya_ebpf::Global;

@@ -57,6 +57,24 @@ pub struct Progress {
     paused: Nanos,
 }
 
+/// What another sender needs, to go on with a flow whose frames have one length and come at one
+/// interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steady {
+    /// Number of the next frame.
+    pub number: u64,
+    /// When it is due.
+    pub due: Fine,
+    /// From one frame to the next.
+    pub interval: Fine,
+    /// Octets of each, with FCS.
+    pub length: u32,
+    /// Frames that are still to be sent; `None`: without end.
+    pub left: Option<u64>,
+    /// End of the time that it may take; the greatest time where it has none.
+    pub end: Nanos,
+}
+
 /// A frame that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
@@ -86,6 +104,42 @@ impl Pace {
     /// It has come so far, and no further: frames taken since did not leave.
     pub const fn return_to(&mut self, progress: Progress) {
         self.progress = progress;
+    }
+
+    /// How it goes on; `None` of lengths that vary, and of bursts.
+    pub fn steady(&self) -> Option<Steady> {
+        let Length::Fixed(length) = self.length else {
+            return None;
+        };
+        let left = match self.schedule.end {
+            End::Bursts { .. } => return None,
+            End::Frames(frames) => Some(frames.saturating_sub(self.progress.number)),
+            End::Never | End::Time(_) => None,
+        };
+        Some(Steady {
+            number: self.progress.number,
+            due: self.progress.due,
+            interval: self.interval(length),
+            length,
+            left,
+            end: self.progress.end,
+        })
+    }
+
+    /// Frames a second while nothing holds it, with the length of the next one.
+    pub fn rate(&self) -> (u64, u32) {
+        let length = self.length.nth(self.progress.number);
+        let rate = (SECOND << FRACTION) / self.interval(length).max(1);
+        (rate as u64, length)
+    }
+
+    /// Another sender sent so many frames of it; the next one is due then.
+    pub fn went_on(&mut self, left: u64, due: Fine) {
+        self.progress.number += left;
+        self.progress.due = due;
+        if matches!(self.schedule.end, End::Frames(frames) if self.progress.number >= frames) {
+            self.stop();
+        }
     }
 
     /// True if frames leave, or will.

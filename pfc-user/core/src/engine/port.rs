@@ -1,6 +1,7 @@
 //! A port in time: which of its flows' frames leaves next, on a line that carries one after the
 //! other. No clock is asked, and nothing is sent here.
 
+pub mod fast;
 mod line;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ const GRACE: Nanos = 10_000_000;
 
 /// What is owed for longer than twice this is forgotten down to this: a sender that was held up by
 /// its machine makes good for less, and flows whose line is full fall behind no further.
-const MEMORY: Nanos = 100_000_000;
+pub const MEMORY: Nanos = 100_000_000;
 
 /// The schedule of a port's flows.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ struct Scheduled {
     lane: usize,
     /// Of the entry in the lane that is in force; older ones are passed over.
     version: u64,
+    /// Another sender has it ([`fast`]).
+    lent: bool,
 }
 
 /// The flows of a queue, the one that is due first at the top.
@@ -95,6 +98,7 @@ impl PortSchedule {
             pace,
             lane: queue.map_or(PAUSE_LANE, Priority::index),
             version: 0,
+            lent: false,
         });
     }
 
@@ -137,7 +141,7 @@ impl PortSchedule {
     fn enlist(&mut self, flow: usize) {
         let scheduled = &mut self.flows[flow];
         scheduled.version += 1;
-        if !scheduled.pace.is_started() {
+        if !scheduled.pace.is_started() || scheduled.lent {
             return;
         }
         let progress = scheduled.pace.progress();
@@ -153,6 +157,18 @@ impl PortSchedule {
 
     /// Looks at what is held at `now`, and ends the flows whose time is over.
     pub fn look(&mut self, now: Nanos, holds: &Holds) {
+        self.hold(now, holds);
+        while let Some(Reverse((end, flow))) = self.ends.peek().copied()
+            && end <= now
+        {
+            self.ends.pop();
+            self.end(flow, now);
+        }
+        self.forget(now);
+    }
+
+    /// Looks at what is held at `now`.
+    pub fn hold(&mut self, now: Nanos, holds: &Holds) {
         for (lane, hold) in holds.iter().enumerate() {
             let state = &mut self.lanes[lane];
             state.owed += hold.total.saturating_sub(state.total);
@@ -162,13 +178,6 @@ impl PortSchedule {
                 self.release(lane, now);
             }
         }
-        while let Some(Reverse((end, flow))) = self.ends.peek().copied()
-            && end <= now
-        {
-            self.ends.pop();
-            self.end(flow, now);
-        }
-        self.forget(now);
     }
 
     /// Forgets what is owed for too long, of all flows alike: none gains on another.

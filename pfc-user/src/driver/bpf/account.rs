@@ -2,6 +2,7 @@
 
 mod control_log;
 mod read;
+mod sending;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +19,13 @@ use pfc_ebpf::units::{LineRate, OutOfRange};
 
 use self::control_log::Log;
 pub use self::read::{OffendingFrame, Rings};
+pub use self::sending::CaseGenerator;
+use self::sending::CaseMaps;
 use super::batch;
 use super::mmap::Words;
 use super::object::{Interface, Program, by_cpu};
 use super::pod::Plain;
-use super::{
-    Constant, Generator, TraceOutput, Tracepoints, XdpError, XdpMode, generate, verifier_log,
-};
+use super::{Constant, TraceOutput, Tracepoints, XdpError, XdpMode, verifier_log};
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account"));
@@ -70,7 +71,7 @@ pub struct AccountProgram {
     arrivals: RingBuf<MapData>,
     controls: Log,
     offences: RingBuf<MapData>,
-    generator: Option<Arc<Generator>>,
+    generator: Option<Arc<CaseGenerator>>,
 }
 
 /// The present pauses, read without system calls.
@@ -150,7 +151,7 @@ impl AccountProgram {
             .map_max_entries(name::COUNTS, sizes.flows * Phase::COUNT as u32)
             .map_max_entries(name::WINDOWS, sizes.windows)
             .map_max_entries(name::CONTROLS, (control_log::segment(cpus) * cpus) as u32);
-        generate::size(&mut loader, sizes)?;
+        sending::size(&mut loader, sizes)?;
         let mut program = Program::load(object, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
@@ -282,20 +283,23 @@ impl AccountProgram {
 
     /// The part of the object that sends; made at the first call. Frames that it makes are held
     /// back by the PFC that this program receives.
-    pub fn generator(&mut self) -> Result<Arc<Generator>, XdpError> {
+    pub fn generator(&mut self) -> Result<Arc<CaseGenerator>, XdpError> {
         self.generator_counting_by(Tracepoints::default())
     }
 
     /// Like [`Self::generator`], but counts the fate of the frames by these tracepoints.
-    /// [`Generator::uncounted`] tells if the kernel does not have them.
+    /// [`CaseGenerator::uncounted`] tells if the kernel does not have them.
     pub fn generator_counting_by(
         &mut self,
         tracepoints: Tracepoints,
-    ) -> Result<Arc<Generator>, XdpError> {
+    ) -> Result<Arc<CaseGenerator>, XdpError> {
         if let Some(generator) = &self.generator {
             return Ok(generator.clone());
         }
-        let generator = Arc::new(Generator::load(&mut self.program, self.sizes, tracepoints)?);
+        let own = CaseMaps::open(&mut self.program, self.sizes)?;
+        let flows = self.sizes.flows;
+        let generator = CaseGenerator::load(&mut self.program, flows, own, tracepoints)?;
+        let generator = Arc::new(generator);
         Ok(self.generator.insert(generator).clone())
     }
 

@@ -1,20 +1,24 @@
 //! The XDP program `flow`: load, attach, set, read.
 
 mod places;
+mod sending;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use pfc_ebpf::abi::flow::{ABI_VERSION, CLASSES, Config, Flow, Holders, Pauses, Port, name};
+use pfc_ebpf::abi::generate::name as generate_name;
 use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::units::LineRate;
 
 pub use self::places::{Place, Places};
+pub use self::sending::FlowGenerator;
+use self::sending::FlowMaps;
 use super::mmap::Words;
 use super::object::{Interface, Program};
 use super::pod::Plain;
-use super::{TestResult, XdpError, XdpMode, verifier_log};
+use super::{TestResult, Tracepoints, XdpError, XdpMode, generate, verifier_log};
 pub use pfc_ebpf::abi::flow::Received;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
@@ -40,6 +44,7 @@ pub struct FlowProgram {
     pauses: PauseClocks,
     own: HashMap<MapData, u64, u64>,
     rings: Option<FrameRings>,
+    generator: Option<Arc<FlowGenerator>>,
 }
 
 /// The present pauses of all classes and queues, read without system calls.
@@ -98,7 +103,10 @@ impl FlowProgram {
     /// Loads a program without attaching it: it sees the frames of [`Self::test_run`] alone.
     pub fn load(places: u32) -> Result<Self, XdpError> {
         let mut loader = verifier_log::loader();
-        loader.map_max_entries(name::FLOWS, places);
+        loader
+            .map_max_entries(name::FLOWS, places)
+            .map_max_entries(generate_name::LOST, places);
+        generate::size(&mut loader, places)?;
         let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
         let words = places as usize * size_of::<Flow>() / size_of::<u64>();
         Ok(Self {
@@ -111,6 +119,7 @@ impl FlowProgram {
                 capture: program.map(name::CAPTURE)?,
                 neighbours: program.map(name::NEIGHBOURS)?,
             }),
+            generator: None,
             program,
         })
     }
@@ -162,6 +171,19 @@ impl FlowProgram {
     /// The pauses.
     pub fn pauses(&self) -> PauseClocks {
         self.pauses.clone()
+    }
+
+    /// The part of the object that sends; made at the first call. What this program receives of
+    /// pause frames holds what it sends.
+    pub fn generator(&mut self) -> Result<Arc<FlowGenerator>, XdpError> {
+        if let Some(generator) = &self.generator {
+            return Ok(generator.clone());
+        }
+        let flows = self.places.count();
+        let own = FlowMaps::open(&self.program, flows)?;
+        let program = &mut self.program;
+        let generator = FlowGenerator::load(program, flows, own, Tracepoints::default())?;
+        Ok(self.generator.insert(Arc::new(generator)).clone())
     }
 
     /// The rings, once.

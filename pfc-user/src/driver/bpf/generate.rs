@@ -1,21 +1,19 @@
-//! The program `generate`: load, keep ready, run; its maps.
+//! The program `generate` of the objects `account` and `flow`: load, keep ready, run; its maps.
 
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
 
-use aya::maps::{MapData, RingBuf};
 use aya::programs::{ProgramError, RawTracePoint, Xdp};
 use aya::util::nr_cpus;
 use aya::{EbpfLoader, Pod};
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::abi::generate::{BATCH, Flow, Lanes, Settings, Span, Worker, name};
+use pfc_ebpf::abi::generate::{BATCH, Flow, Settings, Worker, name};
 
+use super::XdpError;
 use super::mmap::Words;
 use super::object::{Program, verified};
 use super::pod::Plain;
-use super::{Sizes, XdpError};
 use super::{prog_run, xdp_link};
 use crate::driver::kernel::netns::Namespace;
 
@@ -40,9 +38,9 @@ impl Default for Tracepoints {
     }
 }
 
-/// The loaded program with its maps. Callers ensure that no two of them run it for different
-/// bursts.
-pub struct Generator {
+/// The loaded program with its maps, and those that its object alone has. Callers ensure that no
+/// two of them run it for different bursts.
+pub struct Generator<Own> {
     program: Runner,
     /// Settings of all workers.
     pub settings: Table<Settings>,
@@ -50,11 +48,8 @@ pub struct Generator {
     pub flows: Table<Flow>,
     /// Workers, by CPU.
     pub workers: Table<Worker>,
-    /// Clocks of the priorities.
-    pub lanes: Table<Lanes>,
-    /// Frames by window and priority.
-    pub offered: Table<[u64; 8]>,
-    spans: Mutex<RingBuf<MapData>>,
+    /// Maps of the object.
+    pub own: Own,
     uncounted: Option<String>,
 }
 
@@ -75,12 +70,11 @@ struct Runner {
     _namespace: Namespace,
 }
 
-/// Sets the number of entries of the maps.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: Sizes) -> Result<(), XdpError> {
+/// Sets the number of entries of the maps that both objects have.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, flows: u32) -> Result<(), XdpError> {
     loader
-        .map_max_entries(name::FLOWS, sizes.flows)
-        .map_max_entries(name::WORKERS, cpus()? as u32)
-        .map_max_entries(name::OFFERED, sizes.windows);
+        .map_max_entries(name::FLOWS, flows)
+        .map_max_entries(name::WORKERS, cpus()? as u32);
     Ok(())
 }
 
@@ -94,7 +88,11 @@ where
 {
     const WORDS: usize = size_of::<T>() / size_of::<u64>();
 
-    fn open(program: &Program, name: &'static str, entries: usize) -> Result<Self, XdpError> {
+    pub(super) fn open(
+        program: &Program,
+        name: &'static str,
+        entries: usize,
+    ) -> Result<Self, XdpError> {
         Ok(Self {
             words: program.words(name, entries * Self::WORDS)?,
             entries,
@@ -121,6 +119,20 @@ where
             .flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes())
             .collect();
         Plain::read(&octets).expect("as long as the value")
+    }
+
+    /// The word at `word` of the value at `index`.
+    ///
+    /// # Panics
+    /// From [`Self::entries`] on, or beyond the value.
+    pub fn word(&self, index: usize, word: usize) -> u64 {
+        assert!(
+            word < Self::WORDS && index < self.entries,
+            "the map has {} entries of {} words, found word {word} of {index}",
+            self.entries,
+            Self::WORDS
+        );
+        self.words.load(index * Self::WORDS + word)
     }
 
     /// Writes the value at `index`.
@@ -200,21 +212,20 @@ impl Constant {
     }
 }
 
-impl Generator {
+impl<Own> Generator<Own> {
     pub(super) fn load(
         program: &mut Program,
-        sizes: Sizes,
+        flows: u32,
+        own: Own,
         tracepoints: Tracepoints,
     ) -> Result<Self, XdpError> {
         let generate = Runner::load(program, NAME)?;
         let uncounted = count(program, tracepoints).err();
         Ok(Self {
             settings: Table::open(program, name::SETTINGS, 1)?,
-            flows: Table::open(program, name::FLOWS, sizes.flows as usize)?,
+            flows: Table::open(program, name::FLOWS, flows as usize)?,
             workers: Table::open(program, name::WORKERS, cpus()?)?,
-            lanes: Table::open(program, name::LANES, 1)?,
-            offered: Table::open(program, name::OFFERED, sizes.windows as usize)?,
-            spans: Mutex::new(program.map(name::SPANS)?),
+            own,
             program: generate,
             uncounted,
         })
@@ -238,16 +249,6 @@ impl Generator {
         self.settings
             .words
             .store(std::mem::offset_of!(Settings, stop) / size_of::<u64>(), 1);
-    }
-
-    /// Takes the spans recorded so far.
-    pub fn take_spans(&self) -> Vec<Span> {
-        let mut ring = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut spans = Vec::new();
-        while let Some(record) = ring.next() {
-            spans.extend(Plain::<Span>::read(&record));
-        }
-        spans
     }
 }
 

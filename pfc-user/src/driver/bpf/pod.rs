@@ -22,7 +22,7 @@ macro_rules! plain {
 }
 
 plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
-plain!([u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
+plain!(u64 [u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
 plain!(responder::Config responder::Counters responder::Record);
 plain!(watch::Config watch::Control watch::Counters watch::FlowState);
 plain!(watch::Sketch flow::Port);

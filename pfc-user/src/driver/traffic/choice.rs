@@ -10,7 +10,7 @@ use super::live_frames::{LiveFrames, longest};
 use super::sendmmsg::Sendmmsg;
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use crate::config::Sender;
-use crate::driver::bpf::{Generator, XdpError};
+use crate::driver::bpf::{CaseGenerator, XdpError};
 use crate::driver::kernel::link::{self, LinkError};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::realtime;
@@ -45,7 +45,7 @@ enum Choice {
 
 impl Facts {
     fn choose(&self, wanted: Sender) -> Result<Choice, String> {
-        let lacks = self.lacks();
+        let lacks = lacks(self.length, self.mtu, self.takes_frames);
         let rate = format!("{} kframe/s", self.frames / 1000);
         match (wanted, lacks) {
             (Sender::Sendmmsg, _) => Ok(Choice::Sendmmsg {
@@ -68,41 +68,43 @@ impl Facts {
             }),
         }
     }
-
-    fn lacks(&self) -> Option<Lack> {
-        let max = longest(self.mtu);
-        if self.length > max {
-            let what = format!(
-                "live frames have at most {max} octets on a port with an MTU of {}, found {}",
-                self.mtu, self.length
-            );
-            return Some(Lack {
-                what,
-                unsure: false,
-            });
-        }
-        match self.takes_frames {
-            Some(true) => None,
-            Some(false) => Some(Lack {
-                what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its \
-                 other end has a program)"
-                    .into(),
-                unsure: false,
-            }),
-            None => Some(Lack {
-                what:
-                    "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)"
-                        .into(),
-                unsure: true,
-            }),
-        }
-    }
 }
 
-struct Lack {
-    what: String,
+/// Why live frames may not leave at a port.
+pub struct Lack {
+    /// The reason.
+    pub what: String,
     /// It may work all the same.
-    unsure: bool,
+    pub unsure: bool,
+}
+
+/// What keeps live frames of so many octets from a port with that MTU; `takes_frames` is whether it
+/// takes frames of XDP, `None` where the kernel does not tell.
+pub fn lacks(length: usize, mtu: u32, takes_frames: Option<bool>) -> Option<Lack> {
+    let max = longest(mtu);
+    if length > max {
+        let what = format!(
+            "live frames have at most {max} octets on a port with an MTU of {mtu}, found {length}"
+        );
+        return Some(Lack {
+            what,
+            unsure: false,
+        });
+    }
+    match takes_frames {
+        Some(true) => None,
+        Some(false) => Some(Lack {
+            what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end \
+                   has a program)"
+                .into(),
+            unsure: false,
+        }),
+        None => Some(Lack {
+            what: "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)"
+                .into(),
+            unsure: true,
+        }),
+    }
 }
 
 /// A sender, and why it is that one.
@@ -117,7 +119,7 @@ pub fn open(
     plan: &TrafficPlan<'_>,
     wanted: Sender,
     flow_control: FlowControl,
-    generator: impl FnOnce() -> Result<Arc<Generator>, XdpError>,
+    generator: impl FnOnce() -> Result<Arc<CaseGenerator>, XdpError>,
 ) -> Result<Chosen, TrafficError> {
     let state = link::state(
         &Namespace::current().map_err(LinkError::from)?,

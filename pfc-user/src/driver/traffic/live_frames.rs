@@ -22,7 +22,7 @@ use self::ledger::Ledger;
 use self::prepared::Prepared;
 use self::worker::{Job, Worker};
 use super::{Burst, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::bpf::Generator;
+use crate::driver::bpf::CaseGenerator;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
@@ -33,7 +33,7 @@ const BEYOND_MTU: usize = 18;
 
 /// A [`Source`] on interfaces that take frames of XDP. Its threads end when it is dropped.
 pub struct LiveFrames {
-    generator: Arc<Generator>,
+    generator: Arc<CaseGenerator>,
     prepared: Prepared,
     workers: Vec<Worker>,
     ended: Receiver<Result<(), TrafficError>>,
@@ -70,7 +70,7 @@ fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
 }
 
 /// An error where the maps of the generator are too small for the plan.
-fn check_room(plan: &TrafficPlan<'_>, generator: &Generator) -> Result<(), TrafficError> {
+fn check_room(plan: &TrafficPlan<'_>, generator: &CaseGenerator) -> Result<(), TrafficError> {
     let room = |what, found, max| {
         if found <= max {
             Ok(())
@@ -79,7 +79,7 @@ fn check_room(plan: &TrafficPlan<'_>, generator: &Generator) -> Result<(), Traff
         }
     };
     room("flows", plan.flows.len(), generator.flows.entries())?;
-    room("windows", plan.windows, generator.offered.entries())
+    room("windows", plan.windows, generator.own.offered.entries())
 }
 
 impl LiveFrames {
@@ -88,7 +88,7 @@ impl LiveFrames {
     /// honoured unless `unaware` says why not.
     pub fn open(
         plan: &TrafficPlan<'_>,
-        generator: Arc<Generator>,
+        generator: Arc<CaseGenerator>,
         cpus: &[usize],
         unaware: Option<String>,
     ) -> Result<Self, TrafficError> {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use pfc_ebpf::flow_stamp::{FlowStamp, TIME_MASK};
+use pfc_ebpf::flow_stamp::FlowStamp;
+use pfc_ebpf::stamp::MASK_40;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use pfc_ebpf::wire::mac_control;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Length;
+use validator_core::engine::port::fast::Lent;
 use validator_core::engine::port::{Due, PortSchedule};
 use validator_core::engine::queue::Holds;
 use validator_core::engine::response::Responses;
@@ -14,6 +16,7 @@ use validator_core::engine::snapshot::Count;
 use validator_core::engine::storm::Storm;
 
 use super::SenderFlow;
+use super::kernel::{FastFlow, Kind};
 use crate::driver::bpf::flow::Place;
 use crate::driver::sender::batch::Slot;
 use crate::engine::published::{FlowState, PortState, ResponseState};
@@ -42,6 +45,8 @@ struct Flow {
     /// `Some` of pause frames.
     storm: Option<Storm>,
     place: Place,
+    /// Sequence numbers that no frame has, of frames that the kernel did not send.
+    skipped: u64,
     started: Nanos,
     state: Arc<FlowState>,
     /// Of its frames; no other flow has it, nor has this one had it before.
@@ -83,6 +88,7 @@ impl Frames {
                     flow: 0,
                     generation: 0,
                 },
+                skipped: 0,
                 started: 0,
                 state: flow.state,
                 version: self.versions,
@@ -114,6 +120,7 @@ impl Frames {
     pub fn start(&mut self, flow: usize, place: Place, template: Option<Box<Template>>, at: Nanos) {
         let flow = &mut self.flows[flow];
         flow.place = place;
+        flow.skipped = 0;
         flow.started = at;
         flow.state.clear();
         if let Some(storm) = &mut flow.storm {
@@ -141,6 +148,35 @@ impl Frames {
         flow.version = self.versions;
     }
 
+    /// The kind of a flow's frames of so many octets with FCS; `None`: the kernel cannot send them.
+    pub fn kind(&self, flow: usize, length: u32) -> Option<Kind> {
+        Kind::of(&self.flows[flow].template, without_fcs(length))
+    }
+
+    /// A flow for the kernel to go on with.
+    pub fn fast(&self, lent: Lent, queue: Priority) -> Option<FastFlow> {
+        let flow = &self.flows[lent.flow];
+        let length = without_fcs(lent.steady.length);
+        let mut frame = Vec::new();
+        flow.template.render(0, length, &mut frame);
+        Some(FastFlow {
+            flow: lent.flow,
+            steady: lent.steady,
+            kind: Kind::of(&flow.template, length)?,
+            frame,
+            queue,
+            place: flow.place,
+            skipped: flow.skipped,
+            started: flow.started,
+            state: flow.state.clone(),
+        })
+    }
+
+    /// So many sequence numbers of a flow have been used by no frame.
+    pub fn skip(&mut self, flow: usize, numbers: u64) {
+        self.flows[flow].skipped += numbers;
+    }
+
     /// Says what state a flow is in.
     pub fn publish(&self, flow: usize, schedule: &PortSchedule) {
         self.flows[flow].state.set(schedule.progress(flow).state);
@@ -152,7 +188,7 @@ impl Frames {
         let constant = flow.one_length && flow.template.is_constant();
         let has = Some(flow.version);
         if !constant || slot.note.has != has {
-            let length = due.frame.length as usize - LineRate::FCS as usize;
+            let length = without_fcs(due.frame.length);
             flow.template
                 .render(due.frame.number, length, &mut slot.frame);
             slot.note.has = has.filter(|_| constant);
@@ -168,8 +204,8 @@ impl Frames {
             let stamp = FlowStamp {
                 flow: flow.place.flow,
                 generation: flow.place.generation,
-                sequence: due.frame.number as u32,
-                time: time & TIME_MASK,
+                sequence: due.frame.number + flow.skipped & MASK_40,
+                time: time & MASK_40,
             };
             flow.template.stamp(&mut slot.frame, &stamp);
         }
@@ -211,6 +247,11 @@ impl Frames {
         flow.state.set_gaps(storm.gaps());
         pause_left(port, frame, octets);
     }
+}
+
+/// Octets of a frame without its FCS.
+const fn without_fcs(length: u32) -> usize {
+    length as usize - LineRate::FCS as usize
 }
 
 /// Counts a MAC control frame that left, by its class.

@@ -189,6 +189,11 @@ impl Template {
         self.walks.is_empty()
     }
 
+    /// Octets of all headers.
+    pub fn header_octets(&self) -> usize {
+        self.headers.len()
+    }
+
     /// Place of the stamp in a frame of `length` octets without FCS.
     pub fn stamp_at(&self, length: usize) -> Option<usize> {
         self.stamped.then(|| length - self.tail - flow_stamp::LEN)

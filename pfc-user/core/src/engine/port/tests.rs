@@ -144,19 +144,19 @@ fn flows_above_the_line_share_it_and_none_is_owed_the_rest() {
 fn flows_get_what_another_sender_leaves_of_the_line() {
     let mut bench = Bench::new(vec![(percent(100.0), queue(0)), (percent(20.0), queue(1))]);
     bench.start();
-    // Of 64 octets, which are 84 on the wire, at half of the line.
-    let half = Count {
+    // Of 64 octets, which are 84 on the wire, for about half of the time.
+    let others = Count {
         frames: 2500,
         octets: 2500 * 64,
     };
-    let each = 2500 * 84 * 8 * 2;
+    let taken = 2500 * 84 * 8;
     let mut sent = 0;
     for _ in 0..1000 {
-        sent += bench.run_for(each - 1).iter().sum::<u64>();
-        bench.port.share(half, bench.now);
+        sent += bench.run_for(2 * taken).iter().sum::<u64>();
+        bench.port.share(others, bench.now);
     }
-    let time = bench.now - SECOND;
-    close(sent, time as f64 / 1e9 * frames(50.0));
+    let left = bench.now - SECOND - 1000 * taken;
+    close(sent, left as f64 / 1e9 * frames(100.0));
 }
 
 #[test]

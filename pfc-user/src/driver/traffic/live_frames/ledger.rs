@@ -9,7 +9,7 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
-use crate::driver::bpf::Generator;
+use crate::driver::bpf::CaseGenerator;
 use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
 use crate::pacing::history::History;
 
@@ -33,11 +33,11 @@ pub struct Ledger {
 
 impl Ledger {
     /// An empty one; what the program had counted before is gone.
-    pub fn new(plan: &TrafficPlan<'_>, generator: &Generator, unaware: Option<String>) -> Self {
+    pub fn new(plan: &TrafficPlan<'_>, generator: &CaseGenerator, unaware: Option<String>) -> Self {
         for window in 0..plan.windows {
-            generator.offered.set(window, &[0; Priority::COUNT]);
+            generator.own.offered.set(window, &[0; Priority::COUNT]);
         }
-        drop(generator.take_spans());
+        drop(generator.own.take_spans());
         Self {
             honours_pfc: unaware.unwrap_or_else(|| "software (XDP)".into()),
             line_rate: plan.line_rate,
@@ -62,7 +62,7 @@ impl Ledger {
     pub fn add(
         &mut self,
         burst: Burst,
-        generator: &Generator,
+        generator: &CaseGenerator,
         prepared: &mut Prepared,
     ) -> Result<(), TrafficError> {
         for (index, flow) in prepared.flows.iter_mut().enumerate() {
@@ -75,7 +75,7 @@ impl Ledger {
                     frames,
                     first: entry.first,
                     last: entry.last,
-                    window_sum: entry.window_sum,
+                    window_sum: entry.own,
                 });
             }
         }
@@ -124,9 +124,9 @@ impl Ledger {
     }
 
     /// All so far, by that many workers.
-    pub fn sent(&self, generator: &Generator, workers: usize) -> Sent {
+    pub fn sent(&self, generator: &CaseGenerator, workers: usize) -> Sent {
         let offered = (0..self.windows).map(|window| {
-            let mut frames = generator.offered.get(window);
+            let mut frames = generator.own.offered.get(window);
             add(&mut frames, &self.offered[window]);
             frames.map(|frames| frames as u32)
         });
@@ -170,9 +170,9 @@ impl Ledger {
 }
 
 /// Takes over what the program has recorded so far.
-pub fn take_spans(history: &Mutex<History>, generator: &Generator, phase: Phase) {
+pub fn take_spans(history: &Mutex<History>, generator: &CaseGenerator, phase: Phase) {
     let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
-    for Span { what, from, to } in generator.take_spans() {
+    for Span { what, from, to } in generator.own.take_spans() {
         match what {
             Span::STALL => history.stall(from, to),
             priority => history.withheld(Withheld {

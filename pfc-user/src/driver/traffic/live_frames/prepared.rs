@@ -1,14 +1,12 @@
 //! The flows as the program wants them.
 
-use pfc_ebpf::abi::generate::{
-    BATCH, BLOCK, Flow, Lanes, SHORT_BATCH, Settings, VARIABLE, Worker, batch,
-};
+use pfc_ebpf::abi::generate::{BATCH, BLOCK, Flow, Lanes, SHORT_BATCH, Settings, Worker};
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND, Share as Part};
-use pfc_ebpf::stamp::{LEN, MAGIC, flow_and_phase};
+use pfc_ebpf::stamp::{MAGIC, flow_and_phase};
 use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::super::{Burst, TrafficError, TrafficPlan};
-use crate::driver::bpf::Generator;
+use crate::driver::bpf::CaseGenerator;
 use crate::pacing::pacer::{Paced, max_lateness, stagger};
 use crate::test_frame::FrameTemplate;
 
@@ -127,12 +125,12 @@ impl Prepared {
     }
 
     /// Writes all that the program goes by. No worker may be running.
-    pub fn begin(&mut self, burst: Burst, generator: &Generator) {
+    pub fn begin(&mut self, burst: Burst, generator: &CaseGenerator) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
             flow.begin(burst, burst.from);
             generator.flows.set(index, &flow.entry);
         }
-        generator.lanes.set(
+        generator.own.lanes.set(
             0,
             &Lanes {
                 at: burst.from,
@@ -187,10 +185,9 @@ impl PreparedFlow {
         let entry = Flow {
             priority: paced.priority.get().into(),
             cost: paced.bits * SECOND,
-            share: batch::frame(octets.len() as u16),
             length: octets.len() as u16,
             trim: (longest - octets.len()) as u16,
-            variable_at: (stamp_at + LEN - VARIABLE) as u16,
+            stamp_at: stamp_at as u16,
             block: std::array::from_fn(|word| {
                 u64::from_ne_bytes(
                     block[8 * word..8 * word + 8]
@@ -221,7 +218,7 @@ impl PreparedFlow {
         self.entry.sum = [MAGIC, self.run, flow].into_iter().map(u64::from).sum();
         let Paced { bits, rate, .. } = self.paced;
         self.entry.bucket = Bucket::staggered(from, bits, rate, burst.load, self.wait);
-        (self.entry.first, self.entry.last, self.entry.window_sum) = (0, 0, 0);
+        (self.entry.first, self.entry.last, self.entry.own) = (0, 0, 0);
     }
 
     /// Takes over what the program made of it; returns how many frames left since the last time.

@@ -10,7 +10,7 @@ use pfc_ebpf::units::Nanos;
 
 use super::super::{Burst, TrafficError};
 use super::ledger::take_spans;
-use crate::driver::bpf::Generator;
+use crate::driver::bpf::CaseGenerator;
 use crate::driver::kernel::packet::PacketError;
 use crate::driver::kernel::{clock, realtime};
 use crate::pacing::history::History;
@@ -23,7 +23,7 @@ const WAKE: Nanos = 200_000;
 
 /// The task of a worker, with all that it needs.
 pub struct Job {
-    pub generator: Arc<Generator>,
+    pub generator: Arc<CaseGenerator>,
     pub interface: String,
     pub port: u32,
     pub cpu: usize,

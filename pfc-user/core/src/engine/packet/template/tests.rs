@@ -32,7 +32,7 @@ const STAMP: FlowStamp = FlowStamp {
     flow: 3,
     generation: 0xfedc,
     sequence: 0x0102_0304,
-    time: 0xa0b0_c0d0_e0f0,
+    time: 0xb0_c0d0_e0f0,
 };
 
 /// True if the frame's UDP datagram is right, with the stamp in it.

@@ -1,67 +1,111 @@
-//! A look at the clock, and all that has to be done with time.
+//! What `account` adds to the generator: PFC of priorities, and the counts by window and priority
+//! that verdicts rest on. And the program of the benchmarks.
 
-use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_RB_NO_WAKEUP, xdp_action};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::macros::{map, xdp};
+use aya_ebpf::maps::{Array, RingBuf};
+use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use pfc_ebpf::abi::account::PauseState;
-use pfc_ebpf::abi::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, words};
+use pfc_ebpf::abi::generate::{Flow, HELD, Lanes, STALL, Settings, Span, Worker, batch, words};
+use pfc_ebpf::bpf::{atomic, verifier};
 use pfc_ebpf::pacing::withheld;
 use pfc_ebpf::stamp::MASK_40;
 
-use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};
 use crate::PAUSE;
-use pfc_ebpf::bpf::{atomic, verifier};
+use crate::generate::{GENERATE_FLOWS, Look, Sending, frame, worker};
 
-/// False: the burst is over.
-#[inline(always)]
-pub fn look(worker: &mut Worker, run: u64) -> bool {
-    if worker.over != 0 {
-        return false;
+// The loader sets the number of entries.
+#[map]
+static GENERATE_OFFER: Array<[u64; 8]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_LANES: Array<Lanes> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_SPANS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
+
+/// The generator of this object.
+pub struct Own;
+
+impl Sending for Own {
+    // Within the block.
+    const STAMP_AT: usize = 127;
+    const BEYOND_BLOCK: bool = false;
+
+    #[inline(always)]
+    fn has_room(_: &Worker) -> bool {
+        // Rates are within the line's, and bursts what `max_lateness` leaves.
+        true
     }
-    let Some(settings) = GENERATE.get(0) else {
-        return false;
+
+    #[inline(always)]
+    fn let_go(worker: &mut Worker, flow: &mut Flow, _: u64) {
+        flow.own += worker.window;
+        worker.batch[flow.priority as usize & 7] += batch::frame(flow.length);
+    }
+
+    #[inline(always)]
+    fn looked(worker: &mut Worker, look: &Look) {
+        let (now, before) = (worker.now, look.before);
+        if now - before > STALL {
+            record(
+                worker,
+                Span {
+                    what: Span::STALL,
+                    from: before,
+                    to: now,
+                },
+            );
+        }
+        // As a remainder: a division would have to show that it is not by 0.
+        let begins = look.run & worker.batch_runs.wrapping_sub(1) == 0;
+        let window_ends = now >= worker.window_ends;
+        if begins || window_ends {
+            sum_up(worker, begins);
+        }
+        if window_ends {
+            window(worker, look.settings, now);
+        }
+        // What the worker that leads says of an earlier pause may have changed.
+        let follows = begins && worker.leads == 0;
+        if follows || look.over || worker.paused != 0 || latest_pause() > before {
+            pfc(worker, before, look.over);
+        }
+    }
+
+    // Frames are told apart by where they arrive: what the device did not take is counted for all.
+    #[inline(always)]
+    fn settled(_: &mut Worker, _: u64, _: u64) {}
+
+    #[inline(always)]
+    fn refused(_: &mut Worker) {}
+}
+
+/// The reference of the benchmarks: a constant frame with sequence number and time, and nothing
+/// else that `generate` does. The flow of the worker says what is sent; its `sequence` counts.
+#[xdp]
+pub fn generate_constant(ctx: XdpContext) -> u32 {
+    let Some(worker) = worker() else {
+        return xdp_action::XDP_DROP;
     };
-    // SAFETY: the helper has no preconditions; userspace writes the word at any time.
-    let (now, stop) = unsafe {
-        (
-            bpf_ktime_get_ns(),
-            ptr::read_volatile(&raw const settings.stop),
-        )
+    let Some(flow) = GENERATE_FLOWS.get_ptr_mut(worker.first as u32) else {
+        return xdp_action::XDP_DROP;
     };
-    let over = now >= settings.to || stop != 0;
-    // Never before the burst, nor behind what was.
-    let now = now.min(settings.to).max(worker.now);
-    let before = worker.now;
-    worker.now = now;
-    worker.now_sum = words(now & MASK_40);
-    worker.excess.pass(now - before);
-    if now - before > STALL {
-        record(
-            worker,
-            Span {
-                what: Span::STALL,
-                from: before,
-                to: now,
-            },
-        );
+    // SAFETY: an entry of the map that belongs to this worker.
+    let flow = unsafe { &mut *flow };
+    let run = worker.runs;
+    worker.runs = run + 1;
+    // `look` is a mask here: 0 reads the clock for every frame, 7 for every eighth.
+    if run & worker.look == 0 {
+        // SAFETY: the helper has no preconditions.
+        worker.now = unsafe { bpf_ktime_get_ns() };
+        worker.now_sum = words(worker.now & MASK_40);
     }
-    // As a remainder: a division would have to show that it is not by 0.
-    let begins = run & worker.batch_runs.wrapping_sub(1) == 0;
-    let window_ends = now >= worker.window_ends;
-    if begins || window_ends {
-        sum_up(worker, begins);
+    if !frame::write(&ctx, flow, worker.now, worker.now_sum) {
+        return xdp_action::XDP_DROP;
     }
-    if window_ends {
-        window(worker, settings, now);
-    }
-    // What the worker that leads says of an earlier pause may have changed.
-    let follows = begins && worker.leads == 0;
-    if follows || over || worker.paused != 0 || latest_pause() > before {
-        pfc(worker, before, over);
-    }
-    worker.over = over as u64;
-    worker.look = worker.over;
-    !over
+    flow.sequence += 1;
+    xdp_action::XDP_TX
 }
 
 /// Adds what left of the present batch to the window. Word by word, for the compiler would call a

@@ -1,5 +1,5 @@
 //! Writes into the frame at hand. Every octet that could differ is written every time, for pages
-//! come back from whoever received them.
+//! come back from whoever received them: the block, and the stamp.
 //!
 //! BPF stores a word at any address, but the compiler, which does not know that, would store it
 //! octet by octet: so the stores are written out.
@@ -9,6 +9,10 @@ use aya_ebpf::helpers::generated::bpf_xdp_adjust_tail;
 use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
 use pfc_ebpf::abi::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
+use pfc_ebpf::stamp::LEN;
+
+use super::Sending;
+use crate::sending::Own;
 
 /// Stores eight octets, `AT` octets behind `base`.
 ///
@@ -80,14 +84,17 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
         }
     }
     let [head, tail] = variable(flow.sum, flow.sequence, now, now_sum);
-    let at = data + (flow.variable_at as usize & 127);
-    if at + VARIABLE > end {
+    let at = data + (flow.stamp_at as usize & Own::STAMP_AT);
+    if at + LEN > end {
         return false;
     }
     // SAFETY: checked just now.
     unsafe {
-        store::<0>(at, head);
-        store::<{ VARIABLE - 8 }>(at, tail);
+        if Own::BEYOND_BLOCK {
+            store::<0>(at, flow.head);
+        }
+        store::<{ LEN - VARIABLE }>(at, head);
+        store::<{ LEN - 8 }>(at, tail);
     }
     true
 }

@@ -4,7 +4,8 @@
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 
-use super::worker;
+use super::{Sending, worker};
+use crate::sending::Own;
 
 /// Frames were handed to a device: `(from_dev, to_dev, sent, drops, err)`.
 #[raw_tracepoint(tracepoint = "xdp_devmap_xmit")]
@@ -23,6 +24,7 @@ pub fn generate_delivered(ctx: RawTracePointContext) -> i32 {
     if from != to || sent + drops > worker.pending {
         return 0;
     }
+    Own::settled(worker, sent, drops);
     worker.pending -= sent + drops;
     worker.delivered += sent;
     worker.dropped += drops;
@@ -38,6 +40,7 @@ pub fn generate_refused(ctx: RawTracePointContext) -> i32 {
     let error = ctx.arg::<i32>(3);
     let Some(worker) = worker() else { return 0 };
     if worker.pending > 0 {
+        Own::refused(worker);
         worker.pending -= 1;
         worker.refused += 1;
         worker.error = -error as u32 as u64;

@@ -1,0 +1,280 @@
+//! Measures the engine of flows: frames of 64 octets that it sends and stamps in a second, beside
+//! the cases' sender in the same rounds; that it counts as well; whether paced flows have their
+//! rate; the time of a snapshot of 256 flows at full load; that from a start to the first frame; and the
+//! gaps of a storm beside data. Root; `cargo bench --bench engine`.
+//!
+//! Of one veth pair the other end only drops. Both ends of another are the engine's own, so that
+//! each frame is counted as well.
+
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/live.rs"]
+mod live;
+
+use std::time::{Duration, Instant};
+
+use common::{Extent, Report, Spread};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use validator::config::Sender;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::engine::{LiveEngine, Options};
+use validator_core::engine::packet::{Header, Packet, Protocol, Value};
+use validator_core::engine::plan::{
+    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    Span,
+};
+use validator_core::engine::snapshot::Snapshot;
+use validator_core::engine::{Engine, Order};
+
+const REPORT: Report = Report("engine");
+const LINE: u64 = 1_600_000_000_000;
+
+/// Beyond any sender here.
+const UNPACED: u64 = 100_000_000;
+
+fn main() {
+    let namespace = Namespace::new().expect("root may make a network namespace");
+    let end = |name, last| End {
+        namespace: &namespace,
+        name,
+        mac: [2, 0, 0, 0, 0, last],
+    };
+    create_veth(end("a", 1), end("b", 2), 3400).expect("a veth pair");
+    create_veth(end("s", 3), end("d", 4), 3400).expect("a veth pair");
+    let dropping = namespace.run(|| case::drop_all("d"));
+    let _dropping = dropping.expect("a thread there");
+    for flows in [1, 64, 4096] {
+        sending(&namespace, flows);
+    }
+    let mut engine = engine(&namespace, Sender::Auto);
+    for flows in [1, 8, 64, 512, 4096] {
+        saturated(&mut engine, flows);
+    }
+    for flows in [1, 64, 4096] {
+        paced(&mut engine, flows);
+    }
+    let (mut snapshots, mut firsts) = (Vec::new(), Vec::new());
+    for _ in 0..Extent::asked().pick(3, 20) {
+        let (snapshot, first) = latencies(&mut engine);
+        snapshots.push(snapshot);
+        firsts.push(first);
+    }
+    print("snapshot of 256 flows at full load", "ms", &snapshots);
+    print("start to first frame, 256 flows", "ms", &firsts);
+    storm(&mut engine);
+}
+
+fn engine(namespace: &Namespace, sender: Sender) -> LiveEngine {
+    let options = Options {
+        sender,
+        ..Options::default()
+    };
+    let engine = namespace.run(|| LiveEngine::new(options));
+    engine.expect("a thread there").expect("an engine")
+}
+
+fn print(name: &str, unit: &str, values: &[f64]) {
+    let Spread { median, min, max } = Spread::of(values);
+    println!("{name:<44} {median:>9.3} {min:>9.3} {max:>9.3} {unit}");
+    REPORT.figure(name, unit, values);
+}
+
+fn header(protocol: Protocol) -> Header {
+    Header {
+        protocol,
+        fields: Vec::new(),
+        octets: Vec::new(),
+    }
+}
+
+/// So many flows that together want so many frames a second, from the first port to the last.
+fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
+    let stack = [Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp];
+    let flow = |number: usize| Flow {
+        name: number.to_string(),
+        from: PortIndex(0),
+        to: vec![PortIndex(ports - 1)],
+        queue: Priority::from_low_bits(number as u8),
+        packet: Packet {
+            headers: stack.map(header).into(),
+        },
+        length: Length::Fixed(64),
+        rate: Rate::FramesPerSecond(frames / flows as u64),
+        schedule: Schedule {
+            delay: Span::Time(0),
+            end: plan::End::Never,
+            gap: 12,
+        },
+        metrics: Metrics {
+            count: true,
+            latency: true,
+        },
+        next_hop: None,
+    };
+    (0..flows).map(flow).collect()
+}
+
+/// Starts so many flows of so many frames a second together, from the first of these interfaces to
+/// the other, if there is one.
+fn start(engine: &mut LiveEngine, interfaces: &[&str], flows: usize, frames: u64) {
+    start_all(
+        engine,
+        interfaces,
+        LINE,
+        data(interfaces.len(), flows, frames),
+    );
+}
+
+/// Starts flows on lines of that rate.
+fn start_all(engine: &mut LiveEngine, interfaces: &[&str], line_rate: u64, flows: Vec<Flow>) {
+    let port = |name: &&str| Port {
+        name: (*name).into(),
+        interface: (*name).into(),
+        namespace: None,
+        line_rate: LineRate::from_bits_per_second(line_rate).ok(),
+        mtu: None,
+        obeys: Obeys::Nothing,
+        keeps: Keeps::Newest,
+    };
+    let all: Vec<_> = (0..flows.len()).map(FlowIndex).collect();
+    let plan = Plan {
+        ports: interfaces.iter().map(port).collect(),
+        flows,
+        interfaces: Vec::new(),
+    };
+    let warnings = engine.configure(plan).expect("a plan");
+    assert!(warnings.is_empty(), "{warnings:?}");
+    engine.transmit(&all, Order::Start).expect("a start");
+}
+
+/// Millions of frames a second between two snapshots so far apart, by the count of each.
+fn rate(engine: &mut LiveEngine, time: Duration, count: impl Fn(&Snapshot) -> u64) -> f64 {
+    let before = engine.snapshot().expect("counts");
+    std::thread::sleep(time);
+    let after = engine.snapshot().expect("counts");
+    (count(&after) - count(&before)) as f64 * 1e3 / (after.at - before.at) as f64
+}
+
+/// What leaves, beside the cases' sender on the same veths.
+fn sending(namespace: &Namespace, flows: usize) {
+    let (mut ours, mut threads, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+    let time = Duration::from_millis(500);
+    for _ in 0..Extent::asked().pick(3, 7) {
+        for (sender, rates) in [(Sender::Auto, &mut ours), (Sender::Sendmmsg, &mut threads)] {
+            let mut engine = engine(namespace, sender);
+            start(&mut engine, &["s"], flows, UNPACED);
+            std::thread::sleep(Duration::from_millis(100));
+            rates.push(rate(&mut engine, time, |snapshot| {
+                snapshot.ports[0].sent.frames
+            }));
+        }
+        let sent = namespace.run(|| case::rate("s", flows, time.as_nanos() as u64));
+        cases.push(sent.expect("a thread there") / 1e6);
+    }
+    let (name, beside) = (format!("sending, {flows} flows, 64 B"), "cases' sender");
+    print(&name, "Mframe/s", &ours);
+    print(
+        &format!("by a thread, {flows} flows, 64 B"),
+        "Mframe/s",
+        &threads,
+    );
+    print(
+        &format!("{beside}, {flows} flows, 64 B"),
+        "Mframe/s",
+        &cases,
+    );
+    let ratio = Spread::of_ratios(&ours, &cases);
+    println!(
+        "{:<44} {:>9.3} {:>9.3} {:>9.3}",
+        "  ratio", ratio.median, ratio.min, ratio.max
+    );
+    REPORT.beside(&name, "Mframe/s", &ours, beside, &cases);
+}
+
+/// What leaves, arrives and is counted.
+fn saturated(engine: &mut LiveEngine, flows: usize) {
+    start(engine, &["a", "b"], flows, UNPACED);
+    let time = Duration::from_millis(300);
+    let rates: Vec<_> = (0..Extent::asked().pick(3, 7))
+        .map(|_| rate(engine, time, |snapshot| snapshot.ports[1].received.frames))
+        .collect();
+    print(&format!("counted, {flows} flows, 64 B"), "Mframe/s", &rates);
+}
+
+/// How far the rate of a million frames a second is off.
+fn paced(engine: &mut LiveEngine, flows: usize) {
+    let each = 1_000_000 / flows as u64;
+    start(engine, &["a", "b"], flows, 1_000_000);
+    std::thread::sleep(Duration::from_millis(100));
+    let asked = (each * flows as u64) as f64 / 1e6;
+    let time = Duration::from_secs(1);
+    let off: Vec<_> = (0..Extent::asked().pick(3, 7))
+        .map(|_| {
+            let found = rate(engine, time, |snapshot| snapshot.ports[0].sent.frames);
+            (found / asked - 1.0) * 100.0
+        })
+        .collect();
+    print(&format!("off 1 Mframe/s, {flows} flows"), "%", &off);
+}
+
+/// Milliseconds of a snapshot while all flows are sent, and of the first frame after the order.
+fn latencies(engine: &mut LiveEngine) -> (f64, f64) {
+    start(engine, &["a", "b"], 256, UNPACED);
+    let first = loop {
+        let snapshot = engine.snapshot().expect("counts");
+        if let Some(first) = snapshot.flows[0].first_frame {
+            break first;
+        }
+    };
+    let before = Instant::now();
+    engine.snapshot().expect("counts");
+    (before.elapsed().as_secs_f64() * 1e3, first as f64 / 1e6)
+}
+
+/// Gaps of a storm on fast lines, whose frames are due every third of their pause, beside data that
+/// want more than the sender has.
+fn storm(engine: &mut LiveEngine) {
+    for gbits in [100, 400] {
+        let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate");
+        let mut pauses = header(Protocol::PfcPause);
+        pauses.fields = vec![
+            ("class_enable_vector", Value::Fixed(1 << 3)),
+            ("pause_class_3", Value::Fixed(0xffff)),
+        ];
+        let mut flows = data(2, 8, 10_000_000);
+        let pauses = Flow {
+            packet: Packet {
+                headers: vec![pauses],
+            },
+            rate: Rate::FramesPerSecond(3_000_000_000 / Quanta::MAX.nanos(line_rate)),
+            ..flows[0].clone()
+        };
+        flows.push(pauses);
+        let (mut gaps, mut longest) = (Vec::new(), Vec::new());
+        for _ in 0..Extent::asked().pick(3, 7) {
+            start_all(
+                engine,
+                &["a", "b"],
+                line_rate.bits_per_second(),
+                flows.clone(),
+            );
+            std::thread::sleep(Duration::from_secs(1));
+            let counts = engine.snapshot().expect("counts");
+            let found = counts.flows[8].storm.expect("a flow of pause frames");
+            gaps.push(found.count as f64 * 1000.0 / counts.flows[8].sent.frames.max(1) as f64);
+            longest.push(found.longest as f64 / 1e3);
+        }
+        print(
+            &format!("storm, {gbits} Gbit/s: gaps in 1000 frames"),
+            "",
+            &gaps,
+        );
+        print(
+            &format!("storm, {gbits} Gbit/s: longest gap"),
+            "us",
+            &longest,
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Ports whose flows want more frames than a thread sends: the kernel is to send them.
+
+use pfc_ebpf::units::LineRate;
+use validator_core::engine::Warning;
+use validator_core::engine::flow::Pace;
+use validator_core::engine::packet::Template;
+use validator_core::engine::plan::{Flow, PortIndex};
+use validator_core::engine::port::fast::CARRIES;
+
+use super::LiveEngine;
+use super::port::LivePort;
+use super::sender::Command;
+use super::sender::kernel::{KernelSender, Kind, lack};
+use crate::config::Sender;
+use crate::driver::kernel::link;
+
+/// What the flows of a port want of the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    /// Frames a second, of all flows.
+    frames: u64,
+    /// Octets without FCS of the longest frame that the kernel can make; 0: it can make none.
+    length: usize,
+}
+
+impl Wish {
+    fn of(flows: &[&Flow], line_rate: LineRate) -> Self {
+        let pace = |flow: &Flow| {
+            let (length, schedule) = (flow.length.clone(), flow.schedule.clone());
+            Pace::new(flow.rate, length, schedule, line_rate)
+        };
+        let rates = flows.iter().map(|flow| pace(flow).rate().0);
+        let mut wish = Self {
+            frames: rates.sum(),
+            length: 0,
+        };
+        if wish.frames <= CARRIES {
+            return wish;
+        }
+        for flow in flows {
+            let Some(steady) = pace(flow).steady() else {
+                continue;
+            };
+            let length = steady.length as usize - LineRate::FCS as usize;
+            let template = Template::new(&flow.packet, None, flow.metrics.count);
+            if Kind::of(&template, length).is_some() {
+                wish.length = wish.length.max(length);
+            }
+        }
+        wish
+    }
+
+    const fn is_fast(&self) -> bool {
+        self.frames > CARRIES && self.length > 0
+    }
+}
+
+impl LiveEngine {
+    /// Frames of a port of the plan that the kernel sent, of all flows so far.
+    ///
+    /// # Panics
+    /// Where there is no such port.
+    pub fn sent_by_kernel(&self, port: PortIndex) -> u64 {
+        self.ports[port.0].state.fast.read().frames
+    }
+
+    /// Has the kernel send what threads cannot; where it does not, a warning says why.
+    pub(super) fn fasten(&mut self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let sender = self.options.sender;
+        if sender == Sender::Sendmmsg {
+            return warnings;
+        }
+        for (place, port) in self.ports.iter_mut().enumerate() {
+            if port.is_fast {
+                continue;
+            }
+            let data = |flow: &&Flow| flow.from.0 == place && !flow.packet.is_pause();
+            let flows = self.plan.flows.iter().filter(data);
+            let wish = Wish::of(&flows.collect::<Vec<_>>(), port.line_rate);
+            if !wish.is_fast() {
+                continue;
+            }
+            if let Err(reason) = port.fasten(wish.length, sender) {
+                warnings.push(Warning(format!(
+                    "port \"{}\": its flows want {} frames a second, and leave by a thread, which \
+                     sends some hundred thousand: {reason}",
+                    self.plan.ports[place].name, wish.frames
+                )));
+            }
+        }
+        warnings
+    }
+}
+
+impl LivePort {
+    /// Has the kernel send frames of up to so many octets without FCS; an error says why it does
+    /// not.
+    fn fasten(&mut self, length: usize, sender: Sender) -> Result<(), String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let state = link::state(&self.namespace, &self.interface).map_err(|error| text(&error))?;
+        let interface = self.interface.clone();
+        let lacks = self.namespace.run(|| lack(&interface, state.mtu, length));
+        match lacks.map_err(|error| text(&error))? {
+            Some(lack) if !lack.unsure || sender != Sender::LiveFrames => return Err(lack.what),
+            _ => {}
+        }
+        let generator = self.program.generator().map_err(|error| text(&error))?;
+        if let Some(reason) = generator.uncounted() {
+            return Err(format!(
+                "what the kernel loses of its own frames cannot be counted: {reason}"
+            ));
+        }
+        let (pauses, published) = (self.program.pauses(), self.state.clone());
+        let start = || KernelSender::start(&interface, generator, pauses, published);
+        let sender = self.namespace.run(start).map_err(|error| text(&error))?;
+        let sender = sender.map_err(|error| text(&error))?;
+        let order = Command::Fast(Box::new(sender));
+        let [data, _] = &self.senders;
+        data.order(order).map_err(|error| text(&error))?;
+        self.is_fast = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Flows as the program wants them, and what became of them.
+
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, SHORT_BATCH, Settings, Worker};
+use pfc_ebpf::flow_stamp::MAGIC;
+use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use validator_core::engine::flow::{Fine, Steady, fine};
+use validator_core::engine::packet::Template;
+use validator_core::engine::port::MEMORY;
+use validator_core::engine::snapshot::{Count, Transmit};
+
+use super::{Back, Run};
+use crate::driver::bpf::flow::{FlowGenerator, Place};
+use crate::engine::published::{FlowState, PortState};
+
+/// What a sender that was late may send at once, as in the schedule's line.
+const BURST: Nanos = 1_000_000;
+/// Frames a second up to which there is time for short batches.
+const LEAVES_TIME: u64 = 3_000_000;
+
+/// A second, in units of [`Fine`].
+const SECOND_FINE: Fine = fine(SECOND);
+
+/// Words of a flow in the map.
+const SEQUENCE: usize = offset_of!(Flow, sequence) / size_of::<u64>();
+const FIRST: usize = offset_of!(Flow, first) / size_of::<u64>();
+
+/// Frames of one kind are the same but for the block and the stamp: the program writes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Octets without FCS.
+    length: usize,
+    /// What stands behind them counts from here.
+    headers: usize,
+    stamp_at: usize,
+}
+
+impl Kind {
+    /// That of a flow whose frames have so many octets without FCS; `None` where the program cannot
+    /// make them: they have to be the same but for their stamps, with their headers in the block.
+    pub fn of(template: &Template, length: usize) -> Option<Self> {
+        let headers = template.header_octets();
+        let fits = headers <= BLOCK && length <= generate::LONGEST;
+        (template.is_constant() && fits).then_some(())?;
+        Some(Self {
+            length,
+            headers,
+            stamp_at: template.stamp_at(length)?,
+        })
+    }
+}
+
+/// A flow that the program is to send.
+pub struct FastFlow {
+    /// Its place among those of the port.
+    pub flow: usize,
+    /// How it goes on.
+    pub steady: Steady,
+    /// Its kind.
+    pub kind: Kind,
+    /// A frame, without its stamp.
+    pub frame: Vec<u8>,
+    /// Its queue.
+    pub queue: Priority,
+    /// What its stamps have.
+    pub place: Place,
+    /// Its next frame's sequence number less that frame's own.
+    pub skipped: u64,
+    /// When the order to start it was given.
+    pub started: Nanos,
+    /// What it says of itself.
+    pub state: Arc<FlowState>,
+}
+
+/// A run.
+pub struct Prepared {
+    /// A frame of the kind.
+    pub frame: Vec<u8>,
+    /// Runs in a batch.
+    pub batch: u32,
+    flows: Vec<Begun>,
+    settings: Settings,
+    cpu: usize,
+    worker: Worker,
+    /// What had left of the port in runs before.
+    before: Count,
+}
+
+/// A flow of a run.
+struct Begun {
+    flow: FastFlow,
+    entry: Flow,
+    /// What had left before.
+    before: Count,
+    /// All its frames have left.
+    is_over: bool,
+}
+
+impl Prepared {
+    /// A run from `from` on, when each queue had been held for so long; frames leave on that CPU.
+    pub fn new(
+        run: Run,
+        cpu: usize,
+        from: Nanos,
+        held_before: [Nanos; Priority::COUNT],
+        before: Count,
+    ) -> Self {
+        let frames: u128 = run
+            .flows
+            .iter()
+            .map(|flow| SECOND_FINE / flow.steady.interval.max(1))
+            .sum();
+        let short = frames <= u128::from(LEAVES_TIME);
+        let batch = if short { SHORT_BATCH } else { BATCH };
+        let line = run.line_rate.bits_per_second();
+        let worker = Worker {
+            end: run.flows.len() as u64,
+            batch_runs: batch.into(),
+            leads: 1,
+            now: from,
+            max_lateness: MEMORY,
+            honoured: run.honoured,
+            // What holds a queue already is looked at first.
+            paused: 1,
+            excess: BurstMeter::new(line),
+            most: line * BURST,
+            held_before,
+            ..Worker::default()
+        };
+        let frame = run.flows.first().map(|flow| flow.frame.clone());
+        Self {
+            frame: frame.unwrap_or_default(),
+            batch,
+            flows: run.flows.into_iter().map(Begun::new).collect(),
+            settings: Settings {
+                to: run.to,
+                ..Settings::default()
+            },
+            cpu,
+            worker,
+            before,
+        }
+    }
+
+    /// Writes all that the program goes by. It may not be running.
+    pub fn begin(&self, generator: &FlowGenerator) {
+        for (place, begun) in self.flows.iter().enumerate() {
+            generator.flows.set(place, &begun.entry);
+            generator.own.lost.set(place, &0);
+        }
+        generator.settings.set(0, &self.settings);
+        // A CPU that sends nothing has no flows.
+        for cpu in 0..generator.workers.entries() {
+            generator.workers.set(cpu, &Worker::default());
+        }
+        generator.workers.set(self.cpu, &self.worker);
+    }
+
+    /// Says what left so far, which nothing adds to meanwhile; true: all that ever will.
+    pub fn publish(&mut self, generator: &FlowGenerator, port: &PortState) -> bool {
+        let (mut all, mut over) = (self.before, true);
+        for (place, begun) in self.flows.iter_mut().enumerate() {
+            let left = begun.left(place, generator);
+            let octets = left * u64::from(begun.flow.steady.length);
+            begun.publish(place, left, octets, generator);
+            all.frames += left;
+            all.octets += octets;
+            over &= begun.is_over;
+        }
+        port.fast.set(all.frames, all.octets);
+        over
+    }
+
+    /// The flows after the run, in which each queue was held for so long.
+    pub fn end(self, generator: &FlowGenerator, held: &[Nanos; Priority::COUNT]) -> Vec<Back> {
+        let honoured = self.worker.honoured;
+        let back = |(place, begun): (usize, Begun)| {
+            let entry = generator.flows.get(place);
+            let queue = begun.flow.queue.index();
+            let held = if honoured & 1 << queue != 0 {
+                held[queue]
+            } else {
+                0
+            };
+            Back {
+                flow: begun.flow.flow,
+                left: begun.left(place, generator),
+                skipped: generator.own.lost.word(place, 0),
+                due: entry.bucket.fine() + fine(held),
+            }
+        };
+        self.flows.into_iter().enumerate().map(back).collect()
+    }
+}
+
+impl Begun {
+    fn new(flow: FastFlow) -> Self {
+        let steady = &flow.steady;
+        let sequence = steady.number + flow.skipped;
+        let entry = Flow {
+            bucket: Bucket::of_fine(steady.due, steady.interval as u64),
+            sequence,
+            priority: flow.queue.get().into(),
+            length: flow.kind.length as u16,
+            stamp_at: flow.kind.stamp_at as u16,
+            cost: LineRate::frame_bits(flow.kind.length) * SECOND,
+            sum: [MAGIC, flow.place.flow, flow.place.generation]
+                .map(u64::from)
+                .iter()
+                .sum(),
+            own: steady.left.map_or(u64::MAX, |left| sequence + left),
+            ..Flow::default()
+        };
+        Self {
+            before: flow.state.sent.read(),
+            entry: stamped(entry, &flow),
+            flow,
+            is_over: false,
+        }
+    }
+
+    /// Frames that left in the run.
+    fn left(&self, place: usize, generator: &FlowGenerator) -> u64 {
+        let sequence = generator.flows.word(place, SEQUENCE);
+        sequence - self.entry.sequence - generator.own.lost.word(place, 0)
+    }
+
+    fn publish(&mut self, place: usize, left: u64, octets: u64, generator: &FlowGenerator) {
+        let state = &self.flow.state;
+        if left > 0 && self.before.frames == 0 && state.first().is_none() {
+            let first = generator.flows.word(place, FIRST);
+            state.set_first(first.saturating_sub(self.flow.started));
+        }
+        state
+            .sent
+            .set(self.before.frames + left, self.before.octets + octets);
+        if self.flow.steady.left == Some(left) && !self.is_over {
+            state.set(Transmit::Stopped);
+            self.is_over = true;
+        }
+    }
+}
+
+/// The flow's entry with what all its frames have.
+fn stamped(mut entry: Flow, flow: &FastFlow) -> Flow {
+    let mut frame = flow.frame.clone();
+    let at = flow.kind.stamp_at;
+    for (place, word) in [MAGIC, flow.place.flow, flow.place.generation]
+        .iter()
+        .enumerate()
+    {
+        frame[at + 2 * place..][..2].copy_from_slice(&word.to_be_bytes());
+    }
+    let word = |from: usize| {
+        let octets = std::array::from_fn(|octet| frame.get(from + octet).copied().unwrap_or(0));
+        u64::from_ne_bytes(octets)
+    };
+    entry.block = std::array::from_fn(|index| word(8 * index));
+    entry.head = word(at);
+    entry
+}

@@ -1,0 +1,112 @@
+//! Flows that the port's thread lends to the kernel, and takes back.
+
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
+
+use super::kernel::{Ended, KernelSender, Run};
+use super::{Flows, SenderFlow};
+use crate::driver::kernel::clock;
+
+/// From one try to the next where the kernel does not send.
+const FAILED: Nanos = 1_000_000_000;
+
+/// The port's sender in the kernel, if it has one, and what decides what is lent to it.
+pub struct Fast {
+    pub sender: Option<Box<KernelSender>>,
+    line_rate: LineRate,
+    /// Those of the flows.
+    queues: Vec<Option<Priority>>,
+    /// Nothing is to be lent before that.
+    again: Nanos,
+}
+
+impl Fast {
+    pub const fn new(line_rate: LineRate) -> Self {
+        Self {
+            sender: None,
+            line_rate,
+            queues: Vec::new(),
+            again: 0,
+        }
+    }
+
+    /// These are the flows, on a line of that rate.
+    pub fn install(&mut self, flows: &[SenderFlow], line_rate: LineRate) {
+        self.line_rate = line_rate;
+        self.queues = flows.iter().map(|flow| flow.queue).collect();
+    }
+
+    /// When the flows that are lent come back, if any are.
+    pub fn until(&self) -> Option<Nanos> {
+        self.sender.as_ref()?.until()
+    }
+}
+
+impl Flows {
+    /// Lends flows to the kernel, if they want it and it can.
+    pub fn hand_over(&mut self, now: Nanos) {
+        let Some(sender) = &mut self.fast.sender else {
+            return;
+        };
+        if sender.until().is_some() || now < self.fast.again || self.stalled.is_some() {
+            return;
+        }
+        let line_rate = self.fast.line_rate;
+        let kind = |flow, length| self.frames.kind(flow, length);
+        let run = self.schedule.fast(now, line_rate, kind);
+        self.fast.again = run.to;
+        let flows = run.flows.iter().filter_map(|lent| {
+            let queue = self.fast.queues[lent.flow]?;
+            self.frames.fast(*lent, queue)
+        });
+        let flows: Vec<_> = flows.collect();
+        if flows.is_empty() {
+            return;
+        }
+        for flow in &flows {
+            self.schedule.lend(flow.flow);
+        }
+        let holders = self.obeys.holders();
+        let honoured = (0..Priority::COUNT).filter(|queue| holders[*queue] != 0);
+        sender.begin(Run {
+            flows,
+            line_rate,
+            honoured: honoured.fold(0, |bits, queue| bits | 1 << queue),
+            to: run.to,
+        });
+    }
+
+    /// Takes flows back whose run is over, or is to be; returns the time when that is done.
+    pub fn look_after(&mut self, now: Nanos) -> Nanos {
+        match self.fast.until() {
+            Some(until) if until <= now => self.recall(),
+            Some(_) => {
+                let sender = self.fast.sender.as_mut();
+                let ended = sender.and_then(|sender| sender.ended());
+                self.take_back(ended);
+            }
+            None => return now,
+        }
+        clock::now()
+    }
+
+    /// Takes all flows back, for an order; what is lent is thought over afterwards.
+    pub fn recall(&mut self) {
+        self.fast.again = 0;
+        let ended = self.fast.sender.as_mut().and_then(|sender| sender.end());
+        self.take_back(ended);
+    }
+
+    fn take_back(&mut self, ended: Option<Ended>) {
+        let Some(ended) = ended else { return };
+        let now = clock::now();
+        // What held the flows was taken off what they owe.
+        let holds = self.obeys.holds(&self.pauses.read(), now);
+        self.schedule.hold(now, &holds);
+        for back in &ended.flows {
+            self.frames.skip(back.flow, back.skipped);
+            self.schedule.take_back(back.flow, back.left, back.due);
+            self.frames.publish(back.flow, &self.schedule);
+        }
+        self.fast.again = if ended.failed { now + FAILED } else { 0 };
+    }
+}
