@@ -193,7 +193,7 @@ fn root_the_stamp_is_found_behind_every_stack() {
             assert_eq!(run(&program, &frame), DROP);
             count += 1;
             let found = program.places().read(PLACE.flow).frames;
-            assert_eq!(found, u64::from(count), "{stack:?}, {length} octets");
+            assert_eq!(found, count, "{stack:?}, {length} octets");
         }
     }
 }

@@ -74,7 +74,7 @@ fn root_latency_is_that_of_the_device_and_little_more() {
 
 /// Every seventh, and ten in a row.
 fn lossy(number: usize) -> Fate {
-    if number % 7 == 0 || (100..110).contains(&number) {
+    if number.is_multiple_of(7) || (100..110).contains(&number) {
         Fate::Lost
     } else {
         Fate::Held(0)

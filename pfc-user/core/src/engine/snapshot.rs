@@ -70,7 +70,8 @@ pub struct PortCounts {
     pub pfc_sent: [u64; Priority::COUNT],
     /// Time for which each queue was held, nanoseconds.
     pub held: [Nanos; Priority::COUNT],
-    /// Responses of each queue's sender to what held it, since the plan came into force.
+    /// Responses of each queue's sender to what held it, since the port is in use; frames that the
+    /// kernel sent are not in them.
     pub responses: [Response; Priority::COUNT],
 }
 

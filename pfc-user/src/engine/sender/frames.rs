@@ -204,7 +204,7 @@ impl Frames {
             let stamp = FlowStamp {
                 flow: flow.place.flow,
                 generation: flow.place.generation,
-                sequence: due.frame.number + flow.skipped & MASK_40,
+                sequence: (due.frame.number + flow.skipped) & MASK_40,
                 time: time & MASK_40,
             };
             flow.template.stamp(&mut slot.frame, &stamp);
