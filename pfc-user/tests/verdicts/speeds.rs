@@ -56,28 +56,17 @@ const FAST: [Speed; 4] = [
 ];
 
 /// Every fault of time, and the checks that fail for it at any speed.
-const FAULTS: [(&str, &[&str]); 9] = [
+const FAULTS: [(&str, &[&str]); 8] = [
+    // Of a storm of a few pauses all arrives within the wait.
+    ("adds-up-pauses", &["single lets-go", "multi lets-go"]),
     (
-        "adds-up-pauses",
-        &[
-            "single delivered",
-            "single lets-go",
-            "multi delivered",
-            "multi lets-go",
-        ],
-    ),
-    (
-        "pauses-longer=10",
+        "pauses-longer",
         &[
             "single lets-go",
             "single response",
             "multi lets-go",
             "multi response",
         ],
-    ),
-    (
-        "never-releases-upstream",
-        &["single resume", "multi resume", "lossy background"],
     ),
     (
         "resumes-early",
@@ -266,7 +255,9 @@ fn each_fault_of_time_fails_its_checks_on_slow_links() {
             // The first pause of such a storm outlasts the data, and needs no refresh.
             let mut expected = expected.to_vec();
             match fault {
-                "ignores-refresh" if once => expected.clear(),
+                "ignores-refresh" | "adds-up-pauses" if once => expected.clear(),
+                // The sum of five pauses of a third of a second is longer than the wait.
+                "adds-up-pauses" => expected.extend(["single delivered", "multi delivered"]),
                 // The switch's buffer takes all of so few octets: it sends no XOFF, and windows
                 // without a frame received are ones with frames offered.
                 "never-resumes" if speed.frame == SLOW[0].frame => expected.push("lossy no-dip"),

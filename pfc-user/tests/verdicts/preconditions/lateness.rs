@@ -93,10 +93,11 @@ fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_no_xon() 
 fn silence_ends_each_wait_for_frames_that_are_lost() {
     let losing = run(SINGLE, &["drops".parse().unwrap()]);
     let pause = losing.limits.pause_time(losing.plan.storm.quanta);
+    // Those of the probes are shorter than any silence.
     let early = losing
         .waits
         .iter()
-        .filter(|wait| wait.end != WaitEnd::AllArrived);
+        .filter(|wait| wait.phase != Phase::Probe && wait.end != WaitEnd::AllArrived);
     let mut phases: Vec<Phase> = Vec::new();
     for wait in early {
         assert_eq!(wait.end, WaitEnd::Quiet, "{wait:?}");
@@ -164,6 +165,18 @@ fn dip(e: &mut PfcEvidence, start: Nanos, share: f64) {
     }
 }
 
+/// The same frames arrive two windows later.
+fn late(e: &mut PfcEvidence, start: Nanos, share: f64) {
+    let from = e.span(Phase::Storm).unwrap().from + start;
+    let window = ((from - e.windows.epoch) / e.windows.width) as usize + 1;
+    let before = e.windows.received[window];
+    dip(e, start, share);
+    for (priority, frames) in before.into_iter().enumerate() {
+        let missing = frames - e.windows.received[window][priority];
+        e.windows.received[window + 2][priority] += missing;
+    }
+}
+
 /// A stall of which the window is left out.
 const LONG_STALL: Nanos = 4_200_000;
 
@@ -219,7 +232,7 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
     // What lies in the window of a stall is left out, if most of the phase is watched all the same.
     let stalled = |share: f64| {
         move |e: &mut PfcEvidence| {
-            dip(e, 215 * MS, share);
+            late(e, 215 * MS, share);
             let from = e.span(Phase::Storm).unwrap().from + 216 * MS;
             e.sender.stalls.push(Stall {
                 from,
@@ -228,12 +241,17 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         }
     };
     tampered("a stall in the window", LOSSY, stalled(0.3), &[]);
-    // In the whole phase it is more than the stall delays.
+    tampered("nothing arrives where it stalled", LOSSY, stalled(1.0), &[]);
+    // What never arrives is more than a stall delays.
+    let lost = |e: &mut PfcEvidence| {
+        stalled(0.0)(e);
+        dip(e, 215 * MS, 1.0);
+    };
     tampered(
-        "nothing arrives where it stalled",
+        "what comes no more where it stalled",
         LOSSY,
-        stalled(1.0),
-        &[("no-dip", FAIL, "found 0.97")],
+        lost,
+        &[("no-dip", FAIL, "(over ")],
     );
     // A short stall explains as much as it delays, and no more.
     let shortly = |share: f64| {
