@@ -252,10 +252,9 @@ mod tests {
             thread.order(order).unwrap();
             // It may have woken up without a reason before, and slept again.
             let slept = std::iter::repeat_with(|| sleeps.recv_timeout(PATIENCE));
-            let slept = slept.map(|slept| slept.expect("it sleeps"));
+            let mut slept = slept.map(|slept| slept.expect("it sleeps"));
             let (after, _) = slept
-                .skip_while(|(_, until)| Next::At(*until) != order)
-                .next()
+                .find(|(_, until)| Next::At(*until) == order)
                 .expect("it never ends");
             assert!(after > rounds, "{rounds}, then {after}");
             rounds = after;
