@@ -75,9 +75,8 @@ fn give_back(place: u64) {
     // SAFETY: entries of the maps that belong to this worker, whose program does not run now.
     unsafe {
         *lost += 1;
-        if (*flow).own != u64::MAX {
-            (*flow).own += 1;
-        }
+        // The greatest number stands for no limit.
+        (*flow).own = (*flow).own.saturating_add(1);
         (*flow).bucket.give_back();
     }
 }
