@@ -147,74 +147,25 @@ fn entries_of_other_users_are_shown_whatever_else_is_in_their_place() {
     assert!(left[1].contains("another user's run left it"), "{left:?}");
 }
 
-/// An entry that cannot be put back stands in the way of no other.
+/// Its entry stays, and stands in the way of no other.
 #[test]
-fn what_cannot_be_put_back_is_told_and_the_rest_is_put_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = Journal::at(folder.path());
-    let gone = |name: &str| {
-        let setting = Setting {
-            namespace: Some(name.into()),
-            inode: 1,
+fn what_cannot_be_put_back_is_told() {
+    let fixed = |_: &Namespace| {
+        Err(LinkError::Fixed {
             interface: "eth0".into(),
-            index: 7,
-            feature: Feature::RxVlan,
-            was: true,
-        };
-        let file = if name.contains('/') { "a" } else { "b" };
-        let path = write(folder.path(), file, What::Setting(setting), false).unwrap();
-        let mut entry = read(&path).unwrap();
-        entry.started += 1;
-        fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
-        path
+            feature: "gro",
+            wanted: true,
+        })
     };
-    // No namespace can have a name that leads through a file.
-    let file = folder.path().join("file");
-    fs::write(&file, "").unwrap();
-    let (stays, goes) = (
-        gone(&format!("../..{}/x", file.display())),
-        gone("gone-long-ago"),
+    let here = Ok::<_, LinkError>(Reach::Here(Namespace::current().unwrap()));
+    let outcome = Outcome::of(&"eth0: gro is on", here, fixed);
+    let Outcome::Failed(told) = outcome else {
+        panic!("it was not put back");
+    };
+    assert!(
+        told.starts_with("NOT put back: eth0: gro is on: "),
+        "{told}"
     );
-    let done = journal.recover().unwrap();
-    assert_eq!(done.len(), 1, "{done:?}");
-    assert!(done[0].starts_with("NOT put back: "), "{done:?}");
-    assert!(done[0].contains(stays.to_str().unwrap()), "{done:?}");
-    assert!(stays.exists() && !goes.exists());
-}
-
-/// A DUT at the end of a path that no other test has.
-fn dut() -> Claimed {
-    let claimed = serde_json::json!({
-        "transport": { "ibsim": { "socket": "of another user", "host": "Hca1" } },
-        "route": { "directed": "0,1" },
-    });
-    serde_json::from_value(claimed).unwrap()
-}
-
-#[test]
-fn a_tester_of_another_user_is_seen() {
-    let [own, others] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let journal = Journal {
-        others: vec![others.path().to_owned()],
-        ..Journal::at(own.path())
-    };
-    let mut other = std::process::Command::new("cat")
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let entry = Entry {
-        pid: other.id(),
-        started: start_time(other.id()).unwrap(),
-        boot: boot(),
-        kept: false,
-        what: What::Claim(ClaimEntry { claimed: dut() }),
-    };
-    let path = others.path().join("claim.json");
-    fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
-    let refused = journal.claim(dut()).unwrap_err().to_string();
-    assert!(refused.contains(&path.display().to_string()), "{refused}");
-    other.kill().unwrap();
-    other.wait().unwrap();
-    drop(journal.claim(dut()).unwrap());
-    assert!(path.exists(), "it is another user's");
+    let gone = Outcome::of(&"x", Ok::<_, LinkError>(Reach::Gone), fixed);
+    assert!(matches!(gone, Outcome::Nothing));
 }
