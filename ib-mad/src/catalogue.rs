@@ -133,7 +133,8 @@ pub fn help(catalogue: &[Entry], heading: &str) -> String {
 /// ```
 ///
 /// A fault without a value has no parentheses. The enum gets a `CATALOGUE` of [`Entry`]s, `help`,
-/// [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display), and a test that the two agree.
+/// [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display), and a test that the two
+/// agree.
 #[macro_export]
 macro_rules! faults {
     (

@@ -12,9 +12,9 @@
 //! It stands at the end, for there it is found behind whatever headers, tags and tunnels a frame
 //! has, and also where a device adds or takes off one.
 //!
-//! What differs from frame to frame is as in a [`crate::stamp::Stamp`], so that one generator in the
-//! kernel ([`crate::abi::generate`]) makes both. A frame may be under way for 9 minutes before its
-//! age is misread.
+//! What differs from frame to frame is as in a [`crate::stamp::Stamp`], so that one generator in
+//! the kernel ([`crate::abi::generate`]) makes both. A frame may be under way for 9 minutes before
+//! its age is misread.
 
 use crate::stamp::MASK_40;
 use crate::wire::{Part, is_right};

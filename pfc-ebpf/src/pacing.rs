@@ -84,8 +84,8 @@ impl Bucket {
         self.advance();
     }
 
-    /// Of a flow that sends a frame each `interval` from `due` on, times in units of 2^-32 ns. Both are
-    /// kept exactly; an interval is at most [`Self::LONGEST_INTERVAL`].
+    /// Of a flow that sends a frame each `interval` from `due` on, times in units of 2^-32 ns. Both
+    /// are kept exactly; an interval is at most [`Self::LONGEST_INTERVAL`].
     pub const fn of_fine(due: u128, interval: u64) -> Self {
         const UNIT: u64 = 1 << 32;
         let (whole, step) = (due.div_ceil(UNIT as u128), interval.div_ceil(UNIT));

@@ -1,6 +1,5 @@
-//! Measures `get_metrics` of 256 flows over HTTP and gRPC, as a client sees it, while all of them are
-//! sent as fast as the machine can. Root;
-//! `cargo bench -p pfc-user --features otg --bench otg`.
+//! Measures `get_metrics` of 256 flows over HTTP and gRPC, as a client sees it, while all of them
+//! are sent as fast as the machine can. Root; `cargo bench -p pfc-user --features otg --bench otg`.
 //!
 //! Server and client are threads of their own; both ports of a veth pair are the engine's, so that
 //! each frame is counted as well.

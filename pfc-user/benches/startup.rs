@@ -1,6 +1,6 @@
-//! Measures the start-up: `watch` on many ports until all of them count, and the programs of a tx
-//! port until its first frame could go. Root, after `cargo xtask build-ebpf`; `cargo bench -p
-//! pfc-user --bench startup`.
+//! Measures the start-up: `watch` on many ports until all of them count, the programs of a tx port
+//! until its first frame could go, and the commands `watch` and `run` from their start. Root, after
+//! `cargo xtask build-ebpf`; `cargo bench -p pfc-user --bench startup`.
 //!
 //! The peer of ports that share their programs is a set of ports that each load their own, in the
 //! same rounds.
@@ -8,9 +8,14 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use common::{Extent, Report, Spread};
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::units::Priority;
@@ -19,6 +24,7 @@ use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
+use validator::report;
 
 const REPORT: Report = Report("startup");
 const UNIT: &str = "ms";
@@ -37,6 +43,10 @@ fn main() {
         watch(ports);
     }
     account();
+    for ports in [8, 32] {
+        watch_command(ports);
+    }
+    run_command();
 }
 
 /// The time that `work` takes, in ms.
@@ -95,6 +105,62 @@ fn watch(count: usize) {
         measure(&mut own, &apart);
     }
     row(&format!("watch, {count} ports"), &shared, Some(&own));
+}
+
+/// `validator watch`, from its start to the event `watching`.
+fn watch_command(count: usize) {
+    let (tester, _device, names) = ports(count);
+    let mut samples = Vec::new();
+    for _ in 0..Extent::asked().pick(5, 15) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+        command
+            .args(["watch", "--format", "json"])
+            .args(&names)
+            .stdout(Stdio::piped());
+        let began = Instant::now();
+        let child = tester.run(|| command.spawn()).expect("the namespace");
+        let mut child = child.expect("the program");
+        let out = child.stdout.take().expect("a pipe");
+        let mut lines = BufReader::new(out).lines().map(|line| line.expect("text"));
+        let watching = |line: &String| line.contains("\"event\":\"watching\"");
+        lines.find(watching).expect("the event `watching`");
+        samples.push(began.elapsed().as_secs_f64() * 1e3);
+        interrupt(child);
+    }
+    row(&format!("validator watch, {count} ports"), &samples, None);
+}
+
+/// `validator run`, from its start to the first frame of the first case.
+fn run_command() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut samples = Vec::new();
+    for _ in 0..Extent::asked().pick(5, 15) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+        command
+            .args(["run", "--plan", "smoke", "--case", "pfc.global-pause"])
+            .arg("--testbed")
+            .arg(root.join("configs/testbeds/sim.toml"))
+            .arg("--out")
+            .arg(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let began = clock::now();
+        let mut child = command.spawn().expect("the program");
+        child.wait().expect("its end");
+        let evidence = report::read_evidence(folder.path()).expect("evidence");
+        let first = evidence.cases[0].repetitions[0].pfc().expect("frames");
+        let from = first.phases.iter().map(|span| span.from).min();
+        samples.push((from.expect("a phase") - began) as f64 / 1e6);
+    }
+    row("validator run, the first frame", &samples, None);
+}
+
+/// Ends a command as Ctrl-C does.
+fn interrupt(mut child: Child) {
+    let pid = Pid::from_raw(child.id().try_into().expect("a process"));
+    signal::kill(pid, Signal::SIGINT).expect("a signal");
+    child.wait().expect("its end");
 }
 
 fn account() {

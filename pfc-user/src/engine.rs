@@ -1,8 +1,8 @@
 //! Ports that send and count flows: [`validator_core::engine`] on real interfaces.
 //!
 //! Each port has the XDP program `flow`, which counts what arrives, a thread that sends data, one
-//! that sends pause frames, and one that reads whole frames and talks ARP and ND. What the threads say of themselves is read without
-//! waiting for them.
+//! that sends pause frames, and one that reads whole frames and talks ARP and ND. What the threads
+//! say of themselves is read without waiting for them.
 
 mod check;
 mod fast;

@@ -122,7 +122,11 @@ fn undo(format: Format) -> Result<Exit> {
             out,
             "nothing that `validator check --fix` or a killed run has changed is left"
         )?,
-        Format::Text => done.iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        Format::Text => {
+            let plain = |line: &String| report::plain::lines(line);
+            done.iter()
+                .try_for_each(|line| writeln!(out, "{}", plain(line)))?;
+        }
         Format::Json => writeln!(out, "{}", json!({ "done": done, "complete": all }))?,
     }
     Ok(if all { Exit::Passed } else { Exit::Failed })
@@ -175,23 +179,19 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
         report::dry_run::json(&mut out, &record, &config.plan.name, line_rate, &planned)?;
         return Ok(Exit::Passed);
     }
-    write!(
-        out,
-        "{}",
-        report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate)
-    )?;
+    let mut text = report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);
     for planned in cases {
         for plan in &planned.repetitions {
-            write!(out, "\n{}", run::dry_run(config, plan, line_rate))?;
+            text += &format!("\n{}", run::dry_run(config, plan, line_rate));
         }
         for omitted in &planned.omitted {
-            writeln!(
-                out,
-                "\n{} [{}]\n      not done: {}",
+            text += &format!(
+                "\n{} [{}]\n      not done: {}\n",
                 planned.case.id, omitted.name, omitted.reason
-            )?;
+            );
         }
     }
+    out.write_all(report::plain::lines(&text).as_bytes())?;
     Ok(Exit::Passed)
 }
 

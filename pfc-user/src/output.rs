@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
+use validator_core::report::plain;
+
 /// Takes everything, also when the reader has seen enough and closed the pipe, as in `| head`. Work
 /// and exit code are then the same as with a reader that stays. Other errors are returned.
 #[derive(Debug)]
@@ -19,10 +21,11 @@ pub fn stdout() -> Output<io::Stdout> {
     Output::new(io::stdout())
 }
 
-/// Writes a line to standard error. `eprintln!` panics where nobody reads it.
+/// Writes a line to standard error, without control characters that a name in it may have.
+/// `eprintln!` panics where nobody reads it.
 pub fn note(line: impl Display) {
     // There is no other place to tell that it cannot be written.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", plain::lines(&line.to_string()));
 }
 
 impl<W: Write> Output<W> {

@@ -6,6 +6,7 @@
 #[path = "common/snapshot.rs"]
 mod snapshot;
 
+use validator::evidence::Testbed;
 use validator::evidence::preflight::*;
 use validator::evidence::xdp::{XdpFeatures, XdpMode};
 use validator::nic::Feature;
@@ -534,4 +535,34 @@ fn the_worst_decides_the_exit_code() {
             "stored facts are judged alike"
         );
     }
+}
+
+#[test]
+fn names_do_not_steer_the_terminal() {
+    const HOSTILE: &str = "e\u{1b}[2J\u{9b}0m\u{7}\u{202e}\nall ok";
+    let mut hostile = port(Role::Rx, HOSTILE);
+    let facts = &mut hostile.facts;
+    facts.interface = HOSTILE.into();
+    facts.namespace = Some(HOSTILE.into());
+    facts.driver.firmware = HOSTILE.into();
+    facts.carrier = false;
+    let mut preflight = of(vec![hostile]);
+    preflight.unfit = vec![UnfitCase {
+        case: HOSTILE.into(),
+        reason: HOSTILE.into(),
+        remedy: HOSTILE.into(),
+    }];
+    let testbed = Testbed {
+        name: HOSTILE.into(),
+        dut: "external".into(),
+        toml: String::new(),
+    };
+    let text = report::preflight::text(&testbed, &preflight, false);
+    assert!(text.matches("all ok").count() >= 5, "{text}");
+    let steers = |c: &char| *c != '\n' && (c.is_control() || *c == '\u{202e}');
+    assert_eq!(text.chars().find(steers), None, "{text}");
+    assert!(
+        !text.lines().any(|line| line.starts_with("all ok")),
+        "{text}"
+    );
 }

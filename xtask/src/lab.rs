@@ -41,7 +41,8 @@ enum Device {
     Nic(nic::NicLab),
     /// Clients of the Open Traffic Generator API against `validator otg` (as root)
     Otg(otg::Otg),
-    /// Debian's Prometheus on 20 exporters: its alerts fire for what is planted, and clear (as root)
+    /// Debian's Prometheus on 20 exporters: its alerts fire for what is planted, and clear (as
+    /// root)
     Fleet(fleet::FleetLab),
     /// Setup and demo as on a freshly installed machine, in chroots (as root)
     Userspace(userspace::Userspace),

@@ -29,7 +29,7 @@ mod host {
 mod none {
     /// Nothing ends a wait.
     #[derive(Default)]
-    pub(in super::super) struct Wake;
+    pub(in super::super) struct Wake();
 
     impl Wake {
         /// Always false.

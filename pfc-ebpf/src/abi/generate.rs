@@ -179,14 +179,15 @@ pub struct Worker {
     pub most: u64,
     /// In `flow`: frames let go.
     pub let_go: u64,
-    /// In `flow`: by number of the frame modulo [`QUEUE`], the flows of the frames that are pending.
+    /// In `flow`: by number of the frame modulo [`QUEUE`], the flows of the frames that are
+    /// pending.
     pub queue: [u64; QUEUE],
     /// In `flow`: by queue, for how long it had been held when the run began.
     pub held_before: [u64; 8],
 }
 
-/// More frames than can be pending: the kernel hands them to the device by 16 (XDP_BULK_QUEUE_SIZE),
-/// when the next one has been let go.
+/// More frames than can be pending: the kernel hands them to the device by 16
+/// (XDP_BULK_QUEUE_SIZE), when the next one has been let go.
 pub const QUEUE: usize = 32;
 
 /// Frames and octets of a batch in one word.

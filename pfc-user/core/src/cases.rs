@@ -35,8 +35,8 @@ pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
 }
 
 /// Fails with the first repetition whose evidence makes no sense to its case, which would judge
-/// nothing of it. Whoever reads stored evidence asks first: it is not whole then, and an error is no
-/// milder than the failure that it may hide.
+/// nothing of it. Whoever reads stored evidence asks first: it is not whole then, and an error is
+/// no milder than the failure that it may hide.
 pub fn consistent(evidence: &Evidence) -> Result<(), Defect> {
     for (number, case) in evidence.cases.iter().enumerate() {
         for (index, repetition) in case.repetitions.iter().enumerate() {

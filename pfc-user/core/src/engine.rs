@@ -2,8 +2,8 @@
 //!
 //! The vocabulary of traffic that is not a case's: [`plan`] has ports and flows, [`packet`] the
 //! stacks of headers, [`snapshot`] the counts. [`port`] decides what leaves when: [`flow`] when the
-//! frames of a flow are due, [`queue`] what pause frames hold. [`response`] tells how fast those are
-//! obeyed, [`storm`] finds gaps between those that are sent. Who drives real ports implements
+//! frames of a flow are due, [`queue`] what pause frames hold. [`response`] tells how fast those
+//! are obeyed, [`storm`] finds gaps between those that are sent. Who drives real ports implements
 //! [`Engine`]; a server of another protocol needs no more than this module.
 
 pub mod flow;

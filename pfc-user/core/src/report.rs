@@ -189,8 +189,8 @@ pub fn write_page(
     atomically(path, |out| out.write_all(page.as_bytes()))
 }
 
-/// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases. That of the oldest layouts has no plan
-/// by which that could be told.
+/// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases. That of
+/// the oldest layouts has no plan by which that could be told.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     /// The fields that every schema version has.
     #[derive(Deserialize)]
@@ -256,7 +256,9 @@ fn atomically(
 ) -> Result<(), ReportError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
-    let written = File::create(&temporary).and_then(|file| {
+    // What has its name is of a process that was killed, or a link that leads elsewhere.
+    let _ = fs::remove_file(&temporary);
+    let written = File::create_new(&temporary).and_then(|file| {
         let mut out = BufWriter::new(file);
         fill(&mut out)?;
         out.into_inner()?.sync_all()?;
@@ -272,8 +274,13 @@ fn atomically(
     })
 }
 
-/// Removes the captures of an earlier run, so that none is mistaken for one of this run.
+/// Removes the captures of an earlier run, so that none is mistaken for one of this run. A link in
+/// the place of `dir`, which may come with somebody else's results, would lead elsewhere.
 fn remove_captures(dir: &Path) -> io::Result<()> {
+    if dir.is_symlink() {
+        let what = "expected a directory, found a symbolic link; remove it";
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
+    }
     fs::create_dir_all(dir)?;
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();

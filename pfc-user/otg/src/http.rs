@@ -25,8 +25,8 @@ use crate::json;
 use crate::server::Shared;
 
 const JSON: &str = "application/json";
-/// With a character set, which says nothing of octets: snappi otherwise searches a whole capture for
-/// signs of one, and takes a minute for 100 MB.
+/// With a character set, which says nothing of octets: snappi otherwise searches a whole capture
+/// for signs of one, and takes a minute for 100 MB.
 const OCTETS: &str = "application/octet-stream; charset=iso-8859-1";
 /// Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

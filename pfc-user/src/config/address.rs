@@ -1,4 +1,6 @@
-//! MAC addresses in a testbed file.
+//! Addresses in a testbed file.
+
+use std::net::IpAddr;
 
 use serde::de::{self, Deserialize, Deserializer};
 
@@ -29,6 +31,18 @@ impl<'de> Deserialize<'de> for UnicastMac {
             )),
         }
     }
+}
+
+/// True of a unicast address that may stand in a packet on a wire.
+pub(super) fn is_of_a_host(address: IpAddr) -> bool {
+    let special = address.is_multicast() || address.is_unspecified() || address.is_loopback();
+    !special
+        && match address {
+            // 0.0.0.0/8 is "this network", 240.0.0.0/4 reserved, with the broadcast address
+            // (RFC 6890).
+            IpAddr::V4(address) => (1..240).contains(&address.octets()[0]),
+            IpAddr::V6(address) => address.to_ipv4_mapped().is_none(),
+        }
 }
 
 #[cfg(test)]

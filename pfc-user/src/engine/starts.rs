@@ -1,5 +1,5 @@
-//! A place of its own for each start of a flow: frames of an earlier start, which may still come out
-//! of the DUT, count nowhere then.
+//! A place of its own for each start of a flow: frames of an earlier start, which may still come
+//! out of the DUT, count nowhere then.
 
 use std::collections::BTreeSet;
 

@@ -438,6 +438,7 @@ impl VirtualBench<'_> {
             speed: None,
             xdp: "virtual".into(),
             pfc_visible: seen.clone(),
+            takes_own_pfc: None,
         };
         let dut = DutReport {
             model_drops: self

@@ -213,8 +213,8 @@ fn a_dry_run_shows_the_steps_and_sends_nothing() {
     let folder = Folder::new();
     let testbed = folder.file(
         "t.toml",
-        "name = \"t\"\n[mad]\ntransport = \"ibsim\"\n\
-         socket = \"nobody-is-here\"\nhost = \"Hca1\"\n",
+        "name = \"t\\u001b[2J\"\n[mad]\ntransport = \"ibsim\"\n\
+         socket = \"nobody-is-here\"\nhost = \"Hca\\u009b1\"\n",
     );
     let ended = folder.run(&testbed, "--plan mad --dry-run");
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -226,4 +226,6 @@ fn a_dry_run_shows_the_steps_and_sends_nothing() {
     ] {
         assert!(ended.stdout.contains(text), "{text} in {}", ended.stdout);
     }
+    let steers = |c: char| c != '\n' && c.is_control();
+    assert!(!ended.stdout.contains(steers), "{:?}", ended.stdout);
 }

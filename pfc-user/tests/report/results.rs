@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -957,7 +958,8 @@ fn offending_frames_are_captured_in_order_with_port_time_and_reason() {
     );
 }
 
-/// Names of cases and repetitions that try to leave the folder, to collide, and to steer a terminal.
+/// Names of cases and repetitions that try to leave the folder, to collide, and to steer a
+/// terminal.
 const HOSTILE: [(&str, &str); 8] = [
     ("../../outside", "../../outside"),
     ("/etc/outside", "a"),
@@ -1035,6 +1037,37 @@ fn names_in_evidence_lead_to_no_file_outside_and_to_one_file_each() {
     let mut expected: Vec<String> = expected.map(|file| format!("a/b/c/out/{file}")).to_vec();
     expected.sort();
     assert_eq!(files(folder.path()), expected);
+}
+
+#[test]
+fn links_among_somebody_s_results_lead_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, elsewhere) = (folder.path().join("out"), folder.path().join("elsewhere"));
+    for made in [&dir, &elsewhere] {
+        fs::create_dir(made).unwrap();
+    }
+    let (kept, precious) = (elsewhere.join("kept.pcapng"), elsewhere.join("precious"));
+    for file in [&kept, &precious] {
+        fs::write(file, "kept").unwrap();
+    }
+    // By its process id the name of the file that becomes `report.json` can be foreseen.
+    let temporary = dir.join(format!(".report.json.{}", std::process::id()));
+    symlink(&precious, dir.join("junit.xml")).unwrap();
+    symlink(&precious, &temporary).unwrap();
+    symlink(&elsewhere, dir.join("captures")).unwrap();
+    let written = report::write(&dir, &evidence(), &[every_verdict()], Exit::Failed);
+    let error = written.unwrap_err().to_string();
+    let says = "captures: cannot be written: expected a directory, found a symbolic link";
+    assert!(error.contains(says), "{error}");
+    assert_eq!(files(&elsewhere), ["kept.pcapng", "precious"]);
+    for file in [&kept, &precious] {
+        assert_eq!(fs::read_to_string(file).unwrap(), "kept");
+    }
+    assert!(
+        fs::read_to_string(dir.join("report.json"))
+            .unwrap()
+            .starts_with('{')
+    );
 }
 
 #[test]

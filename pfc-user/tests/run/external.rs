@@ -244,7 +244,7 @@ fn root_without_a_hook_other_sets_of_priorities_are_undecided() {
     assert_eq!(measured.len(), 1);
     let source = measured[0].ports.tx.pfc_visible.as_deref().unwrap();
     assert!(
-        source.ends_with("PAUSE/PFC frames of the DUT seen in \"lossless 3\""),
+        source.ends_with("PFC frames of the DUT seen in \"lossless 3\""),
         "{source}"
     );
 }

@@ -22,8 +22,8 @@ const LOST: u64 = 1000;
 /// The DUT's port that receives the frames.
 const PORT: &str = "p0";
 
-/// A run with live frames through a Linux bridge, at the time of the storm's data. It measures once,
-/// for a further attempt would be without the disturbance.
+/// A run with live frames through a Linux bridge, at the time of the storm's data. It measures
+/// once, for a further attempt would be without the disturbance.
 struct Disturbed {
     external: External,
     run: Child,

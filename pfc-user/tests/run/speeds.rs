@@ -12,8 +12,8 @@ struct Run {
     stillness: Stillness,
 }
 
-/// Runs the cases of these words at that speed of the links with frames of `length` octets. No check
-/// may fail.
+/// Runs the cases of these words at that speed of the links with frames of `length` octets. No
+/// check may fail.
 fn run(test: &'static str, line_rate: &str, length: usize, words: &[&str]) -> Option<Run> {
     let lab = Lab::new(test)?;
     // A pause of 10 Mbit/s lasts 3.4 s, and what it held back has to drain.

@@ -225,10 +225,20 @@ fn good(speed: Speed) {
 
 fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) {
     let results = speed.run(&[fault]);
+    let reasons = || -> Vec<_> {
+        let failed = results
+            .iter()
+            .filter(|(_, result)| result.verdict == Verdict::Fail);
+        let reason = |(case, result): &(&str, CheckResult)| {
+            format!("{case} {}: {}", result.check, result.reason)
+        };
+        failed.map(reason).collect()
+    };
     assert_eq!(
         with(&results, Verdict::Fail),
         set(expected),
-        "{fault}, {speed:?}"
+        "{fault}, {speed:?}: {:#?}",
+        reasons()
     );
 }
 

@@ -1,8 +1,8 @@
 //! `cargo xtask lab fleet`: Debian's Prometheus watches 20 exporters with the published
 //! configuration, and its alerts fire for what is planted, for nothing else, and clear.
 //!
-//! Prometheus runs the rules of `configs/prometheus` with each duration divided by 15. With `--cost`
-//! it runs them as they are, and the lab reads what a fleet of 1,000 costs.
+//! Prometheus runs the rules of `configs/prometheus` with each duration divided by 15. With
+//! `--cost` it runs them as they are, and the lab reads what a fleet of 1,000 costs.
 
 mod cost;
 mod hosts;

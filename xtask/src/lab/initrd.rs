@@ -23,7 +23,7 @@ export PATH=/tools:/bin LD_LIBRARY_PATH=/lib HOME=/root
 fail() { echo "lab: failed: $*"; poweroff -f; }
 mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev ||
     fail "mount"
-mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run || fail "mount tmpfs"
+mount -t tmpfs tmpfs /run || fail "mount tmpfs"
 mount -t bpf bpf /sys/fs/bpf || fail "mount bpf"
 while read -r module; do insmod "/modules/$module" || fail "insmod $module"; done < /modules/order
 ip=/tools/ip

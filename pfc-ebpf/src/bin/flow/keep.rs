@@ -22,8 +22,8 @@ struct Record {
 #[map]
 static SCRATCH: PerCpuArray<Record> = PerCpuArray::with_max_entries(1, 0);
 
-/// Copies a frame to the capture, or to the ring of ARP and ND; false: there was no room. A function
-/// of its own, to have its code once.
+/// Copies a frame to the capture, or to the ring of ARP and ND; false: there was no room. A
+/// function of its own, to have its code once.
 #[inline(never)]
 pub fn keep(ctx: *mut xdp_md, length: usize, now: u64, capture: bool) -> bool {
     let Some(record) = SCRATCH.get_ptr_mut(0) else {

@@ -197,8 +197,8 @@ impl Pace {
         self.progress.end = self.progress.end.saturating_add(passed);
     }
 
-    /// Another rate; the next frame is due no later than by it, unless it waits for the flow's delay
-    /// or for the gap between bursts.
+    /// Another rate; the next frame is due no later than by it, unless it waits for the flow's
+    /// delay or for the gap between bursts.
     pub fn set_rate(&mut self, rate: Rate, now: Nanos) {
         self.rate = rate;
         let between_bursts =

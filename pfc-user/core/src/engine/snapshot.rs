@@ -102,8 +102,8 @@ pub struct FlowCounts {
     pub received_rate: Rates,
     /// Arrived a second time; not among `received`.
     pub duplicates: u64,
-    /// Arrived so long after a later one that nobody can tell whether they had been counted: neither
-    /// among `received` nor among `duplicates`.
+    /// Arrived so long after a later one that nobody can tell whether they had been counted:
+    /// neither among `received` nor among `duplicates`.
     pub beyond_window: u64,
     /// Arrived after a later one.
     pub reordered: u64,

@@ -136,6 +136,10 @@ pub struct PortFacts {
     pub xdp: String,
     /// PAUSE/PFC frames were shown to reach the program: how; `None` if not shown.
     pub pfc_visible: Option<String>,
+    /// The port's MAC takes PAUSE/PFC frames that the other port sent, before the program sees
+    /// them: how that was seen. It may then obey the tester's own storm.
+    #[serde(default)]
+    pub takes_own_pfc: Option<String>,
 }
 
 /// Begin and end of a phase's traffic (for `Drain`: of the wait).

@@ -1,6 +1,6 @@
-//! Wholeness of evidence: nothing that was planned is missing, nothing is there twice, and its parts
-//! do not contradict each other. Evidence that is not whole allows no verdict, or a verdict could
-//! gain by what is missing.
+//! Wholeness of evidence: nothing that was planned is missing, nothing is there twice, and its
+//! parts do not contradict each other. Evidence that is not whole allows no verdict, or a verdict
+//! could gain by what is missing.
 //!
 //! The digests find what was changed by accident. All other rules hold without them: each compares
 //! what two sources say of the same.
@@ -64,7 +64,8 @@ pub enum Rule {
     Storm,
     /// The probes are those whose pause frames left.
     Probes,
-    /// Spans withheld add up; stalls are as many and as long as were noted, and none is there twice.
+    /// Spans withheld add up; stalls are as many and as long as were noted, and none is there
+    /// twice.
     Spans,
     /// The last frames of each phase were waited for.
     Waits,
@@ -256,8 +257,8 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     })
 }
 
-/// No stall is there twice, or ends before it begins; and those that are there, with those for which
-/// there was no room, are as many and as long as were noted.
+/// No stall is there twice, or ends before it begins; and those that are there, with those for
+/// which there was no room, are as many and as long as were noted.
 fn stalls(stalls: &[Stall], left_out: LeftOut, noted: StallsNoted, at: &str) -> Checked {
     let mut spans: Vec<_> = stalls.iter().map(|stall| (stall.from, stall.to)).collect();
     spans.sort_unstable();

@@ -118,8 +118,8 @@ pub struct Token {
     before: Bucket,
 }
 
-/// Longest time that a flow may be late without losing tokens. By itself it keeps a burst beyond the
-/// flows' rates, over all flows, within `max_burst` at line rate.
+/// Longest time that a flow may be late without losing tokens. By itself it keeps a burst beyond
+/// the flows' rates, over all flows, within `max_burst` at line rate.
 pub fn max_lateness(
     flows: &[Paced],
     line_rate: LineRate,

@@ -8,8 +8,8 @@ pub mod gap_ledger;
 pub mod placement;
 pub mod schedule;
 
-/// The longest that nothing may have left before a departure, where `latest` is the latest time that
-/// a frame before it left after. A frame that another sender's overtook ends no gap.
+/// The longest that nothing may have left before a departure, where `latest` is the latest time
+/// that a frame before it left after. A frame that another sender's overtook ends no gap.
 pub fn silence(latest: Nanos, departure: Departure) -> Gap {
     Gap {
         from: latest,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::layout::{paint, paragraph};
+use super::plain;
 use crate::case::{Exit, Verdict};
 use crate::evidence::Testbed;
 use crate::evidence::preflight::{Port, Preflight, UnfitCase};
@@ -40,7 +41,8 @@ fn title(port: &Port) -> String {
 
 /// Renders the table.
 pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
-    let mut out = format!("testbed {} ({})\n", testbed.name, testbed.dut);
+    let heading = format!("testbed {} ({})", testbed.name, testbed.dut);
+    let mut out = plain::text(&heading) + "\n";
     let judged = judge(preflight);
     let width = judged
         .iter()
@@ -49,7 +51,7 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
         .max()
         .unwrap_or(0);
     for (port, items) in preflight.ports.iter().zip(&judged) {
-        out += &format!("\n{}\n", title(port));
+        out += &format!("\n{}\n", plain::text(&title(port)));
         for item in items {
             table_row(&mut out, item, width, colour);
         }
@@ -99,12 +101,13 @@ fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
     paragraph(
         &mut row,
         &format!("  {word:7}  {:width$}  ", item.what),
-        &found,
+        &plain::text(&found),
     );
     out.push_str(&row.replacen(word, &paint(word, verdict, colour), 1));
     if !item.mend.is_empty() {
         // Kept on one line, to be copied.
-        out.push_str(&format!("  {:7}  {:width$}  -> {}\n", "", "", item.mend));
+        let mend = plain::text(&item.mend);
+        out.push_str(&format!("  {:7}  {:width$}  -> {mend}\n", "", ""));
     }
 }
 

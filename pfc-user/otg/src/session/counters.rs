@@ -86,8 +86,8 @@ pub struct FlowCounters {
     pub traffic: Traffic,
     /// Arrived a second time.
     pub duplicates: u64,
-    /// Arrived more than 512 frames after a later one, so that nobody can tell whether they had been
-    /// counted: missing from those that arrived, perhaps without loss.
+    /// Arrived more than 512 frames after a later one, so that nobody can tell whether they had
+    /// been counted: missing from those that arrived, perhaps without loss.
     pub beyond_window: u64,
     /// Arrived after a later one.
     pub reordered: u64,

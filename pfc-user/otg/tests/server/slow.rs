@@ -1,5 +1,5 @@
-//! Clients that are silent, or take nothing of what they asked for. The clock of these tests goes on
-//! by itself where all wait.
+//! Clients that are silent, or take nothing of what they asked for. The clock of these tests goes
+//! on by itself where all wait.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use super::{
     mad, rc,
 };
 use crate::config::ConfigError;
-use crate::config::address::UnicastMac;
+use crate::config::address::{UnicastMac, is_of_a_host};
 use crate::config::constraints::{faults, positive, priority_set};
 use crate::config::document::Document;
 use crate::dut::switch::config::Scheduler;
@@ -430,18 +430,6 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
         source_mac: table.source_mac.map(|mac| mac.0),
         destination,
     })
-}
-
-/// True of a unicast address that may stand in a packet on a wire.
-fn is_of_a_host(address: IpAddr) -> bool {
-    let special = address.is_multicast() || address.is_unspecified() || address.is_loopback();
-    !special
-        && match address {
-            // 0.0.0.0/8 is "this network", 240.0.0.0/4 reserved, with the broadcast address
-            // (RFC 6890).
-            IpAddr::V4(address) => (1..240).contains(&address.octets()[0]),
-            IpAddr::V6(address) => address.to_ipv4_mapped().is_none(),
-        }
 }
 
 fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, ConfigError> {

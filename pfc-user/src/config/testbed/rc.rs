@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
+use crate::config::address::is_of_a_host;
 use crate::config::constraints::faults;
 use crate::config::document::Document;
 use crate::fault::requester::Fault;
@@ -127,7 +128,7 @@ fn address(document: &Document, table: &Table) -> Result<IpAddr, ConfigError> {
             ));
         }
     };
-    if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+    if !is_of_a_host(address) {
         return Err(document.error(
             "rc.address",
             format!("expected the unicast address of the tester's port, found {address}"),

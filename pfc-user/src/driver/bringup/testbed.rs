@@ -68,6 +68,8 @@ pub struct TesterPort {
     pub pfc_visible: Option<String>,
     /// The repetition of this run in which such frames were seen first.
     pub pfc_seen: Option<String>,
+    /// The self-test's frames from the other port reached its MAC's counters and not its program.
+    pub takes_own_pfc: Option<String>,
     /// Result of the self-test: pause frames were sent to the port before anything was measured.
     pub self_test: Option<SelfTest>,
     /// Proof, in this run, that its MAC's counters count.
@@ -322,12 +324,12 @@ impl Testbed {
         self_test::between(&mut self.tx, &mut self.rx, self.limits.line_rate)
     }
 
-    /// Notes that the tx port's program saw PAUSE/PFC frames of the DUT, if `received` in that
-    /// repetition has some.
+    /// Notes that the tx port's program saw PFC frames of the DUT, if `received` in that repetition
+    /// has some. PAUSE frames show nothing: a MAC that obeys PFC may pass them on.
     pub fn note_pfc(&mut self, received: &PortReceived, repetition: &str) {
-        let seen = received.pfc_frames + received.pause.xoff + received.pause.xon;
+        let seen = received.pfc_frames;
         if seen > 0 && self.tx.pfc_seen.is_none() {
-            let source = format!("{seen} PAUSE/PFC frames of the DUT seen in \"{repetition}\"");
+            let source = format!("{seen} PFC frames of the DUT seen in \"{repetition}\"");
             self.tx.pfc_seen = Some(source);
         }
     }
@@ -401,6 +403,7 @@ impl TesterPort {
             speed: real_speed(&now),
             xdp: self.account.mode().into(),
             pfc_visible: self.pfc_visible.clone().or(self.pfc_seen.clone()),
+            takes_own_pfc: self.takes_own_pfc.clone(),
         })
     }
 }
@@ -552,6 +555,7 @@ impl Found {
             account,
             pfc_visible: declared_pfc(config, &state.driver),
             pfc_seen: None,
+            takes_own_pfc: None,
             state,
             mac_alive: Alive::default(),
             self_test: None,

@@ -184,8 +184,8 @@ impl PacketSocket {
         }
     }
 
-    /// Copies a received frame to `buffer`, cut to its length; returns how many octets it has there.
-    /// EAGAIN when there is none.
+    /// Copies a received frame to `buffer`, cut to its length; returns how many octets it has
+    /// there. EAGAIN when there is none.
     pub fn receive(&self, buffer: &mut [u8]) -> nix::Result<usize> {
         // SAFETY: the pointer and the length are those of `buffer`.
         let received = Errno::result(unsafe {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::PortName;
 use crate::driver::bpf::watch::Reading;
 use crate::output;
+use crate::report::plain;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
 
@@ -191,15 +192,17 @@ fn is_capable(term: OsString) -> bool {
     term != "dumb" && !term.is_empty()
 }
 
+/// Prints lines. The kernel allows control characters in the name of an interface.
 fn print(out: &mut impl Write, lines: &[String]) -> io::Result<()> {
     for line in lines {
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", plain::text(line))?;
     }
     out.flush()
 }
 
 fn object(out: &mut impl Write, value: &Value) -> io::Result<()> {
-    print(out, &[value.to_string()])
+    writeln!(out, "{value}")?;
+    out.flush()
 }
 
 /// Draws over what was drawn; what does not fit on the screen is left out. Returns how many lines
@@ -209,7 +212,7 @@ fn draw(term: &Term, drawn: usize, lines: &[String]) -> io::Result<usize> {
     term.move_cursor_up(drawn)?;
     let fitting = &lines[..lines.len().min(usize::from(height).saturating_sub(1))];
     for line in fitting {
-        let line: String = line.chars().take(usize::from(width)).collect();
+        let line: String = plain::text(line).chars().take(usize::from(width)).collect();
         term.clear_line()?;
         term.write_line(&line)?;
     }

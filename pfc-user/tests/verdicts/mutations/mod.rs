@@ -3,11 +3,11 @@
 //! Evidence on which some check failed or was inconclusive is changed node by node: each field and
 //! each element is deleted, each element is doubled and swapped with the next one in its array, and
 //! each field is swapped with the next one where that has the same kind of value. The first change
-//! of each kind is always made, so that the list below is complete; of the others those of the first
-//! element of an array, of the one in the middle and of the last, and of what is inside the one in
-//! the middle; and of long evidence one in [`STRIDE`] of those, each device's first being another
-//! one. The digests are left out, as if they were made anew after each change, so that the other
-//! rules of [`whole`] are what refuses the evidence.
+//! of each kind is always made, so that the list below is complete; of the others those of the
+//! first element of an array, of the one in the middle and of the last, and of what is inside the
+//! one in the middle; and of long evidence one in [`STRIDE`] of those, each device's first being
+//! another one. The digests are left out, as if they were made anew after each change, so that the
+//! other rules of [`whole`] are what refuses the evidence.
 //!
 //! ```sh
 //! # Every change of the evidence whose family, case and device contain this: minutes.

@@ -88,6 +88,31 @@ fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_no_xon() 
     tried("after an XON", (quiet, later, before + 1), &failed);
 }
 
+#[test]
+fn of_the_waits_of_the_probe_the_last_one_counts() {
+    let burst = |end: WaitEnd| {
+        move |e: &mut PfcEvidence| {
+            let mut of_probe = e.waits.iter_mut().filter(|wait| wait.phase == Phase::Probe);
+            let first = of_probe.next().unwrap();
+            (first.end, first.deadline) = (WaitEnd::Quiet, first.to);
+            let last = of_probe.next_back().unwrap();
+            (last.end, last.deadline) = (end, last.to);
+            // What every later burst does.
+            let (end, background) = (last.to, flow(e, Role::Background));
+            received(e, background, Phase::Probe).last = end + MS;
+        }
+    };
+    let ended = burst(WaitEnd::AllArrived);
+    tampered("silence after the first burst", SINGLE, ended, &[]);
+    let late = [(
+        "background",
+        FAIL,
+        "sent in phase Probe: expected within the wait",
+    )];
+    let silent = burst(WaitEnd::Quiet);
+    tampered("silence after the last burst", SINGLE, silent, &late);
+}
+
 /// With a DUT that loses frames, no phase waits for all of its deadline.
 #[test]
 fn silence_ends_each_wait_for_frames_that_are_lost() {

@@ -8,6 +8,7 @@ mod lateness;
 mod mac;
 mod ports;
 mod probe;
+mod resolution;
 mod storm;
 mod strange;
 mod whole_case;

@@ -72,6 +72,51 @@ fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
 }
 
 #[test]
+fn a_mac_that_may_obey_the_storm_itself_proves_no_obedience_of_the_device() {
+    let taken = |e: &mut PfcEvidence| {
+        let how = "self-test: of 8 PFC frames the program saw 0, and rx_prio3_pause rose by 8";
+        e.ports.tx.takes_own_pfc = Some(how.into());
+    };
+    let words = "own-storm: the MAC of tx may obey the storm itself";
+    for case in [SINGLE, MULTI] {
+        let touched = all(
+            &["paused", "lets-go", "response", "xon"],
+            INCONCLUSIVE,
+            words,
+        );
+        tampered("frames of its own", case, taken, &touched);
+    }
+    // Nor that the storm arrives where the device must do nothing.
+    let words = "storm-arrival: the MAC of tx may obey the storm itself";
+    tampered(
+        "frames of its own",
+        LOSSY,
+        taken,
+        &all(
+            &["test-traffic", "background", "no-dip"],
+            INCONCLUSIVE,
+            words,
+        ),
+    );
+    tampered(
+        "frames of its own",
+        GLOBAL,
+        taken,
+        &all(&["no-loss", "throughput"], INCONCLUSIVE, words),
+    );
+    // What did not stop is not obeyed by anybody.
+    let leaks = |e: &mut PfcEvidence| {
+        taken(e);
+        let time = e.storm.as_ref().unwrap().last.before;
+        leak(e, time);
+    };
+    let words = "own-storm: the MAC of tx may obey the storm itself";
+    let mut expected = all(&["response", "xon"], INCONCLUSIVE, words);
+    expected.extend([("paused", FAIL, "1 (1 unexcused"), AFTER_PAUSED]);
+    tampered("a leak beside frames of its own", SINGLE, leaks, &expected);
+}
+
+#[test]
 fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
     let unseen = all(
         &["no-pfc-on-lossy", "no-mac-control-forwarded"],
@@ -81,6 +126,12 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
     for (case, ..) in REPETITIONS {
         tampered("blind", case, blind, &unseen);
     }
+    // A MAC that obeys PFC may pass PAUSE frames on.
+    let pause = |e: &mut PfcEvidence| {
+        blind(e);
+        e.tx_port.pause.xoff = 1;
+    };
+    tampered("blind but for a PAUSE frame", SINGLE, pause, &unseen);
     let xoff = |e: &mut PfcEvidence| {
         blind(e);
         e.tx_port.pfc_frames = 1;

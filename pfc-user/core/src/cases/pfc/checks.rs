@@ -2,7 +2,7 @@
 
 use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
-    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
+    HONOURED, OWN_STORM, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
     RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, STORM_CONTINUITY,
 };
 use super::judge::probe::STORM_ARRIVAL;
@@ -22,6 +22,7 @@ pub(super) const PAUSED: Row<Pfc> = Row {
         up to max_response and the path's latency after it, make it inconclusive",
     needs: needs![
         PORTS,
+        OWN_STORM,
         ACCOUNTING,
         BASELINE_OF_TEST,
         RATE_OF_TEST,
@@ -94,7 +95,13 @@ pub(super) const LETS_GO: Row<Pfc> = Row {
     extra: true,
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance) + the measured uncertainty of the \
         departure; a stall of the tester or the simulated DUT that is as long makes it inconclusive",
-    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, STORM_CONTINUITY],
+    needs: needs![
+        PORTS,
+        OWN_STORM,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        STORM_CONTINUITY
+    ],
     depends_on: &["paused"],
     ..Row::<Pfc>::new(
         "lets-go",
@@ -131,7 +138,7 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
     extra: true,
     tolerance: "2 quanta + 100 ppm + the measured uncertainty of the departure; time in which \
         other priorities filled the link back to back does not count (802.1Q 8.6.8)",
-    needs: needs![PORTS, ACCOUNTING, PROBE_LATENCY, HONOURED],
+    needs: needs![PORTS, OWN_STORM, ACCOUNTING, PROBE_LATENCY, HONOURED],
     depends_on: &["resume"],
     ..Row::<Pfc>::new(
         "response",
@@ -148,7 +155,7 @@ pub(super) const XON: Row<Pfc> = Row {
     extra: true,
     tolerance: "the measured uncertainty of the departure; time in which other priorities filled \
         the link back to back does not count (802.1Q 8.6.8)",
-    needs: needs![PORTS, ACCOUNTING, PROBE_LATENCY],
+    needs: needs![PORTS, OWN_STORM, ACCOUNTING, PROBE_LATENCY],
     depends_on: &["response"],
     ..Row::<Pfc>::new(
         "xon",

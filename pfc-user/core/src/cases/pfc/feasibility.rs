@@ -72,8 +72,8 @@ pub fn pauses_too_short(line_rate: LineRate, max_response: Nanos) -> Option<Unfi
 }
 
 /// The frames of `plan`, where a response is to be quicker than they pass. Other traffic round a
-/// pause frame shows the latency of the path, which has to be below half of `max_response`: it waits
-/// for the frame that is being sent, and is sent itself.
+/// pause frame shows the latency of the path, which has to be below half of `max_response`: it
+/// waits for the frame that is being sent, and is sent itself.
 pub fn frames_too_long(limits: &Limits, plan: &RepetitionPlan) -> Option<Unfit> {
     let longest = plan.flows.iter().map(|flow| flow.length).max()?;
     let least = 4 * limits.line_rate.frame_nanos(longest);

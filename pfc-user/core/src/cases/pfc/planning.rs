@@ -105,8 +105,8 @@ impl PfcCase {
 }
 
 /// Distance from a flow's priority to the one that the field not trusted points to, so that a DUT
-/// that reads that field fails. As it is odd, only the set of all eight priorities points to itself;
-/// as it is not 1, two neighbours such as 3 and 4 point outside their set.
+/// that reads that field fails. As it is odd, only the set of all eight priorities points to
+/// itself; as it is not 1, two neighbours such as 3 and 4 point outside their set.
 const ELSEWHERE: u8 = 3;
 
 /// The seven other priorities, in the order in which the field not trusted points to them.

@@ -1,9 +1,9 @@
 //! Resolution of a pass: the smallest violation that the check would have found in this repetition.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::Quanta;
 
 use super::judge::dip;
+use super::judge::probe::Measured;
 use super::probing::two_frames;
 use crate::case::{CheckResult, Figure};
 use crate::cases::resolution::{self, percent};
@@ -92,14 +92,10 @@ fn release(e: &PfcEvidence) -> Option<String> {
     let quanta = e.plan.storm.quanta;
     matches!(e.plan.storm.kind, StormKind::Pfc(_)).then(|| {
         let uncertain = last.after.saturating_sub(last.before);
-        format!("a pause {} too long", ms(late_end(e, quanta) + uncertain))
+        let allowed = e.limits.max_response + two_frames(&e.plan, &e.limits);
+        let late = e.limits.pause_tolerance(quanta) + allowed + uncertain;
+        format!("a pause {} too long", ms(late))
     })
-}
-
-/// The least by which a pause of so many quanta may end late, but for the time between which its
-/// frame left.
-fn late_end(e: &PfcEvidence, quanta: Quanta) -> Nanos {
-    e.limits.pause_tolerance(quanta) + e.limits.max_response + two_frames(&e.plan, &e.limits)
 }
 
 /// Longest time between which one of these frames left: by that its effect may be misjudged.
@@ -113,11 +109,13 @@ fn uncertain(departures: impl Iterator<Item = Departure>) -> Option<Nanos> {
 fn response(e: &PfcEvidence) -> Option<String> {
     let uncertain = uncertain(e.probes.iter().map(|probe| probe.xoff))?;
     let quanta = e.plan.probe.as_ref()?.quanta;
+    let [late, _] = Measured::of(e).least_late_of_all();
+    let tolerance = e.limits.pause_tolerance(quanta);
     Some(format!(
         "obeyed later than {}, or a pause that ends {} early or {} late",
         ms(e.limits.max_response + uncertain),
-        ms(e.limits.pause_tolerance(quanta) + uncertain + longest_frame(e)),
-        ms(late_end(e, quanta) + uncertain)
+        ms(tolerance + uncertain + longest_frame(e)),
+        ms(tolerance + late? + uncertain)
     ))
 }
 
@@ -125,10 +123,8 @@ fn response(e: &PfcEvidence) -> Option<String> {
 fn xon(e: &PfcEvidence) -> Option<String> {
     let xons = e.probes.iter().filter_map(|probe| probe.xon);
     let uncertain = uncertain(xons.map(|(_, xon)| xon))?;
-    Some(format!(
-        "obeyed later than {}",
-        ms(e.limits.max_response + uncertain + two_frames(&e.plan, &e.limits))
-    ))
+    let [_, late] = Measured::of(e).least_late_of_all();
+    Some(format!("obeyed later than {}", ms(late? + uncertain)))
 }
 
 /// The least dips.

@@ -18,7 +18,8 @@ fn pace(rate: Rate, length: u32, schedule: Schedule) -> Pace {
     Pace::new(rate, Length::Fixed(length), schedule, gigabit())
 }
 
-/// When the frames of a flow that starts at `from` leave, if each leaves when it is due, until then.
+/// When the frames of a flow that starts at `from` leave, if each leaves when it is due, until
+/// then.
 fn times(pace: &mut Pace, from: Nanos, until: Nanos) -> Vec<Nanos> {
     pace.start(from);
     let mut times = Vec::new();

@@ -39,8 +39,8 @@ pub struct Run {
 }
 
 impl PortSchedule {
-    /// What a faster sender is to do from `now` on. `kind` says of a flow and its length which flows
-    /// it can send together: those of one kind, and none that has no kind.
+    /// What a faster sender is to do from `now` on. `kind` says of a flow and its length which
+    /// flows it can send together: those of one kind, and none that has no kind.
     ///
     /// It is asked where the port's flows want more than [`CARRIES`], and no more than the line
     /// has: only the schedule shares a line by rates.
@@ -101,8 +101,8 @@ impl PortSchedule {
         self.flows[flow].version += 1;
     }
 
-    /// A flow comes back: so many frames of it have left, and the next one is due then, whatever held
-    /// it until now.
+    /// A flow comes back: so many frames of it have left, and the next one is due then, whatever
+    /// held it until now.
     pub fn take_back(&mut self, flow: usize, left: u64, due: Fine) {
         let scheduled = &mut self.flows[flow];
         scheduled.lent = false;

@@ -29,8 +29,8 @@ pub(super) fn others() -> Vec<PathBuf> {
     folders
 }
 
-/// The entries in these folders, oldest name first; and in words the folders that are closed to this
-/// user.
+/// The entries in these folders, oldest name first; and in words the folders that are closed to
+/// this user.
 pub(super) fn list<'p>(
     folders: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(Vec<PathBuf>, Vec<String>), JournalError> {

@@ -110,6 +110,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         log.read("end", clock::now());
         let rises = mac::rises(&log.finish("the self-test", &mut port.mac_alive));
         let seen = port.account.port()?.own_control;
+        port.takes_own_pfc = taken_by_mac(seen, &rises);
         if seen >= FRAMES {
             port.pfc_visible = Some(format!(
                 "self-test: {FRAMES} PFC frames sent by the other port, all counted"
@@ -118,6 +119,17 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         port.self_test = Some(done(port, false, seen, rises, waits));
     }
     Ok(())
+}
+
+/// Tells that the MAC took the frames of the other port before the program saw them.
+fn taken_by_mac(seen: u64, rises: &[(String, u64)]) -> Option<String> {
+    // Fewer may be a DUT's own.
+    let counted = rises.iter().find(|(_, rise)| *rise >= FRAMES);
+    let (name, rise) = counted.filter(|_| seen < FRAMES)?;
+    Some(format!(
+        "self-test: of {FRAMES} PFC frames that the other port sent the program saw {seen}, and \
+         {name} rose by {rise}"
+    ))
 }
 
 /// Sends frames until both ports have taken one, for the time that they may be deaf after a change
@@ -207,6 +219,24 @@ mod tests {
         };
         until_heard(deaf, knock, || Ok(knocks.get() >= takes)).unwrap();
         knocks.get()
+    }
+
+    #[test]
+    fn frames_of_the_other_port_that_its_counters_alone_saw_were_taken_by_the_mac() {
+        let rises = |rise| vec![("rx_prio3_pause".to_owned(), rise)];
+        let taken = taken_by_mac(0, &rises(FRAMES)).unwrap();
+        assert!(
+            taken.ends_with("saw 0, and rx_prio3_pause rose by 8"),
+            "{taken}"
+        );
+        assert!(taken_by_mac(FRAMES - 1, &rises(FRAMES)).is_some());
+        assert_eq!(
+            taken_by_mac(FRAMES, &rises(FRAMES)),
+            None,
+            "the program saw them too"
+        );
+        assert_eq!(taken_by_mac(0, &rises(FRAMES - 1)), None);
+        assert_eq!(taken_by_mac(0, &[]), None, "a DUT between ate them");
     }
 
     #[test]

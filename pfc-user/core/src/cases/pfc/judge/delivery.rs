@@ -42,11 +42,9 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
 /// where silence ended it early, the time until which it might have gone on. What arrives after an
 /// XON of the probe does not count as drained: the XON may have let it go.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
-    let early = e
-        .waits
-        .iter()
-        .find(|wait| wait.phase == phase && wait.end == WaitEnd::Quiet);
-    if let Some(wait) = early {
+    // After each burst of the probe there is one, and its traffic goes on until the last.
+    let last = e.waits.iter().rev().find(|wait| wait.phase == phase);
+    if let Some(wait) = last.filter(|wait| wait.end == WaitEnd::Quiet) {
         let released = e.probes.iter().filter_map(|probe| probe.xon);
         let next = released
             .map(|(_, xon)| xon.before)

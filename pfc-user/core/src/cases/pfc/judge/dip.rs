@@ -325,9 +325,9 @@ fn seen<'a>(
     })
 }
 
-/// Spans of two, four, ... times 100 ms, and the whole phase, as `group` has them. What may be under
-/// way is hardly more at the edges of a long span than of a short one: a dip that lasts shows where
-/// it is too small for 100 ms. A span with too small a share has 100 ms with one.
+/// Spans of two, four, ... times 100 ms, and the whole phase, as `group` has them. What may be
+/// under way is hardly more at the edges of a long span than of a short one: a dip that lasts shows
+/// where it is too small for 100 ms. A span with too small a share has 100 ms with one.
 fn lasting<'a>(
     e: &'a PfcEvidence,
     watched: &'a Watched,

@@ -17,11 +17,10 @@ pub(super) enum Witness<'e> {
     Mac(&'e MacReport),
 }
 
-/// Returns the witness that was shown to see PAUSE/PFC frames received at the tx port. An error
-/// gives the reason why there is none.
+/// Returns the witness that was shown to see PFC frames received at the tx port. An error gives the
+/// reason why there is none. PAUSE frames show nothing: a MAC that obeys PFC may pass them on.
 pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
-    let seen = e.tx_port.pfc_frames + e.tx_port.pause.xoff + e.tx_port.pause.xon;
-    if e.ports.tx.pfc_visible.is_some() || seen > 0 {
+    if e.ports.tx.pfc_visible.is_some() || e.tx_port.pfc_frames > 0 {
         return Ok(Witness::Program);
     }
     let counters = match report(e, "tx") {

@@ -65,6 +65,9 @@ pub(in crate::cases::pfc) const STORM_CONTINUITY: Precondition<Pfc> =
 /// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
 pub(in crate::cases::pfc) const PFC_VISIBLE: Precondition<Pfc> =
     Precondition::<Pfc>::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
+/// The tx port's MAC does not obey the storm that the rx port sends.
+pub(in crate::cases::pfc) const OWN_STORM: Precondition<Pfc> =
+    Precondition::<Pfc>::new("own-storm", own_storm);
 /// Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
 pub(in crate::cases::pfc) const HONOURED: Precondition<Pfc> =
     Precondition::<Pfc>::new("honoured", |_| Ok(()));
@@ -114,6 +117,19 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
                 .into(),
         ),
     }
+}
+
+/// A DUT that forwards the storm and does not obey it looks like one that obeys, if the tx port's
+/// MAC then does. Where the program sees those frames it passes them by.
+pub(super) fn own_storm(e: &PfcEvidence) -> Result<(), String> {
+    let tx = &e.ports.tx;
+    tx.takes_own_pfc.as_ref().map_or(Ok(()), |how| {
+        Err(format!(
+            "the MAC of {} may obey the storm itself, as the DUT forwards PFC frames or is a cable: \
+             {how}",
+            tx.interface
+        ))
+    })
 }
 
 /// Frames that the tester's side may have lost, with where.

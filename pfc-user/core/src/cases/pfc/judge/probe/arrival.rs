@@ -3,6 +3,7 @@
 use super::measured::{Measured, NotCounted, Traffic, within};
 use crate::cases::judge::Precondition;
 use crate::cases::pfc::judge::Pfc;
+use crate::cases::pfc::judge::preconditions::own_storm;
 use crate::cases::pfc::planning::join;
 use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
 use crate::plan::Nanos;
@@ -14,6 +15,8 @@ pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> =
 /// Succeeds if a pause of a lossless priority, sent by the storm's port and sender, was seen to
 /// act. How well the DUT obeys is not judged here.
 fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
+    // Otherwise the tester itself may be what stopped.
+    own_storm(e)?;
     let measured = Measured::of(e);
     let mut reason = "no probe was made".to_owned();
     if e.arrivals.lost > 0 {

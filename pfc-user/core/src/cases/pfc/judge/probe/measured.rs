@@ -80,7 +80,7 @@ pub(super) fn within<'e>(arrivals: &[&'e Arrival], from: Nanos, to: Nanos) -> Ve
 
 impl<'e> Measured<'e> {
     /// Those of `e`.
-    pub(super) fn of(e: &'e PfcEvidence) -> Self {
+    pub(in crate::cases::pfc) fn of(e: &'e PfcEvidence) -> Self {
         Self {
             plan: &e.plan,
             limits: &e.limits,
@@ -271,6 +271,40 @@ impl<'e> Measured<'e> {
             }
         }
         again.saturating_sub(end).saturating_sub(filled)
+    }
+
+    /// The least time after `end` at which the first frame of `priority` would be too late: more
+    /// than is allowed where others fill the link.
+    fn least_late(&self, priority: Priority, end: Nanos) -> Nanos {
+        let allowed = self.allowed();
+        let mut late = allowed + 1;
+        loop {
+            let counted = self.counted(priority, end, end + late);
+            if counted > allowed {
+                return late;
+            }
+            late += allowed + 1 - counted;
+        }
+    }
+
+    /// The same of the probe for which it is longest: after the quanta of its XOFF, and after its
+    /// XON; `None` where there was none.
+    pub(in crate::cases::pfc) fn least_late_of_all(&self) -> [Option<Nanos>; 2] {
+        let longest = |end: &dyn Fn(&ProbeReport) -> Option<Nanos>| {
+            let ends = self
+                .probes
+                .iter()
+                .filter_map(|probe| Some((probe, end(probe)?)));
+            let late = ends.flat_map(|(probe, end)| {
+                let priorities = probe.priorities.iter();
+                priorities.map(move |priority| self.least_late(*priority, end))
+            });
+            late.max()
+        };
+        [
+            longest(&|probe| Some(self.pause(probe, probe.xoff).latest)),
+            longest(&|probe| probe.xon.map(|(_, xon)| xon.after)),
+        ]
     }
 }
 

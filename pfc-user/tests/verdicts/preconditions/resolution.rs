@@ -1,0 +1,252 @@
+//! The resolution that a report prints beside each pass: a defect of that size fails the check, and
+//! where it is a size of time or rate, half of it does not.
+
+use validator::case::least_found;
+
+use super::*;
+
+/// What the report of good evidence of `case` says that `check` would find.
+fn printed(case: &str, check: &str) -> String {
+    let judged = bench::case(case).judge(&good(case));
+    let name = least_found(check);
+    let figure = judged
+        .figures
+        .into_iter()
+        .find(|figure| figure.name == name);
+    figure
+        .unwrap_or_else(|| panic!("{check} of {case} has no resolution"))
+        .value
+}
+
+/// The numbers of such a text, in its order.
+fn numbers(text: &str) -> Vec<f64> {
+    text.split_whitespace()
+        .filter_map(|word| {
+            word.trim_matches(['(', ')', ',', ';'])
+                .replace(',', "")
+                .parse()
+                .ok()
+        })
+        .collect()
+}
+
+/// Milliseconds as a report rounds them, from above.
+fn from_above(ms: f64) -> Nanos {
+    (ms * 1e6).ceil() as Nanos + 1000
+}
+
+/// The verdict on `check` of that evidence.
+fn verdict(case: &str, check: &str, evidence: &PfcEvidence) -> CheckResult {
+    let results = results(case, evidence);
+    results
+        .into_iter()
+        .find(|result| result.check == check)
+        .unwrap()
+}
+
+/// A defect of the size that is printed fails `check`; half of it does not.
+fn sized(case: &str, check: &str, size: f64, inject: impl Fn(&mut PfcEvidence, f64)) {
+    for (part, fails) in [(1.0, true), (0.5, false)] {
+        let mut evidence = good(case);
+        inject(&mut evidence, part * size);
+        let found = verdict(case, check, &evidence);
+        assert_eq!(
+            found.verdict == FAIL,
+            fails,
+            "{part} of {size} by {check} of {case}, which prints {:?}: {:?} {}",
+            printed(case, check),
+            found.verdict,
+            found.reason
+        );
+    }
+}
+
+type One = (&'static str, &'static str, Tamper);
+
+/// One frame, by each check that counts frames.
+const ONE_FRAME: [One; 12] = [
+    (SINGLE, "paused", |e| {
+        leak(e, e.storm.as_ref().unwrap().last.before)
+    }),
+    (SINGLE, "background", |e| {
+        lose(e, Role::Background, Phase::Storm, 1)
+    }),
+    (MULTI, "isolation", |e| {
+        lose(e, Role::Isolation, Phase::Storm, 1)
+    }),
+    (SINGLE, "delivered", |e| {
+        lose(e, Role::Test, Phase::Storm, 1)
+    }),
+    (SINGLE, "resume", |e| lose(e, Role::Test, Phase::Resume, 1)),
+    (LOSSY, "test-traffic", |e| {
+        lose(e, Role::Test, Phase::Storm, 1)
+    }),
+    (GLOBAL, "no-loss", |e| lose(e, Role::Test, Phase::Storm, 1)),
+    (SINGLE, "no-duplicate", |e| e.received[0].duplicate += 1),
+    (SINGLE, "no-reorder", |e| e.received[0].reordered += 1),
+    (SINGLE, "no-corruption", |e| e.received[0].corrupt += 1),
+    (SINGLE, "no-remark", |e| e.received[0].remarked += 1),
+    (SINGLE, "no-mac-control-forwarded", |e| {
+        e.tx_port.own_control += 1
+    }),
+];
+
+#[test]
+fn one_frame_fails_each_check_that_says_so() {
+    for (case, check, tamper) in ONE_FRAME {
+        let text = printed(case, check);
+        assert!(text.starts_with("1 frame "), "{check}: {text}");
+        let mut evidence = good(case);
+        tamper(&mut evidence);
+        let found = verdict(case, check, &evidence);
+        assert_eq!(found.verdict, FAIL, "{check} of {case}: {}", found.reason);
+    }
+    assert_eq!(printed(SINGLE, "no-pfc-on-lossy"), "one XOFF");
+    let mut evidence = good(SINGLE);
+    evidence.tx_port.pfc[6].xoff += 1;
+    assert_eq!(verdict(SINGLE, "no-pfc-on-lossy", &evidence).verdict, FAIL);
+}
+
+/// Time of the frames of the plan at the line's rate: all are of one length.
+fn frame(e: &PfcEvidence) -> Nanos {
+    e.limits.line_rate.frame_nanos(e.plan.flows[0].length)
+}
+
+#[test]
+fn a_last_pause_that_ends_so_early_lets_a_frame_through() {
+    let text = printed(SINGLE, "paused");
+    let early = *numbers(&text).last().unwrap();
+    sized(SINGLE, "paused", early, |e, early| {
+        let end = e.storm.as_ref().unwrap().last.before + PAUSE;
+        leak(e, end - from_above(early) + frame(e));
+    });
+}
+
+#[test]
+fn a_last_pause_that_lasts_so_much_longer_is_found() {
+    let longer = numbers(&printed(SINGLE, "lets-go"))[0];
+    sized(SINGLE, "lets-go", longer, |e, longer| {
+        let test = flow(e, Role::Test);
+        // As little as the tester can know of the frame's departure.
+        let end = e.storm.as_ref().unwrap().last.before + PAUSE + from_above(longer);
+        let by = end - received(e, test, Phase::Storm).first;
+        let of_storm = e.arrivals.records.iter_mut();
+        of_storm
+            .filter(|arrival| arrival.flow == test && arrival.phase == Phase::Storm)
+            .for_each(|arrival| arrival.time += by);
+        let received = received(e, test, Phase::Storm);
+        received.first += by;
+        received.last += by;
+    });
+}
+
+/// Lets a frame of the stormed priority arrive in the probe phase.
+fn arrives(e: &mut PfcEvidence, time: Nanos) {
+    let flow = flow(e, Role::Test);
+    e.arrivals.records.push(Arrival {
+        time,
+        flow,
+        phase: Phase::Probe,
+        latency: 1000,
+    });
+}
+
+/// Nothing of the stormed priority arrives from `from` to `to`.
+fn silent(e: &mut PfcEvidence, from: Nanos, to: Nanos) {
+    let flow = flow(e, Role::Test);
+    let records = &mut e.arrivals.records;
+    records.retain(|arrival| arrival.flow != flow || !(from..to).contains(&arrival.time));
+}
+
+#[test]
+fn an_xoff_that_is_obeyed_so_late_or_lasts_so_much_shorter_or_longer_is_found() {
+    let [late, early, longer] = numbers(&printed(SINGLE, "response"))[..] else {
+        panic!("{}", printed(SINGLE, "response"));
+    };
+    sized(SINGLE, "response", late, |e, late| {
+        let time = e.probes[1].xoff.before + from_above(late);
+        arrives(e, time);
+    });
+    sized(SINGLE, "response", early, |e, early| {
+        let end = e.probes[1].xoff.after + PAUSE;
+        let time = end - from_above(early) + frame(e);
+        arrives(e, time);
+    });
+    sized(SINGLE, "response", longer, |e, longer| {
+        let end = e.probes[1].xoff.before + PAUSE;
+        silent(e, end - MS, end + from_above(longer));
+    });
+}
+
+#[test]
+fn an_xon_that_is_obeyed_so_late_is_found() {
+    let late = numbers(&printed(SINGLE, "xon"))[0];
+    sized(SINGLE, "xon", late, |e, late| {
+        let (_, xon) = e.probes[2].xon.unwrap();
+        silent(e, xon.before, xon.before + from_above(late));
+    });
+}
+
+/// Takes a share of what was offered of these priorities away from what arrived in so many of the
+/// windows, from the middle of the storm phase or, where those are all, from its begin.
+fn dip(e: &mut PfcEvidence, priorities: std::ops::Range<usize>, share: f64, whole_phase: bool) {
+    let data = e.span(Phase::Storm).unwrap();
+    let width = e.windows.width;
+    let first = (data.from - e.windows.epoch).div_ceil(width) as usize;
+    let last = ((data.to - e.windows.epoch) / width) as usize;
+    let many = (100 * MS / width) as usize;
+    let windows = if whole_phase {
+        first..last
+    } else {
+        (first + last) / 2..(first + last) / 2 + many
+    };
+    // Two digits are printed.
+    let share = share * 1.05;
+    for priority in priorities {
+        let offered = windows
+            .clone()
+            .map(|index| e.windows.offered[index][priority]);
+        let missing = (f64::from(offered.sum::<u32>()) * share).ceil() as usize;
+        // As evenly as may be.
+        let all = windows.len();
+        for (number, index) in windows.clone().enumerate() {
+            let less = (number + 1) * missing / all - number * missing / all;
+            let received = &mut e.windows.received[index][priority];
+            *received = received.saturating_sub(less as u32);
+        }
+    }
+}
+
+#[test]
+fn a_dip_so_deep_is_found_in_a_window_and_in_a_phase() {
+    let text = printed(LOSSY, "no-dip");
+    // The first number is the width of a window.
+    let [_, all, one, lasting, lasting_one] = numbers(&text)[..] else {
+        panic!("{text}");
+    };
+    for (share, priorities, whole) in [
+        (all, 0..8, false),
+        (one, 5..6, false),
+        (lasting, 0..8, true),
+        (lasting_one, 5..6, true),
+    ] {
+        sized(LOSSY, "no-dip", share, |e, share| {
+            dip(e, priorities.clone(), share / 100.0, whole);
+        });
+    }
+}
+
+#[test]
+fn a_rate_so_much_lower_is_found() {
+    let less = numbers(&printed(GLOBAL, "throughput"))[0];
+    sized(GLOBAL, "throughput", less, |e, less| {
+        let of_storm = e
+            .received
+            .iter_mut()
+            .filter(|flow| flow.phase == Phase::Storm);
+        for flow in of_storm {
+            // Two digits are printed.
+            flow.frames -= (flow.frames as f64 * 1.05 * less / 100.0).ceil() as u64;
+        }
+    });
+}
