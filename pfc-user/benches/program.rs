@@ -7,6 +7,9 @@ mod common;
 #[path = "../../pfc-ebpf/tests/frames/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
 mod frames;
+#[path = "../../pfc-ebpf/tests/roce_frames/mod.rs"]
+#[expect(dead_code, reason = "the tests need more of it")]
+mod roce_frames;
 
 use std::path::Path;
 
@@ -27,6 +30,10 @@ const REPORT: Report = Report("program");
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
 const ACCOUNT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/account");
 const WATCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/watch");
+const RESPONDER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../target/ebpf-object/responder"
+);
 /// Each test run waits some milliseconds before its first frame.
 const ROUNDS: usize = 51;
 /// Runs per round: less than a time slice of the scheduler.
@@ -330,6 +337,7 @@ fn beside(before: &Path) {
         "ns a frame, median", "before", "after", "ratio"
     );
     watch_beside(&before.join("watch"));
+    responder_beside(&before.join("responder"));
     account_beside(&before.join("account"));
 }
 
@@ -439,6 +447,54 @@ fn watched(object: &Ebpf) -> u64 {
         .iter()
         .map(|words| words[0])
         .sum()
+}
+
+fn responder_beside(before: &Path) {
+    const QUEUE_PAIR: u32 = 0x123;
+    let builds = [before, Path::new(RESPONDER)].map(|path| responding(path, QUEUE_PAIR));
+    let of = |queue_pair| roce_frames::Request::new(queue_pair).octets();
+    let requests = [
+        ("READ request of others", of(QUEUE_PAIR + 1)),
+        // Nobody reads the records: most find no room.
+        ("READ request, dropped", of(QUEUE_PAIR)),
+    ];
+    for (name, frame) in constant_frames().into_iter().take(4).chain(requests) {
+        let mut samples = [const { Vec::new() }; 2];
+        for _ in 0..ROUNDS {
+            for (build, samples) in builds.iter().zip(&mut samples) {
+                samples.push(build.run("responder", &frame));
+            }
+        }
+        row_beside(&format!("responder: {name}"), &samples[0], &samples[1]);
+    }
+    let each = ROUNDS as u64 * u64::from(RUNS);
+    for build in &builds {
+        let map = build.0.map(abi::responder::name::COUNTERS);
+        let map = map.expect("in the object");
+        let map: PerCpuArray<_, [u64; 4]> = map.try_into().expect("an array by CPU");
+        let counts = map.get(&0, 0).expect("an entry");
+        let sum = |word: usize| counts.iter().map(|of_cpu| of_cpu[word]).sum::<u64>();
+        let found = [0, 2, 3].map(sum);
+        assert_eq!(
+            found,
+            [each, each, 4 * each],
+            "dropped, of others, and all else"
+        );
+    }
+}
+
+/// A build of `responder` that drops what is for that queue pair.
+fn responding(path: &Path, queue_pair: u32) -> Bench {
+    let octets = std::fs::read(path).expect("VALIDATOR_BEFORE names a folder of objects");
+    let mut object = Ebpf::load(&octets).expect("root is needed");
+    load(&mut object, "responder");
+    let map = object
+        .map_mut(abi::responder::name::CONFIG)
+        .expect("in the object");
+    let mut map: Array<_, [u32; 2]> = map.try_into().expect("an array");
+    map.set(0, [abi::responder::ABI_VERSION, queue_pair], 0)
+        .expect("an entry");
+    Bench(object)
 }
 
 fn account_beside(before: &Path) {

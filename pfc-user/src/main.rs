@@ -100,15 +100,14 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
         }
     }
     found.unfit = run::unfit(&config);
-    for left in Journal::open().left() {
-        output::note(left);
-    }
+    let left = Journal::open().left();
+    left.iter().for_each(output::note);
     let (record, mut out) = (testbed.record(), output::stdout());
     match args.format {
         Format::Text => out.write_all(
             report::preflight::text(&record, &found, report::colour(&io::stdout())).as_bytes(),
         )?,
-        Format::Json => report::preflight::json(&mut out, &record, &found)?,
+        Format::Json => report::preflight::json(&mut out, &record, &found, &left)?,
     }
     Ok(report::preflight::exit(&found))
 }

@@ -62,6 +62,23 @@ impl External {
             .replace("facts.direct = true\n", "")
     }
 
+    /// A file for the hook `configure`: it restarts the switch with the requested priorities, and
+    /// returns when it is ready.
+    fn configures(&self, lab: &Lab, arguments: &str) -> String {
+        lab.file(
+            "configure",
+            &format!(
+                "cd {}\n[ ! -e pid ] || kill $(cat pid)\n: > dut\n\
+                 ip netns exec {} {PROGRAM} dut switch --port p0 --port p1 {arguments} \
+                 --lossless $VALIDATOR_LOSSLESS < /dev/null > dut 2>&1 &\n\
+                 echo $! > pid\nuntil grep -q ready dut; do kill -0 $! || exit 7; done\n\
+                 echo lossless $VALIDATOR_LOSSLESS\n",
+                lab.path("").display(),
+                self.dut,
+            ),
+        )
+    }
+
     /// Starts a simulated switch as the device. It takes frames when this returns, and ends with
     /// the lab.
     pub fn start_dut(&self, lab: &mut Lab, arguments: &str) {
@@ -126,19 +143,7 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
         return;
     };
     let external = External::new(&mut lab);
-    // Restarts the switch with the requested priorities, and returns when it is ready.
-    let configure = lab.file(
-        "configure",
-        &format!(
-            "cd {}\n[ ! -e pid ] || kill $(cat pid)\n: > dut\n\
-             ip netns exec {} {PROGRAM} dut switch --port p0 --port p1 \
-             --lossless $VALIDATOR_LOSSLESS < /dev/null > dut 2>&1 &\n\
-             echo $! > pid\nuntil grep -q ready dut; do kill -0 $! || exit 7; done\n\
-             echo lossless $VALIDATOR_LOSSLESS\n",
-            lab.path("").display(),
-            external.dut,
-        ),
-    );
+    let configure = external.configures(&lab, "");
     let hooks = format!(
         "hooks.configure = \"sh {configure}\"\n\
          hooks.counters = \"echo counted; echo aside >&2; exit 5\"\n"
@@ -196,6 +201,43 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
     assert!(
         measured.iter().all(|measured| measured.dut.is_none()),
         "nothing is known of an external DUT's inside"
+    );
+}
+
+#[test]
+fn root_what_the_hook_lets_through_is_seen_by_the_self_test() {
+    let test = "root_what_the_hook_lets_through_is_seen_by_the_self_test";
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    // Nothing is between the ports until the hook starts the switch.
+    let seen = |faults: &str| {
+        let configure = external.configures(&lab, faults);
+        let hooks = format!("hooks.configure = \"sh {configure}\"\n");
+        let undeclared = external
+            .testbed("[3]", &hooks)
+            .replace("facts.direct = true\n", "");
+        let testbed = lab.file("testbed.toml", &undeclared);
+        // No lossless priority fills the switch, which thus sends no PFC of its own.
+        let plan = lab.file(
+            "plan.toml",
+            &plan("200ms", &[("global-pause", "lossless = [3]")]),
+        );
+        let arguments = format!("--testbed {testbed} --plan {plan} --format json");
+        let ended = Outcome::of(lab.start(&arguments).wait_with_output().unwrap());
+        assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
+        let measured = measured(&lab);
+        assert_eq!(measured.len(), 1);
+        measured[0].ports.tx.pfc_visible.clone().unwrap_or_default()
+    };
+    assert!(
+        !seen("").starts_with("self-test"),
+        "a good switch keeps PFC"
+    );
+    assert_eq!(
+        seen("--fault forwards-control"),
+        "self-test: 8 PFC frames sent by the other port, all counted"
     );
 }
 

@@ -3,6 +3,7 @@
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use pfc_ebpf::stamp::Phase;
+use serde_json::Value;
 use validator::driver::kernel::link::{self, Feature};
 use validator::driver::kernel::netns::Namespace;
 use validator::evidence::CaseEvidence;
@@ -227,12 +228,15 @@ fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
         &external.testbed("[3]", "qos.trust = \"pcp\"\n"),
     );
     let long = lab.file("long.toml", &plan("1min", MINUTE));
-    let run = lab.start(&format!("--testbed {testbed} --plan {long}"));
-    lab.wait_for_data_in_the_storm();
-    assert_eq!(in_frame(), [true, true], "XDP has to see the tags");
-    kill(Pid::from_raw(run.id() as i32), Signal::SIGKILL).unwrap();
-    run.wait_with_output().unwrap();
-    assert_eq!(in_frame(), [true, true]);
+    let killed = || {
+        let run = lab.start(&format!("--testbed {testbed} --plan {long}"));
+        lab.wait_for_data_in_the_storm();
+        assert_eq!(in_frame(), [true, true], "XDP has to see the tags");
+        kill(Pid::from_raw(run.id() as i32), Signal::SIGKILL).unwrap();
+        run.wait_with_output().unwrap();
+        assert_eq!(in_frame(), [true, true]);
+    };
+    killed();
 
     let short = lab.file("short.toml", &plan("200ms", &MINUTE[..1]));
     let next = lab.run(&format!(
@@ -249,4 +253,21 @@ fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
     }
     assert!(matches!(next.code, Some(0 | 3)), "{next:?}");
     assert_eq!(in_frame(), [false, false]);
+    // Without another run, the user asks for it.
+    killed();
+    let left = || {
+        let passive = format!("check --testbed {testbed} --passive --format json");
+        let told: Value = serde_json::from_str(&lab.run(&passive).stdout).unwrap();
+        let lines = told["left"].as_array().unwrap().iter();
+        let of_this = lines.filter(|line| line.to_string().contains("rx-vlan-offload was changed"));
+        of_this.count()
+    };
+    assert!(left() > 0, "check tells what the killed run left");
+    let undone = lab.run("check --undo");
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert!(
+        undone.stdout.contains("tx: rx-vlan-offload is on again"),
+        "{undone:?}"
+    );
+    assert_eq!((in_frame(), left()), ([false, false], 0));
 }

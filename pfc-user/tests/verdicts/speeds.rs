@@ -179,17 +179,19 @@ impl Speed {
 
     /// All repetitions against a switch with these faults; results with the case's short name.
     fn run(self, faults: &[&str]) -> Vec<(&'static str, CheckResult)> {
-        let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-        let run_one = |repetition: Repetition| {
-            let plan = self.plan(repetition);
-            let evidence = bench::run_at(&self.limits(), &plan, &faults);
-            let judged = bench::case(repetition.0).judge(&evidence);
-            judged
-                .checks
-                .into_iter()
-                .map(move |result| (short_name(repetition.0), result))
-        };
+        let run_one = |repetition| self.run_one(repetition, faults);
         REPETITIONS.into_iter().flat_map(run_one).collect()
+    }
+
+    /// One of them.
+    fn run_one(self, repetition: Repetition, faults: &[&str]) -> Vec<(&'static str, CheckResult)> {
+        let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let evidence = bench::run_at(&self.limits(), &self.plan(repetition), &faults);
+        let judged = bench::case(repetition.0).judge(&evidence);
+        let checks = judged.checks.into_iter();
+        checks
+            .map(|result| (short_name(repetition.0), result))
+            .collect()
     }
 }
 
@@ -301,5 +303,38 @@ fn each_fault_of_time_fails_its_checks_on_fast_links() {
 fn a_line_that_is_not_filled_fails_on_slow_links() {
     for (fault, expected) in FAULTS_OF_RATE {
         fails_exactly(SLOW[2], fault, expected);
+    }
+}
+
+/// Phases of more than 100 ms, in which a dip can be seen, on part of a fast line.
+const fn long(bits_per_second: u64, load: f64) -> Speed {
+    let short = part(bits_per_second, load);
+    Speed {
+        durations: Durations {
+            baseline: 150 * MS,
+            traffic: 300 * MS,
+            ..short.durations
+        },
+        ..short
+    }
+}
+
+#[test]
+fn dips_are_found_on_fast_links_and_a_good_switch_has_none() {
+    for speed in [
+        long(25_000_000_000, 0.4),
+        long(100_000_000_000, 0.1),
+        long(400_000_000_000, 0.02),
+        long(800_000_000_000, 0.01),
+    ] {
+        let no_dip = |faults: &[&str]| {
+            let results = speed.run_one(REPETITIONS[3], faults);
+            let is_it = |(_, result): &(&str, CheckResult)| result.check == "no-dip";
+            let (_, found) = results.into_iter().find(is_it).unwrap();
+            (found.verdict, found.reason)
+        };
+        assert_eq!(no_dip(&[]).0, Verdict::Pass, "{speed:?}: {:?}", no_dip(&[]));
+        let dips = no_dip(&["dips"]);
+        assert_eq!(dips.0, Verdict::Fail, "{speed:?}: {dips:?}");
     }
 }

@@ -32,8 +32,10 @@ const WRONG: &str = "<!DOCTYPE html><html><head><title>x</title></head><body>\
     <p style=\"position:absolute;top:9px\">another text</p>\
     <p style=\"position:absolute;top:99px;color:#ccc\">pale text</p><img src=\"none.png\">\
     <script>console.error('planted');throw new Error('thrown')</script></body></html>";
-/// What is found there.
-const MISTAKES: [&str; 5] = [
+/// What is found there, in a window that is said to be another.
+const MISTAKES: [&str; 7] = [
+    "the window is 1024 pixels wide",
+    "the colours are not those that were asked for",
     "texts overlap: one text | another text",
     "error: Uncaught Error: thrown",
     "axe image-alt",
@@ -72,7 +74,7 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         step(&format!("{name} in the browser"), || {
             for (width, dark) in WINDOWS {
                 let colours = if dark { "dark" } else { "light" };
-                let found = browser.mistakes(&page, width, dark)?;
+                let found = browser.mistakes(&page, (width, dark), (width, dark))?;
                 let mistakes = found
                     .iter()
                     .map(|wrong| format!("{name}, {width} pixels, {colours}: {wrong}"));
@@ -81,10 +83,17 @@ pub fn test(root: &Path) -> Result<ExitCode> {
                 }
                 failed.extend(mistakes);
             }
+            match browser.paper(&page)? {
+                (open, closed) if open > closed => passed += 1,
+                (open, closed) => failed.push(format!(
+                    "{name}: expected more paper than {closed} sheets, as closed parts are \
+                     printed too, found {open}"
+                )),
+            }
             Ok(())
         })?;
     }
-    let found = browser.mistakes(WRONG, 1024, false)?;
+    let found = browser.mistakes(WRONG, (1024, false), (360, true))?;
     let missed = MISTAKES
         .iter()
         .filter(|mistake| !found.iter().any(|found| found.starts_with(*mistake)));
@@ -111,12 +120,20 @@ struct Browser {
 }
 
 impl Browser {
-    /// Renders a page and returns what is wrong with it.
-    fn mistakes(&self, page: &str, width: u32, dark: bool) -> Result<Vec<String>> {
+    /// Renders a page in a window of that width and colours, and returns what is wrong with it.
+    /// `said` is what the probe takes the window for.
+    fn mistakes(
+        &self,
+        page: &str,
+        (width, dark): (u32, bool),
+        said: (u32, bool),
+    ) -> Result<Vec<String>> {
         let (before, after) = page
             .split_once("<head>")
             .context("expected a page with <head>")?;
-        let probed = format!("{before}<head><script>{}{PROBE}</script>{after}", self.axe);
+        let window = format!("const WINDOW = {{ width: {}, dark: {} }};", said.0, said.1);
+        let axe = &self.axe;
+        let probed = format!("{before}<head><script>{axe}{window}{PROBE}</script>{after}");
         let file = self.folder.join("probed.html");
         fs::write(&file, probed).with_context(|| cannot_write(&file))?;
         let mut chromium = self.chromium.command((width, 1000), dark);
@@ -140,6 +157,43 @@ impl Browser {
         found.extend(console.map(|line| format!("console: {line}")));
         Ok(found)
     }
+
+    /// Number of sheets that the page takes on paper; and that it would take without its rules for
+    /// paper, by which closed parts are printed too.
+    fn paper(&self, page: &str) -> Result<(usize, usize)> {
+        // The script opens all parts as well.
+        let (before, script) = page
+            .rsplit_once("<script>")
+            .context("a page with a script")?;
+        let (_, after) = script
+            .split_once("</script>")
+            .context("an end of the script")?;
+        let unscripted = format!("{before}{after}");
+        let unruled = unscripted.replace("@media print", "@media none");
+        Ok((self.sheets(&unscripted)?, self.sheets(&unruled)?))
+    }
+
+    /// Number of sheets that the browser prints.
+    fn sheets(&self, page: &str) -> Result<usize> {
+        let [file, paper] = ["printed.html", "printed.pdf"].map(|name| self.folder.join(name));
+        fs::write(&file, page).with_context(|| cannot_write(&file))?;
+        let mut chromium = self.chromium.command((1024, 1000), false);
+        chromium
+            .arg(format!("--print-to-pdf={}", paper.display()))
+            .arg(format!("file://{}", file.display()));
+        step::output(&mut chromium)?;
+        let printed = fs::read(&paper).with_context(|| format!("no {}", paper.display()))?;
+        Ok(sheets_of(&printed))
+    }
+}
+
+/// Number of page objects in a PDF.
+fn sheets_of(pdf: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(pdf);
+    let pages = text.match_indices("/Type /Page");
+    pages
+        .filter(|(at, found)| !text[at + found.len()..].starts_with('s'))
+        .count()
 }
 
 /// The list that the probe has written into the page.
@@ -198,5 +252,11 @@ mod tests {
         assert_eq!(of_probe(page), Some(vec!["a <b> &amp;".to_owned()]));
         assert_eq!(of_probe("<body data-wrong=\"[]\">"), Some(Vec::new()));
         assert_eq!(of_probe("<body>"), None);
+    }
+
+    #[test]
+    fn sheets_are_pages_and_not_their_list() {
+        let pdf = b"%PDF-1.4\n<</Type /Pages>>\n<</Type /Page\n>> <</Type /Page>>\xff";
+        assert_eq!(sheets_of(pdf), 2);
     }
 }

@@ -157,8 +157,13 @@ pub(super) fn ports(preflight: &Preflight) -> Vec<Judged<'_>> {
         .collect()
 }
 
-/// Writes the same facts as JSON.
-pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io::Result<()> {
+/// Writes the same facts as JSON, with what killed runs left changed, in words.
+pub fn json(
+    mut out: impl Write,
+    testbed: &Testbed,
+    preflight: &Preflight,
+    left: &[String],
+) -> io::Result<()> {
     #[derive(Serialize)]
     struct Report<'a> {
         schema: u32,
@@ -168,6 +173,7 @@ pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io
         exit_code: u8,
         ports: Vec<Judged<'a>>,
         plan: &'a [UnfitCase],
+        left: &'a [String],
     }
     let report = Report {
         schema: SCHEMA,
@@ -177,6 +183,7 @@ pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io
         exit_code: exit(preflight) as u8,
         ports: ports(preflight),
         plan: &preflight.unfit,
+        left,
     };
     serde_json::to_writer_pretty(&mut out, &report)?;
     out.write_all(b"\n")

@@ -513,6 +513,21 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         },
         &[("background", INCONCLUSIVE, "stalled for 5.000 ms")],
     );
+    let before = |e: &mut PfcEvidence| {
+        withhold(e, 3, 10 * MS);
+        let end = e.sender.withheld.last().unwrap().to;
+        dut(e).stalls.push(Stall {
+            from: end,
+            to: end + 5 * MS,
+        });
+    };
+    let withheld = "what the DUT's XOFF withheld included: expected >= 0.99, found 0.97";
+    tampered(
+        "a lossless priority withheld before the simulated DUT stalls",
+        LOSSY,
+        before,
+        &[("background", FAIL, withheld)],
+    );
     // The lossless background rests on its own flow alone.
     let lossy = all(
         &["test-traffic", "no-dip"],

@@ -687,28 +687,30 @@ fn throughput_is_excused_by_stalls_between_its_first_and_last_frame_and_no_other
         waiting,
         &[("throughput", INCONCLUSIVE, "up to 6.008 ms explains it")],
     );
-    // Nor does a stall after the storm phase explain what an XOFF withheld in it.
-    let withheld = |from_end: i64| {
+    // Nor does a stall explain what an XOFF withheld before it, or in a phase before it.
+    let withheld = |after_begin: Nanos| {
         move |e: &mut PfcEvidence| {
             let data = e.span(Phase::Storm).unwrap();
             withhold(e, 3, 100 * MS);
-            let from = data.to.strict_add_signed(from_end);
+            let from = data.from + after_begin;
             e.sender.stalls.push(Stall {
                 from,
                 to: from + 72 * MS,
             });
         }
     };
-    tampered(
-        "withheld before a stall",
-        GLOBAL,
-        withheld(MS as i64),
-        &[("throughput", FAIL, "0.96")],
-    );
+    for begin in [100 * MS, 400 * MS + MS] {
+        tampered(
+            "withheld before a stall",
+            GLOBAL,
+            withheld(begin),
+            &[("throughput", FAIL, "0.96")],
+        );
+    }
     tampered(
         "withheld, and a stall in it",
         GLOBAL,
-        withheld(-80 * MS as i64),
+        withheld(20 * MS),
         &[("throughput", INCONCLUSIVE, "explains it")],
     );
 }

@@ -1,6 +1,6 @@
 "use strict";
-// Added to a copy of a page, with axe before it: opens all parts, and writes what is wrong into the
-// page itself, from where the test reads it.
+// Added to a copy of a page, with axe and the window's size and colours before it: opens all parts,
+// and writes what is wrong into the page itself, from where the test reads it.
 const wrong = [];
 addEventListener("error", (event) => wrong.push(`error: ${event.message}`));
 addEventListener("unhandledrejection", (event) => wrong.push(`rejected: ${event.reason}`));
@@ -45,7 +45,42 @@ const overlaps = (found) => {
 };
 const SLACK = 0.25;
 
+// The window is the one that was asked for.
+const checkWindow = () => {
+  if (innerWidth !== WINDOW.width) wrong.push(`the window is ${innerWidth} pixels wide`);
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  if (dark !== WINDOW.dark) wrong.push("the colours are not those that were asked for");
+};
+
+// Whatever does something has its place among the stops of the Tab key, and is marked there.
+const checkKeyboard = () => {
+  document.querySelectorAll("button, summary, a[href]").forEach((control) => {
+    if (control.disabled || !control.checkVisibility()) return;
+    control.focus({ focusVisible: true });
+    const name = control.textContent.trim();
+    if (document.activeElement !== control) wrong.push(`the keyboard does not reach: ${name}`);
+    if (getComputedStyle(control).outlineStyle === "none") wrong.push(`no mark of focus: ${name}`);
+  });
+};
+
+// Marks of a drawing have tooltips, and the pointer over a time line is told its time.
+const checkTooltips = () => {
+  document.querySelectorAll("svg title").forEach((tip) => {
+    if (!tip.textContent.trim()) wrong.push("an empty tooltip");
+  });
+  document.querySelectorAll(".zoomable").forEach((figure) => {
+    const plot = figure.querySelector(".plot");
+    if (!plot.querySelector("title")) wrong.push("a time line without tooltips");
+    const box = plot.getBoundingClientRect();
+    const at = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
+    plot.dispatchEvent(new PointerEvent("pointermove", { ...at, bubbles: true }));
+    const told = figure.querySelector(".readout").textContent;
+    if (!/^\d+\.\d{4} s: .+ Mbit\/s$/.test(told)) wrong.push(`the read-out says ${told}`);
+  });
+};
+
 addEventListener("load", async () => {
+  checkWindow();
   document.querySelectorAll("details").forEach((part) => { part.open = true; });
   const texts = boxes();
   if (texts.length < 50) wrong.push(`only ${texts.length} boxes of text`);
@@ -60,6 +95,8 @@ addEventListener("load", async () => {
   });
   overlaps(boxes()).slice(0, 20).forEach((pair) => wrong.push(`zoomed texts overlap: ${pair}`));
   buttons.filter((button) => button.textContent === "All").forEach((button) => button.click());
+  checkKeyboard();
+  checkTooltips();
   const { violations, passes } = await axe.run(document, { resultTypes: ["violations"] });
   if (passes.length < 10) wrong.push(`axe looked at ${passes.length} rules only`);
   for (const { id, nodes } of violations) {

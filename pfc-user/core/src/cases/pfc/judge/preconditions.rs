@@ -215,6 +215,17 @@ pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos 
     listed.chain(left_out).fold(0, Nanos::saturating_add)
 }
 
+/// End of the last span in which the DUT's XOFF held `flow` back in `phase`: no later stall is the
+/// reason of one. 0 where there is none.
+pub(super) fn withheld_until(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
+    let spans = e.sender.withheld.iter();
+    let listed = spans
+        .filter(|held| held.priority == flow.priority && held.phase == phase)
+        .map(|held| held.to);
+    let left_out = withheld_left_out(e, flow.priority, phase).map(|spans| spans.to);
+    listed.chain(left_out).max().unwrap_or(0)
+}
+
 /// Spans of a priority that were withheld in a phase and are not listed.
 fn withheld_left_out(
     e: &PfcEvidence,

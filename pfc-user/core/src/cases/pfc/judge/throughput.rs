@@ -6,7 +6,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::dip::{sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
-use super::preconditions::{lost_by_tester, withheld};
+use super::preconditions::{lost_by_tester, withheld, withheld_until};
 use super::stalls::stalled_within;
 use crate::case::Figure;
 use crate::cases::finding::Finding;
@@ -38,18 +38,21 @@ fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     Some((span.from, last.map_or(span.to, |last| last.max(span.to))))
 }
 
-/// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and
-/// received, where the last frames are taken to have come earlier than they did by `late`, and each
-/// XOFF to have held for less by that in all: what comes at once after a delay of the tester fills
-/// the DUT's buffers, and a simulated DUT that stalls sets nothing free.
-fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
+/// Layer-1 rates of the storm phase in bit/s, offered (with what the DUT's XOFF withheld) and
+/// received: as they were, or at best. At best the last frames came earlier by all lateness of the
+/// tester until then, and each XOFF held for less by what there was until its end: what comes at
+/// once after a delay of the tester fills the DUT's buffers, and a simulated DUT that stalls sets
+/// nothing free.
+fn rates(e: &PfcEvidence, at_best: bool) -> Option<(f64, f64)> {
     let span = e.span(Phase::Storm)?;
     let (_, last) = storm_time(e)?;
+    let late_until = |end: Nanos| if at_best { lateness_until(e, end) } else { 0 };
     let mut offered = 0.0;
     let mut received = 0.0;
     for flow in &e.plan.flows {
         let bits = LineRate::frame_bits(flow.length) as f64;
         offered += e.sent(flow.id, Phase::Storm).map_or(0, |sent| sent.frames) as f64 * bits;
+        let late = late_until(withheld_until(e, flow, Phase::Storm));
         offered +=
             flow.rate as f64 * withheld(e, flow, Phase::Storm).saturating_sub(late) as f64 / 1e9;
         received += e
@@ -58,14 +61,15 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
             * bits;
     }
     let sending = (span.to - span.from).max(1) as f64 / 1e9;
-    let receiving = (last.saturating_sub(late).max(span.to) - span.from).max(1) as f64 / 1e9;
+    let end = last.saturating_sub(late_until(last)).max(span.to);
+    let receiving = (end - span.from).max(1) as f64 / 1e9;
     (offered > 0.0).then_some((offered / sending, received / receiving))
 }
 
-/// Lateness in the storm phase for which the tester itself may be the reason: its stalls in that
-/// time, and delays too short to be listed.
-fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
-    let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
+/// Lateness in the storm phase until `end` for which the tester itself may be the reason: its stalls
+/// in that time, and delays too short to be listed.
+fn lateness_until(e: &PfcEvidence, end: Nanos) -> Nanos {
+    let stalled = storm_time(e).map_or(0, |(from, _)| stalled_within(e, from, end));
     let unlisted = e
         .dut
         .as_ref()
@@ -78,9 +82,9 @@ pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let what = "received layer-1 rate as a share of the offered";
     let expected = format!(">= {}", e.limits.min_throughput);
-    let late = lateness_in_storm(e);
+    let late = storm_time(e).map_or(0, |(_, last)| lateness_until(e, last));
     let (Some((offered, received)), Some((offered_at_best, at_best))) =
-        (rates(e, 0), rates(e, late))
+        (rates(e, false), rates(e, true))
     else {
         finding.undecided(what, expected, "no traffic during the storm");
         return finding;
@@ -140,7 +144,7 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         let share = 100.0 * rate / link;
         format!("{:.1} Mbit/s, {share:.1} % of the link", rate / 1e6)
     };
-    if let Some((offered, received)) = rates(e, 0) {
+    if let Some((offered, received)) = rates(e, false) {
         named.push(("offered in the storm phase".into(), rate(offered)));
         named.push(("received in the storm phase".into(), rate(received)));
     }

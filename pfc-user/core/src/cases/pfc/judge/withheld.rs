@@ -4,7 +4,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
-use super::preconditions::{name, withheld};
+use super::preconditions::{name, withheld, withheld_until};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::PfcEvidence;
@@ -62,7 +62,8 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, phase: Phase)
         ms(span.to - span.from)
     );
     // After a stall the DUT's queues are fuller by what the line takes in that time.
-    let stalled = stalled_within(e, span.from, span.to);
+    let until = span.to.min(withheld_until(e, flow, phase));
+    let stalled = stalled_within(e, span.from, until);
     let explained = frames(e.limits.line_rate.bits_per_second(), stalled);
     if !holds && missing - explained <= (1.0 - SHARE) * offered {
         let why = format!(
