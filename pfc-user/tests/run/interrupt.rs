@@ -1,5 +1,8 @@
 //! Runs that end early: signals, killed processes, a vanishing interface.
 
+use std::fs;
+use std::process::Stdio;
+
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use pfc_ebpf::stamp::Phase;
@@ -10,7 +13,7 @@ use validator::evidence::CaseEvidence;
 use validator::report;
 
 use crate::external::External;
-use crate::lab::{Lab, ip, of_repository, plan};
+use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};
 use crate::outcome::{Outcome, Report};
 
 const MINUTE: &[(&str, &str)] = &[
@@ -175,6 +178,33 @@ fn a_dut_ends_early(test: &str, signal: Signal, how: &str) {
         "{}",
         report.reasons("fail")
     );
+    lab.assert_nothing_is_left();
+}
+
+#[test]
+fn root_a_program_whose_file_is_replaced_meanwhile_goes_on() {
+    let test = "root_a_program_whose_file_is_replaced_meanwhile_goes_on";
+    let Some(lab) = Lab::new(test) else { return };
+    let program = lab.path("validator");
+    fs::copy(PROGRAM, &program).unwrap();
+    let testbed = of_repository("configs/testbeds/sim.toml");
+    // The second case starts a switch of its own.
+    let plan = lab.file("plan.toml", &plan("200ms", MINUTE));
+    let arguments = format!("run --testbed {testbed} --plan {plan} --format json");
+    let mut command = lab.command(program.to_str().unwrap(), &arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = command.spawn().unwrap();
+    lab.wait_for_data_in_the_storm();
+    fs::remove_file(&program).unwrap();
+    let ended = Outcome::of(run.wait_with_output().unwrap());
+    assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    let report = ended.report();
+    assert!(
+        report.checks("error").is_empty(),
+        "{}",
+        report.reasons("error")
+    );
+    assert_eq!(report.case("pause-lossy")["reason"], "");
     lab.assert_nothing_is_left();
 }
 

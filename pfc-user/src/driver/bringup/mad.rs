@@ -4,7 +4,6 @@
 mod claim;
 mod unlock;
 
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ pub use unlock::{KeyEntry, MachineJournal};
 
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::kernel::clock;
-use crate::driver::kernel::process::Child;
+use crate::driver::kernel::process::{Child, own_program};
 use crate::dut::stall;
 use crate::evidence::pfc::Stall;
 use crate::plan::Nanos;
@@ -125,8 +124,7 @@ fn start_dut(faults: impl Iterator<Item = String>, args: &[String]) -> Result<(C
         std::process::id(),
         NEXT.fetch_add(1, Ordering::Relaxed)
     );
-    let program = std::env::current_exe().context("the tester's own program cannot be found")?;
-    let mut command = Command::new(program);
+    let mut command = own_program();
     command.args(["dut", "sma", "--socket", &socket]);
     for fault in faults {
         command.arg("--fault").arg(fault);

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -15,7 +14,7 @@ use crate::driver::bpf::responder::Responder;
 use crate::driver::kernel::link::{self, End, Feature, LinkError, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
-use crate::driver::kernel::process::Child;
+use crate::driver::kernel::process::{Child, own_program};
 use crate::dut::stall;
 use crate::evidence::pfc::Stall;
 use crate::nic;
@@ -194,8 +193,7 @@ fn start_dut(
     faults: impl Iterator<Item = String>,
     args: &[String],
 ) -> Result<(Child, String)> {
-    let program = std::env::current_exe().context("the tester's own program cannot be found")?;
-    let mut command = Command::new(program);
+    let mut command = own_program();
     let mac = TESTER_MAC.map(|octet| hex(&[octet])).join(":");
     command.args([
         "dut",

@@ -21,7 +21,7 @@ use crate::driver::kernel::link::{
 };
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
-use crate::driver::kernel::process::Child;
+use crate::driver::kernel::process::{Child, own_program};
 use crate::driver::kernel::promiscuous::Promiscuous;
 use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
@@ -269,9 +269,7 @@ impl Testbed {
             return Ok(None);
         };
         let list = |numbers: Vec<String>| numbers.join(",");
-        let program =
-            std::env::current_exe().context("the tester's own program cannot be found")?;
-        let mut command = std::process::Command::new(program);
+        let mut command = own_program();
         command.args([
             "dut",
             "switch",

@@ -16,6 +16,15 @@ use nix::unistd::Pid;
 use super::netns::{Namespace, NamespaceError};
 use crate::evidence::pfc::HookOutput;
 
+/// A command that runs the tester's own program, also where an upgrade or a build has replaced its
+/// file since it was started.
+pub fn own_program() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    // For lists of processes.
+    command.arg0("validator");
+    command
+}
+
 /// Errors of a child process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
