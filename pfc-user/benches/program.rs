@@ -7,9 +7,6 @@ mod common;
 #[path = "../../pfc-ebpf/tests/frames/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
 mod frames;
-#[path = "../../pfc-ebpf/tests/roce_frames/mod.rs"]
-#[expect(dead_code, reason = "the tests need more of it")]
-mod roce_frames;
 
 use std::path::Path;
 
@@ -452,7 +449,12 @@ fn watched(object: &Ebpf) -> u64 {
 fn responder_beside(before: &Path) {
     const QUEUE_PAIR: u32 = 0x123;
     let builds = [before, Path::new(RESPONDER)].map(|path| responding(path, QUEUE_PAIR));
-    let of = |queue_pair| roce_frames::Request::new(queue_pair).octets();
+    // A READ request from the BTH on, behind the UDP header of RoCEv2.
+    let of = |queue_pair: u32| {
+        let frame = with(test_frame(128, false), 36, &4791_u16.to_be_bytes());
+        let bth = [&[0x0c, 0, 0xff, 0xff][..], &queue_pair.to_be_bytes()].concat();
+        with(frame, 42, &bth)
+    };
     let requests = [
         ("READ request of others", of(QUEUE_PAIR + 1)),
         // Nobody reads the records: most find no room.
