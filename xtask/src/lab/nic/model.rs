@@ -56,8 +56,7 @@ impl Model {
             modules: &[],
             line_rate: None,
             load: "0.1",
-            // The switch of the guest was seen to take 2.6 ms.
-            max_response: "4ms",
+            max_response: "2ms",
             pauses: true,
             resets: false,
         };
@@ -69,6 +68,8 @@ impl Model {
                 line_rate: Some("100M"),
                 load: "1.0",
                 pauses: false,
+                // The switch of the guest was seen to take 2.6 ms.
+                max_response: "4ms",
                 ..gigabit
             },
             Self::Igb => Port {
