@@ -33,6 +33,11 @@ const REMEDIES: [(&str, &str); 9] = [
         "Show that the DUT obeys a pause frame on this port: PFC enabled for a lossless priority.",
     ),
     (
+        "own-storm",
+        "Have the MAC of the tx port pass pause frames on, such as by `ethtool -K DEV rx-all on`, \
+         or keep the DUT from forwarding them.",
+    ),
+    (
         "pfc-visible",
         "Turn off pause handling in the MAC of the tx port, or use a port whose driver counts \
          the frames; `validator check` says what to type.",
