@@ -6,7 +6,7 @@ use crate::case::{CheckResult, Verdict};
 use crate::report::text;
 
 /// What to do where a precondition is not met, by its name.
-const REMEDIES: [(&str, &str); 9] = [
+const REMEDIES: [(&str, &str); 10] = [
     (
         "ports",
         "Keep the links up and unchanged for the whole run, and declare facts.watchdog = \"off\" \
