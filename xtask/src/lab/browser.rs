@@ -158,8 +158,8 @@ impl Browser {
         Ok(found)
     }
 
-    /// Number of sheets that the page takes on paper; and that it would take without its rules for
-    /// paper, by which closed parts are printed too.
+    /// Number of sheets that the page takes on paper; and that it would take without the rule by
+    /// which closed parts are printed too.
     fn paper(&self, page: &str) -> Result<(usize, usize)> {
         // The script opens all parts as well.
         let (before, script) = page
@@ -169,7 +169,7 @@ impl Browser {
             .split_once("</script>")
             .context("an end of the script")?;
         let unscripted = format!("{before}{after}");
-        let unruled = unscripted.replace("@media print", "@media none");
+        let unruled = unscripted.replace("details::details-content", "details.none");
         Ok((self.sheets(&unscripted)?, self.sheets(&unruled)?))
     }
 
