@@ -93,13 +93,9 @@ fn root_at_100_mbit_a_good_switch_fails_nothing() {
     }
 }
 
-/// Long: a pause lasts 3.4 s, and each repetition has ten of them and more.
 #[test]
 fn root_at_10_mbit_a_good_switch_obeys_pauses_of_seconds() {
     let test = "root_at_10_mbit_a_good_switch_obeys_pauses_of_seconds";
-    if !common::need_full(test) {
-        return;
-    }
     if let Some(run) = run(test, "10M", 256, &["single", "lossy"]) {
         let of_single = ["single paused", "single delivered", "single resume"];
         assert_passed(&run, &of_single);
