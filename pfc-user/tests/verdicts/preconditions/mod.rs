@@ -173,17 +173,36 @@ fn lose(e: &mut PfcEvidence, role: Role, phase: Phase, frames: u64) {
     received(e, flow, phase).frames -= frames;
 }
 
-/// A frame of the stormed priority arrives at `time`.
-fn leak(e: &mut PfcEvidence, time: Nanos) {
+/// The log has a frame of the stormed priority, sent in `phase`, that arrives at `time`.
+fn arrives(e: &mut PfcEvidence, phase: Phase, time: Nanos) {
     let flow = flow(e, Role::Test);
     e.arrivals.records.push(Arrival {
         time,
         flow,
-        phase: Phase::Storm,
+        phase,
         latency: 1000,
     });
+}
+
+/// A frame of the stormed priority arrives at `time`.
+fn leak(e: &mut PfcEvidence, time: Nanos) {
+    let flow = flow(e, Role::Test);
+    arrives(e, Phase::Storm, time);
     let received = received(e, flow, Phase::Storm);
     received.first = received.first.min(time);
+}
+
+/// The first frame of the stormed priority after the storm comes later by so much.
+fn goes_later(e: &mut PfcEvidence, by: Nanos) {
+    let test = flow(e, Role::Test);
+    for arrival in &mut e.arrivals.records {
+        if arrival.flow == test && arrival.phase == Phase::Storm {
+            arrival.time += by;
+        }
+    }
+    let received = received(e, test, Phase::Storm);
+    received.first += by;
+    received.last += by;
 }
 
 fn at(before: Nanos, after: Nanos) -> Departure {

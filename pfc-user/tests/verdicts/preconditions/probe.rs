@@ -160,14 +160,8 @@ fn silence_of_the_sender_is_no_answer_of_the_device() {
 #[test]
 fn one_attempt_measured_well_that_fails_is_a_failure() {
     let early = |e: &mut PfcEvidence| {
-        let test = flow(e, Role::Test);
         let time = e.probes[1].xoff.before + PAUSE - TOLERANCE - 1;
-        e.arrivals.records.push(Arrival {
-            time,
-            flow: test,
-            phase: Phase::Probe,
-            latency: 1000,
-        });
+        arrives(e, Phase::Probe, time);
     };
     tampered(
         "one early frame",
@@ -238,19 +232,6 @@ fn each_priority_of_a_probe_answers_for_itself() {
         let expected = [("response", FAIL, words.as_str()), ("xon", SKIPPED, "")];
         expect("one priority that does not go on", MULTI, &gone, &expected);
     }
-}
-
-/// The first frame of the stormed priority after the storm comes later by so much.
-fn goes_later(e: &mut PfcEvidence, by: Nanos) {
-    let test = flow(e, Role::Test);
-    for arrival in &mut e.arrivals.records {
-        if arrival.flow == test && arrival.phase == Phase::Storm {
-            arrival.time += by;
-        }
-    }
-    let received = received(e, test, Phase::Storm);
-    received.first += by;
-    received.last += by;
 }
 
 /// The simulated switch stood still for `span` when the storm's last pause ended.

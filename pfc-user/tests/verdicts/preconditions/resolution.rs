@@ -129,25 +129,8 @@ fn a_last_pause_that_lasts_so_much_longer_is_found() {
         let test = flow(e, Role::Test);
         // As little as the tester can know of the frame's departure.
         let end = e.storm.as_ref().unwrap().last.before + PAUSE + from_above(longer);
-        let by = end - received(e, test, Phase::Storm).first;
-        let of_storm = e.arrivals.records.iter_mut();
-        of_storm
-            .filter(|arrival| arrival.flow == test && arrival.phase == Phase::Storm)
-            .for_each(|arrival| arrival.time += by);
-        let received = received(e, test, Phase::Storm);
-        received.first += by;
-        received.last += by;
-    });
-}
-
-/// Lets a frame of the stormed priority arrive in the probe phase.
-fn arrives(e: &mut PfcEvidence, time: Nanos) {
-    let flow = flow(e, Role::Test);
-    e.arrivals.records.push(Arrival {
-        time,
-        flow,
-        phase: Phase::Probe,
-        latency: 1000,
+        let first = received(e, test, Phase::Storm).first;
+        goes_later(e, end - first);
     });
 }
 
@@ -165,12 +148,12 @@ fn an_xoff_that_is_obeyed_so_late_or_lasts_so_much_shorter_or_longer_is_found() 
     };
     sized(SINGLE, "response", late, |e, late| {
         let time = e.probes[1].xoff.before + from_above(late);
-        arrives(e, time);
+        arrives(e, Phase::Probe, time);
     });
     sized(SINGLE, "response", early, |e, early| {
         let end = e.probes[1].xoff.after + PAUSE;
         let time = end - from_above(early) + frame(e);
-        arrives(e, time);
+        arrives(e, Phase::Probe, time);
     });
     sized(SINGLE, "response", longer, |e, longer| {
         let end = e.probes[1].xoff.before + PAUSE;
@@ -187,8 +170,8 @@ fn an_xon_that_is_obeyed_so_late_is_found() {
     });
 }
 
-/// Takes a share of what was offered of these priorities away from what arrived in so many of the
-/// windows, from the middle of the storm phase or, where those are all, from its begin.
+/// Takes a share of what was offered of these priorities away from what arrived: in 100 ms from the
+/// middle of the storm phase on, or in the whole phase.
 fn dip(e: &mut PfcEvidence, priorities: std::ops::Range<usize>, share: f64, whole_phase: bool) {
     let data = e.span(Phase::Storm).unwrap();
     let width = e.windows.width;
