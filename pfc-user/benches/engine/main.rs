@@ -1,7 +1,8 @@
 //! Measures the engine of flows: frames of 64 octets that it sends and stamps in a second, beside
 //! the cases' sender in the same rounds; that it counts as well; whether paced flows have their
 //! rate; the time of a snapshot of 256 flows at full load; that from a start to the first frame;
-//! and the gaps of a storm beside data. Root; `cargo bench --bench engine`.
+//! and the gaps of a storm beside data. Root; `cargo bench --bench engine`; all of it, or the parts that
+//! are named: `sending`, `counted`, `paced`, `latencies`, `storm`.
 //!
 //! Of one veth pair the other end only drops. Both ends of another are the engine's own, so that
 //! each frame is counted as well.
@@ -15,7 +16,7 @@ mod live;
 use std::time::{Duration, Instant};
 
 use common::{Extent, Report, Spread};
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::units::{LineRate, Nanos, Priority, Quanta};
 use validator::config::Sender;
 use validator::driver::kernel::clock;
 use validator::driver::kernel::link::{End, create_veth};
@@ -46,25 +47,37 @@ fn main() {
     create_veth(end("s", 3), end("d", 4), 3400).expect("a veth pair");
     let dropping = namespace.run(|| case::drop_all("d"));
     let _dropping = dropping.expect("a thread there");
-    for flows in [1, 64, 4096] {
-        sending(&namespace, flows);
+    let parts: Vec<_> = std::env::args().skip(1).collect();
+    // Cargo adds `--bench`.
+    let parts = parts.iter().filter(|part| !part.starts_with("--"));
+    let asked = |name| parts.clone().count() == 0 || parts.clone().any(|part| part == name);
+    if asked("sending") {
+        for flows in [1, 64, 4096] {
+            sending(&namespace, flows);
+        }
+    }
+    if asked("counted") {
+        counted(&namespace);
     }
     let mut engine = engine(&namespace, Sender::Auto);
-    for flows in [1, 8, 64, 512, 4096] {
-        saturated(&mut engine, flows);
+    if asked("paced") {
+        for flows in [1, 64, 4096] {
+            paced(&mut engine, flows);
+        }
     }
-    for flows in [1, 64, 4096] {
-        paced(&mut engine, flows);
+    if asked("latencies") {
+        let (mut snapshots, mut firsts) = (Vec::new(), Vec::new());
+        for _ in 0..Extent::asked().pick(3, 20) {
+            let (snapshot, first) = latencies(&mut engine);
+            snapshots.push(snapshot);
+            firsts.push(first);
+        }
+        print("snapshot of 256 flows at full load", "ms", &snapshots);
+        print("start to first frame, 256 flows", "ms", &firsts);
     }
-    let (mut snapshots, mut firsts) = (Vec::new(), Vec::new());
-    for _ in 0..Extent::asked().pick(3, 20) {
-        let (snapshot, first) = latencies(&mut engine);
-        snapshots.push(snapshot);
-        firsts.push(first);
+    if asked("storm") {
+        storm(&mut engine);
     }
-    print("snapshot of 256 flows at full load", "ms", &snapshots);
-    print("start to first frame, 256 flows", "ms", &firsts);
-    storm(&mut engine);
 }
 
 fn engine(namespace: &Namespace, sender: Sender) -> LiveEngine {
@@ -118,18 +131,19 @@ fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
 }
 
 /// Starts so many flows of so many frames a second together, from the first of these interfaces to
-/// the other, if there is one.
-fn start(engine: &mut LiveEngine, interfaces: &[&str], flows: usize, frames: u64) {
-    start_all(
-        engine,
-        interfaces,
-        LINE,
-        data(interfaces.len(), flows, frames),
-    );
+/// the other, if there is one; returns when the order was given.
+fn start(engine: &mut LiveEngine, interfaces: &[&str], flows: usize, frames: u64) -> Nanos {
+    let flows = data(interfaces.len(), flows, frames);
+    start_all(engine, interfaces, LINE, flows)
 }
 
 /// Starts flows on lines of that rate.
-fn start_all(engine: &mut LiveEngine, interfaces: &[&str], line_rate: u64, flows: Vec<Flow>) {
+fn start_all(
+    engine: &mut LiveEngine,
+    interfaces: &[&str],
+    line_rate: u64,
+    flows: Vec<Flow>,
+) -> Nanos {
     let port = |name: &&str| Port {
         name: (*name).into(),
         interface: (*name).into(),
@@ -147,7 +161,9 @@ fn start_all(engine: &mut LiveEngine, interfaces: &[&str], line_rate: u64, flows
     };
     let warnings = engine.configure(plan).expect("a plan");
     assert!(warnings.is_empty(), "{warnings:?}");
+    let at = clock::now();
     engine.transmit(&all, Order::Start).expect("a start");
+    at
 }
 
 /// Millions of frames a second between two snapshots so far apart, by the count of each.
@@ -194,22 +210,44 @@ fn sending(namespace: &Namespace, flows: usize) {
     REPORT.beside(&name, "Mframe/s", &ours, beside, &cases);
 }
 
-/// What leaves, arrives and is counted.
-fn saturated(engine: &mut LiveEngine, flows: usize) {
-    start(engine, &["a", "b"], flows, UNPACED);
+/// What leaves, arrives and is counted, each number of flows beside 64 of them in the same round.
+fn counted(namespace: &Namespace) {
+    const BESIDE: usize = 64;
+    let numbers = [1, 8, BESIDE, 512, 4096];
+    let mut rates = numbers.map(|_| Vec::new());
     let time = Duration::from_millis(300);
-    let rates: Vec<_> = (0..Extent::asked().pick(3, 7))
-        .map(|_| rate(engine, time, |snapshot| snapshot.ports[1].received.frames))
-        .collect();
-    print(&format!("counted, {flows} flows, 64 B"), "Mframe/s", &rates);
+    let mut engine = engine(namespace, Sender::Auto);
+    for _ in 0..Extent::asked().pick(3, 9) {
+        for (flows, rates) in numbers.into_iter().zip(&mut rates) {
+            start(&mut engine, &["a", "b"], flows, UNPACED);
+            std::thread::sleep(Duration::from_millis(100));
+            rates.push(rate(&mut engine, time, |snapshot| {
+                snapshot.ports[1].received.frames
+            }));
+        }
+    }
+    let beside = format!("{BESIDE} flows");
+    let [_, _, same, _, _] = &rates;
+    for (flows, rates) in numbers.into_iter().zip(&rates) {
+        let name = format!("counted, {flows} flows, 64 B");
+        print(&name, "Mframe/s", rates);
+        let ratio = Spread::of_ratios(rates, same);
+        println!(
+            "{:<44} {:>9.3} {:>9.3} {:>9.3}",
+            format!("  x {beside}"),
+            ratio.median,
+            ratio.min,
+            ratio.max
+        );
+        REPORT.beside(&name, "Mframe/s", rates, &beside, same);
+    }
 }
 
 /// How far the rate of a million frames a second is off: in all the time since the order to start,
 /// second by second, and in each second alone.
 fn paced(engine: &mut LiveEngine, flows: usize) {
     let each = 1_000_000 / flows as u64;
-    let began = clock::now();
-    start(engine, &["a", "b"], flows, 1_000_000);
+    let began = start(engine, &["a", "b"], flows, 1_000_000);
     let asked = (each * flows as u64) as f64 / 1e9;
     let off = |frames: u64, time: u64| (frames as f64 / time as f64 / asked - 1.0) * 100.0;
     let (mut since, mut alone) = (Vec::new(), Vec::new());
@@ -217,7 +255,9 @@ fn paced(engine: &mut LiveEngine, flows: usize) {
     for _ in 0..Extent::asked().pick(4, 10) {
         std::thread::sleep(Duration::from_secs(1));
         let snapshot = engine.snapshot().expect("counts");
-        let (at, frames) = (snapshot.at, snapshot.ports[0].sent.frames);
+        // The port's own count goes on from the flows before.
+        let frames = snapshot.flows.iter().map(|flow| flow.sent.frames).sum();
+        let at = snapshot.at;
         since.push(off(frames, at - began));
         alone.push(off(frames - before.1, at - before.0));
         before = (at, frames);
