@@ -139,10 +139,21 @@ fn attempts(out: &mut String, result: &CaseResult, colour: bool) {
                 Verdict::Fail | Verdict::Error | Verdict::Inconclusive
             )
         });
-        let told: Vec<String> = open
-            .map(|check| {
-                let word = paint(check.verdict.word(), check.verdict, colour);
-                format!("{} {word}, {}", check.check, check.reason)
+        let mut alike: Vec<(Verdict, &str, Vec<&str>)> = Vec::new();
+        for check in open {
+            let same = |found: &&mut (Verdict, &str, Vec<&str>)| {
+                (found.0, found.1) == (check.verdict, check.reason.as_str())
+            };
+            match alike.iter_mut().find(same) {
+                Some((.., checks)) => checks.push(&check.check),
+                None => alike.push((check.verdict, &check.reason, vec![&check.check])),
+            }
+        }
+        let told: Vec<String> = alike
+            .iter()
+            .map(|(verdict, reason, checks)| {
+                let word = paint(verdict.word(), *verdict, colour);
+                format!("{} {word}, {reason}", checks.join(", "))
             })
             .collect();
         if told.is_empty() {
@@ -234,7 +245,7 @@ fn groups(result: &CaseResult) -> Vec<Group<'_>> {
             let first = group.first;
             let alike = first.verdict == check.verdict
                 && first.reason == check.reason
-                && first.assertions == check.assertions;
+                && comparisons(&first.assertions) == comparisons(&check.assertions);
             let (one_check, one_repetition) = (
                 group.checks == [check.check.as_str()],
                 group.repetitions == [check.repetition.as_str()],
@@ -439,6 +450,7 @@ pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::AttemptResult;
 
     #[test]
     fn comparisons_that_say_the_same_of_many_flows_are_one_line_with_their_number() {
@@ -473,5 +485,53 @@ mod tests {
                 line(0, "Resume", 0, ""),
             ]
         );
+    }
+
+    #[test]
+    fn a_reason_that_several_checks_share_is_told_once_for_each_attempt_and_for_the_result() {
+        let reason = "accounting: drops on the tester's own side";
+        let check = |name: &str, measured: &str| CheckResult {
+            check: name.into(),
+            repetition: "lossless 3".into(),
+            verdict: Verdict::Inconclusive,
+            reason: reason.into(),
+            assertions: vec![Assertion {
+                what: "frames".into(),
+                expected: measured.into(),
+                actual: measured.into(),
+                verdict: Verdict::Pass,
+            }],
+        };
+        let other = CheckResult {
+            reason: "another".into(),
+            ..check("xon", "3")
+        };
+        let checks = vec![check("paused", "1"), check("delivered", "2"), other];
+        let result = CaseResult {
+            case: "pfc.pause-single-lossless".into(),
+            verdict: Verdict::Inconclusive,
+            reason: String::new(),
+            attempts: vec![AttemptResult {
+                repetition: "lossless 3".into(),
+                attempt: 1,
+                checks: checks.clone(),
+            }],
+            checks,
+            assertions: Vec::new(),
+            steps: Vec::new(),
+            figures: Vec::new(),
+        };
+        let mut text = String::new();
+        case(&mut text, &result, false);
+        let words: Vec<_> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        for expected in [
+            format!("attempt 1 at lossless 3: paused, delivered inconclusive, {reason}; xon"),
+            format!("inconclusive paused, delivered [lossless 3]: {reason}"),
+            "inconclusive xon [lossless 3]: another".into(),
+        ] {
+            assert!(text.contains(&expected), "expected `{expected}` in {text}");
+        }
+        assert_eq!(text.matches(reason).count(), 2, "{text}");
     }
 }
