@@ -7,10 +7,14 @@ mod pages;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Nanos;
 use roxmltree::{Document, Node, ParsingOptions};
 use validator_core::case::{AttemptResult, CaseResult, Exit, Verdict};
 use validator_core::cases;
-use validator_core::evidence::pfc::Withheld;
+use validator_core::evidence::pfc::{
+    ControlReceived, Gap, PfcEvidence, PhaseSpan as Span, Stall, Withheld,
+};
 use validator_core::evidence::{Evidence, Repetition};
 use validator_core::report::{html, text};
 
@@ -229,6 +233,119 @@ fn each_family_is_drawn() {
             let drawn = drawn.filter(|node| node.attribute("class") == Some(class));
             assert_eq!(drawn.count(), number, "{name}");
         }
+    }
+}
+
+/// Time line of the first repetition of that PFC evidence.
+fn time_line(e: PfcEvidence) -> String {
+    let samples = samples();
+    let (_, good) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
+    let mut evidence = good.clone();
+    evidence.cases.truncate(1);
+    evidence.cases[0].repetitions = vec![Repetition::Pfc(Box::new(e))];
+    page(&evidence)
+}
+
+/// Left edges of the drawn things of a class, in pixels.
+fn places(page: &str, class: &str) -> Vec<f64> {
+    let document = parse(page);
+    let drawn = document.descendants();
+    let drawn = drawn.filter(|node| node.attribute("class") == Some(class));
+    let drawn = drawn.filter(|node| ["rect", "path"].contains(&node.tag_name().name()));
+    drawn
+        .flat_map(|node| match (node.attribute("x"), node.attribute("d")) {
+            (Some(x), _) => vec![x.parse().unwrap()],
+            (_, Some(d)) => {
+                let moves = d.split('M').skip(1);
+                let x = |part: &str| part.split(' ').next().unwrap().parse().unwrap();
+                moves.map(x).collect()
+            }
+            _ => panic!("no place"),
+        })
+        .collect()
+}
+
+#[test]
+fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
+    let mut samples = samples();
+    let good = samples.iter_mut().find(|(name, _)| name == "pfc-good");
+    let mut e = pages::pfc(&mut good.unwrap().1).next().unwrap().clone();
+    let span = e.phases.iter().find(|span| span.phase == Phase::Storm);
+    let Span { from, to, .. } = *span.unwrap();
+    let at = |share: Nanos| from + (to - from) * share / 10;
+    let priority = e.plan.flows[0].priority;
+    e.storm.as_mut().unwrap().gaps.clear();
+    e.sender.withheld.clear();
+    e.sender.withheld_left_out.clear();
+    e.sender.stalls.clear();
+    e.dut.iter_mut().for_each(|dut| dut.stalls.clear());
+    e.tx_port.controls.clear();
+    let bare = time_line(e.clone());
+    for class in ["gap", "xoff", "xon", "held", "loss", "stall", "dut-stall"] {
+        assert_eq!(places(&bare, class), [0.0; 0], "{class}");
+    }
+    let control = |time, quanta| ControlReceived {
+        time,
+        opcode: 0x0101,
+        vector: 1 << priority.index(),
+        quanta: [quanta; 8],
+    };
+    e.storm.as_mut().unwrap().gaps = vec![Gap {
+        from: at(1),
+        to: at(2),
+    }];
+    e.tx_port.controls = vec![control(at(3), 0xffff), control(at(4), 0)];
+    e.sender.withheld = vec![Withheld {
+        priority,
+        phase: Phase::Storm,
+        from: at(5),
+        to: at(6),
+    }];
+    e.sender.stalls = vec![Stall {
+        from: at(7),
+        to: at(8),
+    }];
+    e.dut.as_mut().unwrap().stalls = vec![Stall {
+        from: at(8),
+        to: at(9),
+    }];
+    let flow = e.plan.flows[0].id;
+    let lost = e.received.iter_mut();
+    let mut lost = lost.filter(|found| (found.flow, found.phase) == (flow, Phase::Storm));
+    lost.next().unwrap().frames -= 1;
+    let page = time_line(e.clone());
+    // The scale is that of the bands of phases.
+    let bands: Vec<_> = ["phase", "phase odd"]
+        .iter()
+        .flat_map(|class| places(&page, class))
+        .collect();
+    assert_eq!(bands.len(), e.phases.len());
+    let storm = places(&page, "loss");
+    let [storm_at] = storm[..] else {
+        panic!("{storm:?}");
+    };
+    assert!(bands.contains(&storm_at), "{bands:?}");
+    let document = parse(&page);
+    let drawing = named(&document, "svg").find(|svg| svg.attribute("class") == Some("timeline"));
+    let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
+    let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
+    for (class, share) in [
+        ("gap", 1),
+        ("xoff", 3),
+        ("xon", 4),
+        ("held", 5),
+        ("stall", 7),
+        ("dut-stall", 8),
+    ] {
+        let expected = storm_at + (at(share) - from) as f64 / 1e9 / seconds * width;
+        let found = places(&page, class);
+        let [found] = found[..] else {
+            panic!("{class}: {found:?}");
+        };
+        assert!(
+            (found - expected).abs() <= 1.1,
+            "{class} at {found}, not at {expected}"
+        );
     }
 }
 

@@ -397,3 +397,55 @@ fn short(text: &str, most: usize) -> String {
     let kept: String = text.chars().take(most - 1).collect();
     kept + "\u{2026}"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Begin and end of each wait in the drawing.
+    fn waits(drawing: &str) -> Vec<(f64, f64)> {
+        let paths = drawing.split("class=\"wait\" d=\"").skip(1);
+        paths
+            .map(|path| {
+                let (path, _) = path.split_once('"').unwrap();
+                let (_, rest) = path.split_once(' ').unwrap();
+                let (begin, rest) = rest.split_once('H').unwrap();
+                let (_, rest) = rest.split_once('V').unwrap();
+                let (end, _) = rest.split_once('h').unwrap();
+                (begin.parse().unwrap(), end.parse().unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn waits_that_are_longer_than_a_row_are_to_scale_and_shorter_ones_are_a_row() {
+        const MS: Nanos = 1_000_000;
+        // Each is followed by the next request at once.
+        let lengths = [100, 200, 700, 1].map(|length| length * MS);
+        let mut at = 5_000 * MS;
+        let mut events = Vec::new();
+        for length in lengths {
+            let mut event = Event::new(at, Way::ToDut, "Get(NodeInfo)");
+            at += length;
+            event.wait = Some((at, "no answer".into()));
+            events.push(event);
+        }
+        events.push(Event::new(at, Way::ToTester, "GetResp(NodeInfo)"));
+        let mut drawing = String::new();
+        draw(events, "a case").unwrap().write(&mut drawing);
+        let all: Nanos = lengths.iter().sum();
+        let found = waits(&drawing);
+        assert_eq!(found.len(), lengths.len(), "{drawing}");
+        for ((begin, end), length) in found.iter().zip(lengths) {
+            let expected = (length as f64 / all as f64 * WAITS).max(ROW);
+            let height = end - begin;
+            assert!(
+                (height - expected).abs() < 0.11,
+                "{length}: {height} not {expected}"
+            );
+        }
+        let row = plot::time((ROW / WAITS * all as f64) as Nanos);
+        let caption = format!("Waits of more than {row} are to scale.");
+        assert!(drawing.contains(&caption), "{caption} in {drawing}");
+    }
+}
