@@ -16,6 +16,7 @@ mod nic;
 pub mod otg;
 pub mod packages;
 mod prometheus;
+pub mod python;
 pub mod rxe;
 mod script;
 pub mod userspace;

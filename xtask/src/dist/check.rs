@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Release, SUMS, crates, deb, empty, make, service};
+use super::{Release, SUMS, crates, deb, empty, make, sbom, service};
 use crate::lab::userspace::chroot::{self, Chroot};
 use crate::lab::userspace::debian::Suite;
 use crate::setup::{self, Group, Install};
@@ -49,6 +49,8 @@ const UNITS: [(&str, u32); 3] = [
 pub enum Part {
     /// The crates compile as a registry hands them out
     Crates,
+    /// The SBOM is valid SPDX, says its validator
+    Sbom,
     /// The package installs and runs on a fresh Debian 12, in a chroot
     Package,
     /// A second build from nothing, in another folder, is equal
@@ -56,11 +58,12 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 3] = [Self::Crates, Self::Package, Self::Again];
+    const ALL: [Self; 4] = [Self::Crates, Self::Sbom, Self::Package, Self::Again];
 
     fn name(self) -> &'static str {
         match self {
             Self::Crates => "the crates compile as published",
+            Self::Sbom => "the SBOM is valid SPDX",
             Self::Package => "the package installs and runs on Debian 12",
             Self::Again => "a second build in another folder is equal",
         }
@@ -69,6 +72,7 @@ impl Part {
     fn check(self, release: &Release) -> Result<()> {
         match self {
             Self::Crates => crates::verify(release),
+            Self::Sbom => sbom::validate(&release.out().join(sbom::file_name())),
             Self::Package => on_debian(release),
             Self::Again => again(release),
         }

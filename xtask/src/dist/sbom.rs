@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Release;
+use crate::lab::python::Environment;
 use crate::step;
 use crate::workspace::VERSION;
 
@@ -34,6 +35,19 @@ pub fn write(release: &Release) -> Result<()> {
     let text = serde_json::to_string_pretty(&document)?;
     let file = release.out().join(file_name());
     fs::write(&file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The reader and validator of the authors of SPDX.
+const VALIDATOR: Environment = Environment {
+    name: "spdx",
+    packages: &["spdx-tools==0.8.3"],
+};
+
+/// Fails, with what it found, unless the validator takes the list.
+pub fn validate(list: &Path) -> Result<()> {
+    let python = VALIDATOR.python()?;
+    let mut validate = Command::new(python.with_file_name("pyspdxtools"));
+    step::run(validate.arg("--infile").arg(list))
 }
 
 /// The texts of the licences of all crates from elsewhere.

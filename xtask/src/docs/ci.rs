@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use saphyr::{LoadableYamlNode, Yaml};
 
 const FILES: [&str; 2] = ["github.yml", "gitlab.yml"];
 
@@ -71,4 +72,85 @@ fn actions_are_pinned_and_nothing_is_secret() {
         }
     }
     assert_eq!(actions, 3);
+}
+
+/// Keys of a workflow, a job, its container and a step that GitHub knows and we use.
+const WORKFLOW: &[&str] = &["name", "on", "permissions", "jobs"];
+const JOB: &[&str] = &["runs-on", "timeout-minutes", "container", "env", "steps"];
+const CONTAINER: &[&str] = &["image", "options"];
+const STEP: &[&str] = &["name", "if", "shell", "uses", "with", "run"];
+/// Keys of a job that GitLab knows and we use.
+const GITLAB_JOB: &[&str] = &[
+    "image",
+    "timeout",
+    "variables",
+    "cache",
+    "before_script",
+    "script",
+    "artifacts",
+];
+
+fn parsed(name: &str) -> Yaml<'static> {
+    let text: &'static str = read(name).leak();
+    let mut documents = Yaml::load_from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(documents.len(), 1, "{name}");
+    documents.remove(0)
+}
+
+/// The entries of a mapping, whose keys have to be among `known`.
+fn entries<'a>(node: &'a Yaml<'static>, known: &[&str]) -> Vec<(&'a str, &'a Yaml<'static>)> {
+    let entries = named(node);
+    for (key, _) in &entries {
+        assert!(known.contains(key), "{key}");
+    }
+    entries
+}
+
+fn named<'a>(node: &'a Yaml<'static>) -> Vec<(&'a str, &'a Yaml<'static>)> {
+    let mapping = node.as_mapping().unwrap_or_else(|| panic!("{node:?}"));
+    let entries = mapping.iter();
+    entries
+        .map(|(key, value)| (key.as_str().unwrap(), value))
+        .collect()
+}
+
+#[test]
+fn githubs_file_is_yaml_with_jobs_of_steps_that_use_or_run_something() {
+    let workflow = parsed("github.yml");
+    let workflow = entries(&workflow, WORKFLOW);
+    assert_eq!(workflow.len(), WORKFLOW.len());
+    let (_, jobs) = workflow.iter().find(|(key, _)| *key == "jobs").unwrap();
+    for (_, job) in named(jobs) {
+        let job = entries(job, JOB);
+        let of = |name| job.iter().find(|(key, _)| *key == name).unwrap().1;
+        assert!(of("runs-on").as_str().is_some());
+        entries(of("container"), CONTAINER);
+        for step in of("steps").as_sequence().unwrap() {
+            let step = entries(step, STEP);
+            let has = |name| step.iter().any(|(key, _)| *key == name);
+            assert!(has("uses") != has("run"), "{step:?}");
+            assert!(has("uses") || !has("with"), "{step:?}");
+            assert!(has("run") || !has("shell"), "{step:?}");
+        }
+    }
+}
+
+#[test]
+fn gitlabs_file_is_yaml_with_jobs_of_commands_that_report_junit() {
+    let file = parsed("gitlab.yml");
+    for (_, job) in named(&file) {
+        let job = entries(job, GITLAB_JOB);
+        let of = |name| job.iter().find(|(key, _)| *key == name).unwrap().1;
+        for list in ["before_script", "script"] {
+            let commands = of(list).as_sequence().unwrap();
+            let are_texts = commands.iter().all(|command| command.as_str().is_some());
+            assert!(!commands.is_empty() && are_texts, "{list}");
+        }
+        let artifacts = entries(of("artifacts"), &["when", "paths", "reports"]);
+        let (_, reports) = artifacts.iter().find(|(key, _)| *key == "reports").unwrap();
+        let [("junit", file)] = named(reports)[..] else {
+            panic!("{reports:?}");
+        };
+        assert_eq!(file.as_str(), Some("results/junit.xml"));
+    }
 }

@@ -2,7 +2,6 @@
 //! two veths, in a network namespace of its own.
 
 mod otgen;
-mod python;
 mod scripts;
 mod server;
 pub mod smoke;
@@ -15,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use super::network;
+use super::{network, python};
 use crate::step::{self, step};
 use scripts::{Between, LAB, Outcome, Script};
 use server::Server;

@@ -231,6 +231,118 @@ mod tests {
         }
     }
 
+    /// Keys that Grafana knows, of those that we use, by their place.
+    const KEYS: [(&str, &[&str]); 22] = [
+        (
+            "",
+            &[
+                "annotations",
+                "description",
+                "editable",
+                "graphTooltip",
+                "panels",
+                "refresh",
+                "schemaVersion",
+                "tags",
+                "templating",
+                "time",
+                "timezone",
+                "title",
+                "uid",
+                "version",
+            ],
+        ),
+        ("annotations", &["list"]),
+        (
+            "annotations.list",
+            &[
+                "datasource",
+                "enable",
+                "expr",
+                "iconColor",
+                "name",
+                "textFormat",
+                "titleFormat",
+            ],
+        ),
+        ("annotations.list.datasource", DATASOURCE),
+        (
+            "panels",
+            &[
+                "datasource",
+                "description",
+                "fieldConfig",
+                "gridPos",
+                "id",
+                "options",
+                "targets",
+                "title",
+                "type",
+            ],
+        ),
+        ("panels.datasource", DATASOURCE),
+        ("panels.fieldConfig", &["defaults", "overrides"]),
+        (
+            "panels.fieldConfig.defaults",
+            &["max", "min", "thresholds", "unit"],
+        ),
+        ("panels.fieldConfig.defaults.thresholds", &["mode", "steps"]),
+        (
+            "panels.fieldConfig.defaults.thresholds.steps",
+            &["color", "value"],
+        ),
+        ("panels.gridPos", &["h", "w", "x", "y"]),
+        ("panels.options", &["legend", "tooltip"]),
+        ("panels.options.legend", &["displayMode", "placement"]),
+        ("panels.options.tooltip", &["mode", "sort"]),
+        ("panels.targets", &["expr", "legendFormat", "refId"]),
+        ("templating", &["list"]),
+        (
+            "templating.list",
+            &[
+                "allValue",
+                "current",
+                "datasource",
+                "includeAll",
+                "label",
+                "multi",
+                "name",
+                "query",
+                "refresh",
+                "sort",
+                "type",
+            ],
+        ),
+        ("templating.list.current", &["text", "value"]),
+        ("templating.list.datasource", DATASOURCE),
+        ("templating.list.query", &["query", "refId"]),
+        ("time", &["from", "to"]),
+        ("panels.fieldConfig.overrides", &[]),
+    ];
+    const DATASOURCE: &[&str] = &["type", "uid"];
+
+    /// A misspelled key is one that Grafana passes over in silence.
+    fn known_keys(value: &Value, place: &str) {
+        match value {
+            Value::Object(entries) => {
+                let known = KEYS.iter().find(|(known, _)| *known == place);
+                let (_, known) = known.unwrap_or_else(|| panic!("nothing is known of {place}"));
+                for (key, value) in entries {
+                    assert!(known.contains(&key.as_str()), "{key} in {place}");
+                    let below = [place, key].join(".");
+                    known_keys(value, below.trim_start_matches('.'));
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|value| known_keys(value, place)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_dashboard_is_one_of_grafanas() {
+        known_keys(&dashboard(), "");
+    }
+
     #[test]
     fn queries_are_given_to_promtool_whole() {
         let dashboard = serde_json::json!({ "panels": [{ "targets": [

@@ -6,9 +6,9 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::PORTS;
-use super::python::{CLIENT, Environment, OLDEST, SNAPPI, SNAPPI_OLDEST};
 use super::server::Server;
 use super::switch::Switch;
+use crate::lab::python::{CLIENT, Environment, OLDEST, SNAPPI, SNAPPI_OLDEST};
 use crate::step::{self, step};
 
 /// Where they are; each takes a transport, the server, two locations, and perhaps names of parts.

@@ -7,9 +7,9 @@ use std::process::{Command, ExitStatus};
 use anyhow::{Context, Result, bail};
 
 use super::PORTS;
-use super::python::{Environment, SCAPY, SNAPPI};
 use super::server::Server;
 use super::switch::Switch;
+use crate::lab::python::{Environment, SCAPY, SNAPPI};
 use crate::step::{self, step};
 
 /// The script that calls the helpers, and what stands in for a SONiC host.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::python::{Environment, SNAPPI};
+use crate::lab::python::{Environment, SNAPPI};
 use crate::step::{self, step};
 
 /// The Python tests of the API's authors.

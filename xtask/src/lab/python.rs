@@ -1,4 +1,4 @@
-//! Environments of Python with the clients' packages, in the cache.
+//! Environments of Python with packages of PyPI, in the cache.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
