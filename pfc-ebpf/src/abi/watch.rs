@@ -5,7 +5,7 @@ use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// Ports that the programs of one object can count apart, at most: as many as it has entries.
 pub const PORTS: usize = 32;
 /// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More
@@ -14,10 +14,21 @@ pub const HEADERS: usize = 112;
 
 /// Names of the maps in the object.
 pub mod name {
-    /// `ProgramArray`, one entry: the program for XDP, to which the entries of the ports hand on.
+    /// `ProgramArray` of [`XDP_PROGRAMS`], to the first of which the entries of the ports hand on.
     pub const XDP: &str = "XDP";
-    /// `ProgramArray`, one entry: the program for tc.
+    /// `ProgramArray` of [`TC_PROGRAMS`], likewise.
     pub const TC: &str = "TC";
+    /// Programs for XDP by their place: that counts, that counts frames in several pieces, and that
+    /// sorts frames.
+    pub const XDP_PROGRAMS: [&str; 3] = ["watch", "watch_pieces", "watch_sort"];
+    /// Place of the second of them.
+    pub const PIECES: u32 = 1;
+    /// Place of the third.
+    pub const XDP_SORT: u32 = 2;
+    /// Programs for tc by their place: that counts, and that sorts frames.
+    pub const TC_PROGRAMS: [&str; 2] = ["watch_tc", "watch_tc_sort"];
+    /// Place of the second of them.
+    pub const TC_SORT: u32 = 1;
     /// `Array<Config>` by port.
     pub const CONFIG: &str = "CONFIG";
     /// `PerCpuArray<Counters>` by port.

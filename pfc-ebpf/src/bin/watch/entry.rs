@@ -10,26 +10,30 @@ use aya_ebpf::bindings::xdp_action;
 use aya_ebpf::macros::{classifier, map, xdp};
 use aya_ebpf::maps::ProgramArray;
 use aya_ebpf::programs::{TcContext, XdpContext};
-use pfc_ebpf::abi::watch::PORTS;
+use pfc_ebpf::abi::watch::{PORTS, name};
 
 use crate::{TCX_NEXT, run};
 
 #[map]
-static XDP: ProgramArray = ProgramArray::with_max_entries(1, 0);
+pub static XDP: ProgramArray = ProgramArray::with_max_entries(name::XDP_PROGRAMS.len() as u32, 0);
 #[map]
-static TC: ProgramArray = ProgramArray::with_max_entries(1, 0);
+pub static TC: ProgramArray = ProgramArray::with_max_entries(name::TC_PROGRAMS.len() as u32, 0);
 
 /// Hands the frame on to the program that counts it; returns only where that is not loaded.
 #[inline(always)]
-fn enter(ctx: &impl EbpfContext, program: &ProgramArray, port: usize) {
+fn enter(ctx: &impl EbpfContext, programs: &ProgramArray, port: usize) {
     if let Some(run) = run::present() {
-        // SAFETY: this CPU's value. The program has the type of this one, and nothing here is to be
-        // dropped.
-        unsafe {
-            (*run).port = port as u64;
-            program.tail_call(ctx, 0);
-        }
+        // SAFETY: this CPU's value.
+        unsafe { (*run).port = port as u64 };
+        go_on(ctx, programs, 0);
     }
+}
+
+/// Hands the frame on to that program; returns only where it is not loaded.
+#[inline(always)]
+pub fn go_on(ctx: &impl EbpfContext, programs: &ProgramArray, place: u32) {
+    // SAFETY: the program has the type of this one, and nothing here is to be dropped.
+    unsafe { programs.tail_call(ctx, place) };
 }
 
 macro_rules! entries {

@@ -4,6 +4,9 @@
 //!
 //! Both are loaded once for many ports, each of which has counts of its own; what is attached to a
 //! port is an [`entry`]. Counters are per CPU.
+//!
+//! What is seldom wanted is in programs of its own, to which these hand the frame on: the verifier
+//! takes a tenth of a second for each, and looks at them side by side.
 #![no_std]
 #![no_main]
 #![expect(
@@ -30,7 +33,7 @@ use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
 use pfc_ebpf::abi::account::SEEN_WINDOW;
 use pfc_ebpf::abi::watch::{
-    ABI_VERSION, Config, Counters, FlowState, PAUSED, PauseClock, Sketch, Volume,
+    ABI_VERSION, Config, Counters, FlowState, PAUSED, PauseClock, Sketch, Volume, name,
 };
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::observe::{Content, Observed, Tag, observe};
@@ -71,25 +74,49 @@ pub fn watch(ctx: XdpContext) -> u32 {
     let Some(run) = run::present() else {
         return xdp_action::XDP_PASS;
     };
-    // SAFETY: the program's own context.
-    let length = unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize;
-    let port = port_of(run);
-    if length == ctx.data_end() - ctx.data() {
-        whole(ctx.ctx, port)
+    if length(&ctx) == ctx.data_end() - ctx.data() {
+        whole(ctx.ctx, port_of(run));
+        xdp_sorted(&ctx, run)
     } else {
-        in_pieces(ctx.ctx, length, port)
+        entry::go_on(&ctx, &entry::XDP, name::PIECES);
+        xdp_action::XDP_PASS
     }
-    // SAFETY: as above.
+}
+
+/// Counts a frame that came in, in several pieces.
+#[xdp(frags)]
+pub fn watch_pieces(ctx: XdpContext) -> u32 {
+    let Some(run) = run::present() else {
+        return xdp_action::XDP_PASS;
+    };
+    in_pieces(ctx.ctx, length(&ctx), port_of(run));
+    xdp_sorted(&ctx, run)
+}
+
+/// Has a frame that was counted sorted, if it is to be.
+#[inline(always)]
+fn xdp_sorted(ctx: &XdpContext, run: *mut run::Run) -> u32 {
+    // SAFETY: this CPU's value.
     if unsafe { (*run).note.frames } != 0 {
-        sort_xdp(ctx.ctx, length);
+        entry::go_on(ctx, &entry::XDP, name::XDP_SORT);
     }
     xdp_action::XDP_PASS
 }
 
 /// Sorts a frame that was counted.
-#[inline(never)]
-fn sort_xdp(ctx: *mut xdp_md, length: usize) {
-    sketch::sort(length, |from, to, octets| load_xdp(ctx, from, to, octets));
+#[xdp(frags)]
+pub fn watch_sort(ctx: XdpContext) -> u32 {
+    sketch::sort(length(&ctx), |from, to, octets| {
+        load_xdp(ctx.ctx, from, to, octets)
+    });
+    xdp_action::XDP_PASS
+}
+
+/// Octets of the frame, in all its pieces.
+#[inline(always)]
+fn length(ctx: &XdpContext) -> usize {
+    // SAFETY: the program's own context.
+    unsafe { bpf_xdp_get_buff_len(ctx.ctx) as usize }
 }
 
 /// The port of this run.
@@ -154,9 +181,9 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
         return TCX_NEXT;
     };
     count_skb(skb, port_of(run));
-    // SAFETY: as above.
+    // SAFETY: this CPU's value.
     if unsafe { (*run).note.frames } != 0 {
-        sort_skb(skb);
+        entry::go_on(&ctx, &entry::TC, name::TC_SORT);
     }
     TCX_NEXT
 }
@@ -169,11 +196,13 @@ fn load_skb(skb: *mut __sk_buff, from: u32, to: *mut u8, octets: u32) -> i64 {
 }
 
 /// Sorts a frame that was counted.
-#[inline(never)]
-fn sort_skb(skb: *mut __sk_buff) {
+#[classifier]
+pub fn watch_tc_sort(ctx: TcContext) -> i32 {
+    let skb = ctx.skb.skb;
     // SAFETY: the program's own context.
     let length = unsafe { (*skb).len } as usize;
     sketch::sort(length, |from, to, octets| load_skb(skb, from, to, octets));
+    TCX_NEXT
 }
 
 #[inline(never)]

@@ -30,17 +30,18 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The program in the object that counts.
-    const fn program(self) -> &'static str {
+    /// The programs in the object that all ports share, by their place in the kind's array. The
+    /// first counts, and hands some frames on to the others.
+    const fn shared(self) -> &'static [&'static str] {
         match self {
-            Self::Xdp => "watch",
-            Self::Tc => "watch_tc",
+            Self::Xdp => &name::XDP_PROGRAMS,
+            Self::Tc => &name::TC_PROGRAMS,
         }
     }
 
     /// The program in the object that is attached to a port.
     fn entry(self, port: u32) -> String {
-        format!("{}_{port}", self.program())
+        format!("{}_{port}", self.shared()[0])
     }
 }
 
@@ -83,15 +84,45 @@ impl Programs {
         })
     }
 
-    /// Loads the program of that kind where no port has it yet, and the port's entry.
+    /// Loads the programs of that kind where no port has them yet, and the port's entry.
     pub fn ready(&mut self, kind: Kind, port: u32) -> Result<(), XdpError> {
-        let counts = program(&mut self.object, kind, kind.program())?;
-        if descriptor(counts).is_none() {
-            let counts = loaded(counts, kind)?;
-            array(&mut self.xdp, &mut self.tc, kind).set(0, counts, 0)?;
-        }
+        self.load(&[kind], |_| ())?;
         let entry = program(&mut self.object, kind, &kind.entry(port))?;
         loaded(entry, kind).map(drop)
+    }
+
+    /// Loads the programs of these kinds that no port has yet, side by side, and meanwhile does
+    /// something with the others.
+    fn load<T>(
+        &mut self,
+        kinds: &[Kind],
+        meanwhile: impl FnOnce(&mut HashMap<&str, &mut Program>) -> T,
+    ) -> Result<T, XdpError> {
+        let mut programs: HashMap<&str, &mut Program> = self.object.programs_mut().collect();
+        let mut wanted = Vec::new();
+        for kind in kinds {
+            for (place, name) in kind.shared().iter().enumerate() {
+                let program = programs.remove(name).ok_or(XdpError::Missing(name))?;
+                if descriptor(program).is_none() {
+                    wanted.push((*kind, place as u32, program));
+                }
+            }
+        }
+        thread::scope(|scope| {
+            let load = |(kind, place, program)| {
+                let verified = scope.spawn(move || loaded(program, kind));
+                (kind, place, verified)
+            };
+            let loading: Vec<_> = wanted.into_iter().map(load).collect();
+            let done = meanwhile(&mut programs);
+            // The first program, which hands on to the others, comes last.
+            for (kind, place, verified) in loading.into_iter().rev() {
+                let verified = verified.join();
+                let program = verified.unwrap_or_else(|panic| resume_unwind(panic))?;
+                array(&mut self.xdp, &mut self.tc, kind).set(place, program, 0)?;
+            }
+            Ok(done)
+        })
     }
 
     /// Attaches entries in the calling thread's network namespace. All of a kind count once all of
@@ -102,31 +133,13 @@ impl Programs {
         &mut self,
         places: &[Place<'_>],
     ) -> Result<Vec<Result<Link, XdpError>>, XdpError> {
-        let mut programs: HashMap<&str, &mut Program> = self.object.programs_mut().collect();
-        let mut counting = Vec::new();
-        for kind in [Kind::Xdp, Kind::Tc] {
-            if places.iter().any(|place| Kind::from(place.point) == kind) {
-                let program = programs.remove(kind.program());
-                counting.push((kind, program.ok_or(XdpError::Missing(kind.program()))?));
-            }
-        }
-        counting.retain(|(_, program)| descriptor(program).is_none());
-        thread::scope(|scope| {
-            let verified: Vec<_> = counting
-                .into_iter()
-                .map(|(kind, program)| (kind, scope.spawn(move || loaded(program, kind))))
-                .collect();
-            let links = places
-                .iter()
-                .map(|place| place.attach(&mut programs))
-                .collect();
-            for (kind, program) in verified {
-                let program = program
-                    .join()
-                    .unwrap_or_else(|panic| resume_unwind(panic))?;
-                array(&mut self.xdp, &mut self.tc, kind).set(0, program, 0)?;
-            }
-            Ok(links)
+        let wants = |kind| places.iter().any(|place| Kind::from(place.point) == kind);
+        let kinds: Vec<_> = [Kind::Xdp, Kind::Tc]
+            .into_iter()
+            .filter(|kind| wants(*kind))
+            .collect();
+        self.load(&kinds, |programs| {
+            places.iter().map(|place| place.attach(programs)).collect()
         })
     }
 
@@ -154,7 +167,7 @@ impl Programs {
                 ctx_in: Some(&context),
                 ..options
             })?,
-            _ => return Err(XdpError::Missing(kind.program())),
+            _ => return Err(XdpError::Missing(kind.shared()[0])),
         };
         Ok(TestResult {
             action: result.return_value,
@@ -178,7 +191,7 @@ impl Place<'_> {
         let found = Interface::find(self.interface)?;
         let kind = Kind::from(self.point);
         let entry = programs.get_mut(kind.entry(self.port).as_str());
-        let entry = entry.ok_or(XdpError::Missing(kind.program()))?;
+        let entry = entry.ok_or(XdpError::Missing(kind.shared()[0]))?;
         let descriptor = loaded(entry, kind)?;
         Ok(match self.point {
             Point::Xdp(mode) => {
@@ -210,7 +223,7 @@ impl Link {
 fn program<'a>(object: &'a mut Ebpf, kind: Kind, name: &str) -> Result<&'a mut Program, XdpError> {
     object
         .program_mut(name)
-        .ok_or(XdpError::Missing(kind.program()))
+        .ok_or(XdpError::Missing(kind.shared()[0]))
 }
 
 /// The program's descriptor, once it is loaded.
@@ -231,7 +244,7 @@ fn loaded(program: &mut Program, kind: Kind) -> Result<&ProgramFd, XdpError> {
             _ => {}
         }
     }
-    descriptor(program).ok_or(XdpError::Missing(kind.program()))
+    descriptor(program).ok_or(XdpError::Missing(kind.shared()[0]))
 }
 
 /// The array by which the entries of that kind hand on.
