@@ -12,22 +12,22 @@ pub const PORTS: usize = 32;
 /// than any MAC control frame has.
 pub const HEADERS: usize = 112;
 
-/// Names of the maps in the object.
+/// Names of maps and programs in the object, and places of programs in their arrays.
 pub mod name {
     /// `ProgramArray` of [`XDP_PROGRAMS`], to the first of which the entries of the ports hand on.
     pub const XDP: &str = "XDP";
     /// `ProgramArray` of [`TC_PROGRAMS`], likewise.
     pub const TC: &str = "TC";
-    /// Programs for XDP by their place: that counts, that counts frames in several pieces, and that
-    /// sorts frames.
+    /// Programs for XDP by their place: counts frames in one piece, counts frames in several, sorts
+    /// frames.
     pub const XDP_PROGRAMS: [&str; 3] = ["watch", "watch_pieces", "watch_sort"];
-    /// Place of the second of them.
+    /// Place of `watch_pieces`.
     pub const PIECES: u32 = 1;
-    /// Place of the third.
+    /// Place of `watch_sort`.
     pub const XDP_SORT: u32 = 2;
-    /// Programs for tc by their place: that counts, and that sorts frames.
+    /// Programs for tc by their place: counts frames, sorts frames.
     pub const TC_PROGRAMS: [&str; 2] = ["watch_tc", "watch_tc_sort"];
-    /// Place of the second of them.
+    /// Place of `watch_tc_sort`.
     pub const TC_SORT: u32 = 1;
     /// `Array<Config>` by port.
     pub const CONFIG: &str = "CONFIG";

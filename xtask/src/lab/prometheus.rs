@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// Keys that Grafana knows, of those that we use, by their place.
-    const KEYS: [(&str, &[&str]); 22] = [
+    const KEYS: [(&str, &[&str]); 21] = [
         (
             "",
             &[
@@ -317,7 +317,6 @@ mod tests {
         ("templating.list.datasource", DATASOURCE),
         ("templating.list.query", &["query", "refId"]),
         ("time", &["from", "to"]),
-        ("panels.fieldConfig.overrides", &[]),
     ];
     const DATASOURCE: &[&str] = &["type", "uid"];
 

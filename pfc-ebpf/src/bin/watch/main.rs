@@ -5,8 +5,8 @@
 //! Both are loaded once for many ports, each of which has counts of its own; what is attached to a
 //! port is an [`entry`]. Counters are per CPU.
 //!
-//! What is seldom wanted is in programs of its own, to which these hand the frame on: the verifier
-//! takes a tenth of a second for each, and looks at them side by side.
+//! Frames in several pieces, and sorting, are seldom wanted. They have programs of their own, to
+//! which these two hand the frame on, so that the verifier walks all of them side by side.
 #![no_std]
 #![no_main]
 #![expect(

@@ -61,6 +61,8 @@ pub struct Programs {
     // The kernel empties an array of programs when its last descriptor is closed.
     xdp: ProgramArray<MapData>,
     tc: ProgramArray<MapData>,
+    /// Kinds of which all shared programs are in their array.
+    complete: Vec<Kind>,
 }
 
 /// An entry that is attached. Dropping it detaches it.
@@ -80,6 +82,7 @@ impl Programs {
         Ok(Self {
             xdp: take(&mut object, name::XDP)?,
             tc: take(&mut object, name::TC)?,
+            complete: Vec::new(),
             object,
         })
     }
@@ -91,24 +94,25 @@ impl Programs {
         loaded(entry, kind).map(drop)
     }
 
-    /// Loads the programs of these kinds that no port has yet, side by side, and meanwhile does
-    /// something with the others.
+    /// Loads the shared programs of these kinds, unless they are complete, side by side; meanwhile
+    /// does something with the entries. After an error a second call begins anew: a frame that
+    /// nobody counts would go unnoticed.
     fn load<T>(
         &mut self,
         kinds: &[Kind],
         meanwhile: impl FnOnce(&mut HashMap<&str, &mut Program>) -> T,
     ) -> Result<T, XdpError> {
         let mut programs: HashMap<&str, &mut Program> = self.object.programs_mut().collect();
+        let lacking = kinds.iter().filter(|kind| !self.complete.contains(kind));
+        let lacking: Vec<Kind> = lacking.copied().collect();
         let mut wanted = Vec::new();
-        for kind in kinds {
+        for kind in &lacking {
             for (place, name) in kind.shared().iter().enumerate() {
                 let program = programs.remove(name).ok_or(XdpError::Missing(name))?;
-                if descriptor(program).is_none() {
-                    wanted.push((*kind, place as u32, program));
-                }
+                wanted.push((*kind, place as u32, program));
             }
         }
-        thread::scope(|scope| {
+        let done = thread::scope(|scope| {
             let load = |(kind, place, program)| {
                 let verified = scope.spawn(move || loaded(program, kind));
                 (kind, place, verified)
@@ -121,8 +125,10 @@ impl Programs {
                 let program = verified.unwrap_or_else(|panic| resume_unwind(panic))?;
                 array(&mut self.xdp, &mut self.tc, kind).set(place, program, 0)?;
             }
-            Ok(done)
-        })
+            Ok::<_, XdpError>(done)
+        })?;
+        self.complete.extend(lacking);
+        Ok(done)
     }
 
     /// Attaches entries in the calling thread's network namespace. All of a kind count once all of
