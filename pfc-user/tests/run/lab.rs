@@ -288,6 +288,11 @@ pub const CASES: [&str; 4] = ["single", "multi", "lossy", "global"];
 
 /// The cases in these words, each once.
 pub fn cases_of(words: &[&str]) -> String {
+    cases_with("250ms", words)
+}
+
+/// The same with so much traffic in the storm phase.
+pub fn cases_with(traffic: &str, words: &[&str]) -> String {
     let all = [
         ("pause-single-lossless", "lossless = [3]"),
         ("pause-multi-lossless", "lossless = [3, 4], storm = [3]"),
@@ -298,5 +303,5 @@ pub fn cases_of(words: &[&str]) -> String {
         .into_iter()
         .filter(|(case, _)| words.contains(&word_of(case)))
         .collect();
-    plan("250ms", &wanted)
+    plan(traffic, &wanted)
 }
