@@ -138,41 +138,65 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
     let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else {
         return;
     };
-    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word,
-    // each at once.
-    let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
     let (before, mut since) = (worker.paused, 0);
     worker.paused = 0;
     verifier::each_priority(|priority| {
-        // SAFETY: as above.
-        let mut behind = unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
-        if worker.honoured & (1 << priority) != 0 {
-            let Some(pause) = pause(priority as u32) else {
-                return;
-            };
-            let (from, to) = withheld(&pause, at, worker.now);
-            behind += to - from;
-            let pauses = pause.until > worker.now;
-            worker.paused |= (pauses as u64) << priority;
-            since |= ((pause.until > previous) as u64) << priority;
-            if worker.leads != 0 {
-                // SAFETY: the entry, which this worker leads.
-                unsafe { keep(worker, lanes, priority, (from, to), pauses && !over) };
-            }
-            if pauses {
-                behind = HELD;
-            }
+        if worker.honoured & (1 << priority) == 0 {
+            // SAFETY: an entry of the map, which others write word by word, each at once.
+            worker.behind[priority] =
+                unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
+            return;
         }
-        worker.behind[priority] = behind;
+        let found = generate_pause(priority as u64, previous, over as u64);
+        worker.paused |= (found & PAUSES) << priority;
+        since |= (found >> PAUSED_SINCE & 1) << priority;
     });
     if worker.leads != 0 {
-        // SAFETY: as above.
+        // SAFETY: the entry, which this worker leads.
         unsafe { ptr::write_volatile(&raw mut (*lanes).at, worker.now) };
     }
     // Also of a pause that is over already.
     if since & !before != 0 {
         overrun(worker, since & !before);
     }
+}
+
+/// Bit of what [`generate_pause`] finds: the priority is paused.
+const PAUSES: u64 = 1;
+/// The place of another bit: it is paused, or was after the look before.
+const PAUSED_SINCE: u64 = 1;
+
+/// Looks at the pause of a priority for which PFC is honoured, and sets its clock; not 0 in `over`:
+/// the burst is over. Returns [`PAUSES`] and the bit at [`PAUSED_SINCE`].
+///
+/// A global function, which the verifier walks by itself, once. Else it would walk each priority
+/// again for all that the ones before it may have left, which was most of its work for the program.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub extern "C" fn generate_pause(priority: u64, previous: u64, over: u64) -> u64 {
+    let (Some(worker), Some(lanes)) = (worker(), GENERATE_LANES.get_ptr_mut(0)) else {
+        return 0;
+    };
+    let priority = priority as usize & 7;
+    let Some(pause) = pause(priority as u32) else {
+        return 0;
+    };
+    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word,
+    // each at once.
+    let (at, behind) = unsafe {
+        (
+            ptr::read_volatile(&raw const (*lanes).at),
+            ptr::read_volatile(&raw const (*lanes).behind[priority]),
+        )
+    };
+    let (from, to) = withheld(&pause, at, worker.now);
+    let pauses = pause.until > worker.now;
+    if worker.leads != 0 {
+        // SAFETY: the entry, which this worker leads.
+        unsafe { keep(worker, lanes, priority, (from, to), pauses && over == 0) };
+    }
+    worker.behind[priority] = if pauses { HELD } else { behind + to - from };
+    pauses as u64 | ((pause.until > previous) as u64) << PAUSED_SINCE
 }
 
 /// End of the longest pause of any priority.
