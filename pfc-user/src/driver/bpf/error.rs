@@ -1,5 +1,6 @@
 //! Errors of BPF programs, each with its remedy.
 
+use std::path::Path;
 use std::{fs, io};
 
 use aya::EbpfError;
@@ -169,6 +170,12 @@ fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
     }
 }
 
+/// True if the kernel was built without its own types. The verifier needs them for our global
+/// functions, to know what their context is. Without sysfs nobody can tell.
+fn lacks_types(sys: &Path) -> bool {
+    sys.join("kernel").is_dir() && !sys.join("kernel/btf/vmlinux").exists()
+}
+
 /// True unless this process lacks CAP_PERFMON, which CAP_SYS_ADMIN stands in for.
 fn may_read_memory() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -232,6 +239,10 @@ impl From<ProgramError> for XdpError {
         }
         match error {
             ProgramError::LoadError { .. } if !may_read_memory() => Self::NoPerfmon,
+            ProgramError::LoadError { .. } if lacks_types(Path::new("/sys")) => Self::Kernel {
+                lacks: "its own types (CONFIG_DEBUG_INFO_BTF), by which its verifier checks the \
+                        functions of our programs",
+            },
             ProgramError::LoadError {
                 io_error,
                 verifier_log,
@@ -292,6 +303,16 @@ mod tests {
             of_call(libc::ENOSYS).to_string(),
             "this kernel lacks the system call bpf (CONFIG_BPF_SYSCALL)"
         );
+    }
+
+    #[test]
+    fn types_of_the_kernel_are_in_sysfs() {
+        let sys = tempfile::tempdir().unwrap();
+        assert!(!lacks_types(sys.path()), "no sysfs");
+        fs::create_dir_all(sys.path().join("kernel/btf")).unwrap();
+        assert!(lacks_types(sys.path()));
+        fs::write(sys.path().join("kernel/btf/vmlinux"), "").unwrap();
+        assert!(!lacks_types(sys.path()));
     }
 
     #[test]
