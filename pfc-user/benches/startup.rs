@@ -11,7 +11,8 @@ mod common;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{Extent, Report, Spread};
 use nix::sys::signal::{self, Signal};
@@ -112,6 +113,9 @@ fn watch_command(count: usize) {
     let (tester, _device, names) = ports(count);
     let mut samples = Vec::new();
     for _ in 0..Extent::asked().pick(5, 15) {
+        // For a second the kernel frees what the command before has left, and takes longer to
+        // attach. It tells nobody when it is done.
+        thread::sleep(Duration::from_secs(1));
         let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
         command
             .args(["watch", "--format", "json"])
