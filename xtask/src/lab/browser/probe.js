@@ -24,8 +24,7 @@ const boxes = () => {
   return found;
 };
 
-// Pairs of boxes that share more than the rounding of a pixel. Lines of text may touch: the font's
-// ascent and descent overlap where lines are close, the glyphs do not.
+// Pairs of boxes that share more than the rounding of a pixel.
 const overlaps = (found) => {
   const pairs = [];
   found.sort((one, other) => one.box.top - other.box.top);
@@ -36,14 +35,13 @@ const overlaps = (found) => {
       if (other.top >= one.bottom) break;
       const width = Math.min(one.right, other.right) - Math.max(one.left, other.left);
       const height = Math.min(one.bottom, other.bottom) - other.top;
-      if (width > 1 && height > Math.min(one.height, other.height) * SLACK) {
+      if (width > 1 && height > 1) {
         pairs.push(`${found[first].node.data.trim()} | ${found[next].node.data.trim()}`);
       }
     }
   }
   return pairs;
 };
-const SLACK = 0.25;
 
 // The window is the one that was asked for.
 const checkWindow = () => {
