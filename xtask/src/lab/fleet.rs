@@ -57,7 +57,8 @@ pub fn run(root: &Path, options: &FleetLab) -> Result<ExitCode> {
     setup::run(&[Group::Build, Group::Test], &options.setup)?;
     if options.cost {
         step::explain_cargo(build_ebpf::run(root), root)?;
-        lab::network::in_namespace(|| cost::measure(root, options.seconds))?;
+        let prometheus = server::program()?;
+        lab::network::in_namespace(|| cost::measure(root, &prometheus, options.seconds))?;
         return Ok(ExitCode::SUCCESS);
     }
     test(root)
@@ -67,7 +68,8 @@ pub fn run(root: &Path, options: &FleetLab) -> Result<ExitCode> {
 pub fn test(root: &Path) -> Result<ExitCode> {
     step::explain_cargo(build_ebpf::run(root), root)?;
     let mut tally = Tally::default();
-    let tried = lab::network::in_namespace(|| alerts(root, &mut tally));
+    let prometheus = server::program()?;
+    let tried = lab::network::in_namespace(|| alerts(root, &prometheus, &mut tally));
     if let Err(error) = tried {
         println!("    logs: {}", root.join(FOLDER).display());
         tally.failed.push(format!("{error:#}"));
@@ -97,6 +99,7 @@ impl Tally {
 /// Everything that runs. Dropped in this order.
 pub struct Fleet<'a> {
     root: &'a Path,
+    prometheus: &'a Path,
     folder: PathBuf,
     server: Option<Server>,
     traffic: Traffic,
@@ -106,7 +109,7 @@ pub struct Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     /// Starts exporters and traffic. The namespace of this thread becomes Prometheus'.
-    fn start(root: &'a Path) -> Result<Self> {
+    fn start(root: &'a Path, prometheus: &'a Path) -> Result<Self> {
         let folder = root.join(FOLDER);
         if folder.exists() {
             fs::remove_dir_all(&folder).with_context(|| cannot_write(&folder))?;
@@ -119,6 +122,7 @@ impl<'a> Fleet<'a> {
         let traffic = Traffic::start(&network)?;
         let mut fleet = Self {
             root,
+            prometheus,
             folder,
             server: None,
             traffic,
@@ -154,7 +158,7 @@ impl<'a> Fleet<'a> {
     fn start_server(&mut self, factor: u64) -> Result<&mut Server> {
         let published = self.root.join("configs/prometheus");
         scale::copy(&published, &self.folder, factor)?;
-        let server = Server::start(&self.network, &self.folder)?;
+        let server = Server::start(self.prometheus, &self.network, &self.folder)?;
         Ok(self.server.insert(server))
     }
 
@@ -189,8 +193,8 @@ fn await_count(server: &mut Server, query: &str, count: usize) -> Result<()> {
     })
 }
 
-fn alerts(root: &Path, tally: &mut Tally) -> Result<()> {
-    let fleet = &mut Fleet::start(root)?;
+fn alerts(root: &Path, prometheus: &Path, tally: &mut Tally) -> Result<()> {
+    let fleet = &mut Fleet::start(root, prometheus)?;
     step("Prometheus finds its targets", || discovery(fleet))?;
     tally.check(
         "targets are found in files, also in new ones",

@@ -73,8 +73,8 @@ fn exporters(fleet: &Fleet<'_>) -> Result<Usage> {
 }
 
 /// Prints the table.
-pub fn measure(root: &Path, seconds: u64) -> Result<()> {
-    let fleet = &mut Fleet::start(root)?;
+pub fn measure(root: &Path, prometheus: &Path, seconds: u64) -> Result<()> {
+    let fleet = &mut Fleet::start(root, prometheus)?;
     let idle = step("exporters that nobody scrapes", || {
         let (before, start) = (exporters(fleet)?, Instant::now());
         thread::sleep(IDLE);

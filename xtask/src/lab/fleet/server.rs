@@ -40,10 +40,15 @@ pub struct Sample {
     pub value: f64,
 }
 
+/// Its program, fetched where it is not at hand yet: from where packages can be reached, which is not
+/// the fleet's network.
+pub fn program() -> Result<PathBuf> {
+    Tree::prometheus(&Archive::open()?)?.program("prometheus")
+}
+
 impl Server {
     /// Starts it with the configuration in `folder`, where its data and its log go too.
-    pub fn start(network: &Network, folder: &Path) -> Result<Self> {
-        let program = Tree::prometheus(&Archive::open()?)?.program("prometheus")?;
+    pub fn start(program: &Path, network: &Network, folder: &Path) -> Result<Self> {
         let log = folder.join("prometheus.log");
         let log = File::create(&log).with_context(|| cannot_write(&log))?;
         let mut command = network.hub().bound(&program.display().to_string());
