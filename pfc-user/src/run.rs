@@ -389,9 +389,10 @@ impl Runner<'_, '_> {
 
     /// Runs one repetition, and adds each attempt at it to the case's evidence.
     fn repetition(&mut self, task: &Task, case: &mut CaseEvidence) {
+        let limits = self.equipment.pfc.as_ref().map(|pfc| &pfc.limits);
         (self.events)(Event::RepetitionBegins {
             name: task.name().into(),
-            seconds: task.shortest(),
+            seconds: task.shortest(limits) as f64 / 1e9,
         });
         let attempts = match (&self.config.testbed.pfc, task) {
             (Some(testbed), Task::Pfc(..)) => testbed.limits.attempts,

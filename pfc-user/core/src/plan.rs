@@ -166,12 +166,6 @@ impl Limits {
 }
 
 impl RepetitionPlan {
-    /// Its least duration.
-    pub fn shortest(&self) -> Nanos {
-        let d = &self.durations;
-        d.baseline + d.lead + d.traffic + d.tail + d.resume
-    }
-
     /// Its phases, in their order.
     pub fn phases(&self) -> Vec<Phase> {
         let probed =

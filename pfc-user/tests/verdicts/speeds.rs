@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use pfc_ebpf::units::{LineRate, Quanta};
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
+use validator::cases::pfc::stimulate;
 use validator::plan::{Durations, Limits, Nanos, RepetitionPlan};
 
 use crate::bench;
@@ -246,6 +247,26 @@ fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) {
 
 fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn a_repetition_takes_as_long_as_it_says() {
+    for (speed, repetition) in [SLOW[3], FAST[0]]
+        .into_iter()
+        .flat_map(|speed| REPETITIONS.map(|repetition| (speed, repetition)))
+    {
+        let (limits, plan) = (speed.limits(), speed.plan(repetition));
+        let phases = bench::run_at(&limits, &plan, &[]).phases;
+        let from = phases.iter().map(|span| span.from).min().unwrap();
+        let to = phases.iter().map(|span| span.to).max().unwrap();
+        let (said, took) = (stimulate::least(&plan, &limits), to - from);
+        // The first burst takes 2 ms to prepare. What a pause held back comes on top.
+        assert!(
+            (said - 2 * MS..said + said / 10).contains(&took),
+            "{} {repetition:?}: says {said} ns, took {took} ns",
+            speed.bits_per_second,
+        );
+    }
 }
 
 #[test]

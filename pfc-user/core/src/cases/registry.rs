@@ -4,12 +4,12 @@ use std::fmt;
 
 use super::mad::{self, MadCase};
 use super::parameters::{CaseTable, Misfit, PlanTables};
-use super::pfc::{self, PfcCase, parameters::PfcParameters};
+use super::pfc::{self, PfcCase, parameters::PfcParameters, stimulate};
 use super::rc::{self, RcCase};
 use crate::case::Case;
-use crate::plan::RepetitionPlan;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::{RcParameters, RcPlan};
+use crate::plan::{Limits, Nanos, RepetitionPlan};
 
 /// A case, by family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,14 +127,13 @@ impl Task {
         }
     }
 
-    /// Its least duration in seconds.
-    pub fn shortest(&self) -> f64 {
-        let nanos = match self {
-            Self::Pfc(_, plan) => plan.shortest(),
+    /// Its least duration. `limits` are those of the PFC cases, where they are planned.
+    pub fn shortest(&self, limits: Option<&Limits>) -> Nanos {
+        match self {
+            Self::Pfc(_, plan) => limits.map_or(0, |limits| stimulate::least(plan, limits)),
             Self::Mad(_, plan) => plan.shortest(),
             Self::Rc(_, plan) => plan.shortest(),
-        };
-        nanos as f64 / 1e9
+        }
     }
 }
 

@@ -53,6 +53,17 @@ impl Timing {
     }
 }
 
+/// The least duration of all probes, each of which `prepare` comes before.
+pub(super) fn least(plan: &RepetitionPlan, limits: &Limits, prepare: Nanos) -> Nanos {
+    let Some(probe) = &plan.probe else {
+        return 0;
+    };
+    let timing = Timing::of(plan, probe, limits);
+    let once = |pause| prepare + timing.quiet + pause + timing.after;
+    let ended = if probe.xon { once(timing.hold) } else { 0 };
+    ENOUGH as Nanos * (once(timing.pause) + ended)
+}
+
 /// The longest pause that keeps no frame for more than half of what the DUT has to hold it for: the
 /// longer, the smaller is the share by which one may be wrong without being found.
 fn quanta(probe: &ProbePlan, limits: &Limits) -> Quanta {

@@ -101,6 +101,18 @@ pub fn run(
     Ok(())
 }
 
+/// The least duration of [`run`]: of a DUT that holds nothing back.
+pub fn least(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
+    let d = &plan.durations;
+    let burst = |duration| if duration > 0 { PREPARE + duration } else { 0 };
+    burst(d.baseline)
+        + d.lead
+        + d.traffic
+        + d.tail
+        + burst(d.resume)
+        + probing::least(plan, limits, PREPARE)
+}
+
 struct Steps<'s, B> {
     bench: &'s mut B,
     plan: &'s RepetitionPlan,
