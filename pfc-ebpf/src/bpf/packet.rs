@@ -153,7 +153,8 @@ impl Octets for Packet {
 
     #[inline(always)]
     fn sum(&self, offset: usize, length: usize) -> Option<u16> {
-        match packet_sum(self.ctx, offset as u64, length as u64) {
+        // SAFETY: the context that the program was called with.
+        match unsafe { packet_sum(self.ctx, offset as u64, length as u64) } {
             NONE => None,
             sum => Some((sum as u16).to_be()),
         }
@@ -184,14 +185,18 @@ macro_rules! add {
 /// by halves; below 256 octets a call costs more than it saves. Each position is made anew from
 /// `length` and not carried on from the one before, so that the paths into a step look alike and
 /// are not walked again.
+///
+/// # Safety
+///
+/// `ctx` is the context that the program was called with.
 #[inline(never)]
 #[unsafe(no_mangle)]
-pub extern "C" fn packet_sum(ctx: *mut xdp_md, offset: u64, length: u64) -> u64 {
+pub unsafe extern "C" fn packet_sum(ctx: *mut xdp_md, offset: u64, length: u64) -> u64 {
     let (offset, length) = (offset as usize, length as usize);
     if offset > MAX_OFFSET || length > MAX_SUM {
         return NONE;
     }
-    // SAFETY: the program's own context.
+    // SAFETY: the program's own context, as the caller promises.
     let (data, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
     let start = data + offset;
     let mut sum = 0;
