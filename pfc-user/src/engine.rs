@@ -29,7 +29,7 @@ use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 use self::port::LivePort;
 use self::published::FlowState;
 use self::rates::{Sample, Samples};
-use self::sender::{Command, Died, SENDERS, SenderFlow, SenderThread};
+use self::sender::{Command, Died, PortSender, SENDERS, SenderFlow};
 use self::starts::Starts;
 use crate::config::Sender;
 use crate::driver::bpf::XdpMode;
@@ -188,7 +188,7 @@ impl LiveEngine {
     }
 
     /// The senders of all ports, in the ports' order.
-    fn senders(&self) -> impl Iterator<Item = &SenderThread> {
+    fn senders(&self) -> impl Iterator<Item = &PortSender> {
         self.ports.iter().flat_map(|port| &port.senders)
     }
 

@@ -2,12 +2,14 @@
 //! them. What it sends, and when, is up to its [`Work`].
 //!
 //! [`batch`] is the work of those that send many frames at once; a storm sends them one by one.
+//! [`standby`] has a second thread for a sender that must not be late.
 
 pub mod batch;
+pub mod standby;
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 
 use pfc_ebpf::units::Nanos;
 
@@ -106,6 +108,11 @@ impl<W: Work> SenderThread<W> {
     /// How it runs.
     pub fn placed(&self) -> Placed {
         self.placed
+    }
+
+    /// What wakes it up.
+    fn handle(&self) -> Option<Thread> {
+        self.thread.as_ref().map(|thread| thread.thread().clone())
     }
 
     /// Gives an order; returns when it has been carried out.

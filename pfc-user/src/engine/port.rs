@@ -10,7 +10,7 @@ use validator_core::engine::{Captured, Problem, Warning};
 
 use super::published::PortState;
 use super::reader::ReaderThread;
-use super::sender::{self, SENDERS, SenderThread};
+use super::sender::{self, PortSender, SENDERS};
 use super::{LiveEngine, Options, machine};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
@@ -29,7 +29,7 @@ const TAG: u32 = 4;
 
 /// A port in use. Dropping it ends its threads first, then detaches the program.
 pub struct LivePort {
-    pub(super) senders: [SenderThread; SENDERS],
+    pub(super) senders: [PortSender; SENDERS],
     pub(super) reader: ReaderThread,
     pub(super) program: FlowProgram,
     pub(super) state: Arc<PortState>,

@@ -1,5 +1,5 @@
 //! The flows of a port, as scripts of the one sender in userspace: its data are sent by one thread,
-//! its pause frames by another, which keeps to their times as a storm does.
+//! its pause frames by another, which keeps to their times as a storm does and has a standby.
 
 mod frames;
 pub mod kernel;
@@ -26,8 +26,9 @@ use crate::driver::kernel::packet::{PacketError, PacketSocket};
 use crate::driver::kernel::realtime::{self, Awake};
 pub use crate::driver::sender::Died;
 use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
-use crate::driver::sender::{Next, Setup};
+use crate::driver::sender::{Next, Setup, standby};
 use crate::evidence::pfc::Departure;
+use crate::pacing::storm::placement::Placement;
 use crate::pacing::storm::schedule::LONGEST_REST;
 
 /// From one try to the next while the link is down.
@@ -41,8 +42,8 @@ pub fn place(flow: &Flow) -> usize {
     usize::from(flow.packet.is_pause())
 }
 
-/// A thread that sends flows of a port. It ends when this is dropped.
-pub type SenderThread = crate::driver::sender::SenderThread<Batches<Flows>>;
+/// Sends flows of a port, until this is dropped.
+pub type PortSender = standby::Sender<Batches<Flows>>;
 
 /// A flow as its sender needs it.
 pub struct SenderFlow {
@@ -115,8 +116,8 @@ pub fn start(
     pauses: &PauseClocks,
     line_rate: LineRate,
     state: &Arc<PortState>,
-) -> io::Result<[SenderThread; SENDERS]> {
-    let start = |name: &str, priority, socket, part, tick| {
+) -> io::Result<[PortSender; SENDERS]> {
+    let work = |socket, part, tick| {
         let flows = Flows {
             pauses: pauses.clone(),
             obeys: Obeys::Nothing,
@@ -126,33 +127,29 @@ pub fn start(
             stalled: None,
             fast: Fast::new(line_rate),
         };
-        let setup = Setup {
-            name: name.into(),
-            priority,
-            cpu: None,
-        };
-        SenderThread::start(setup, Batches::new(socket, flows, tick))
+        Batches::new(socket, flows, tick)
+    };
+    let setup = |name: &str, priority, cpu| Setup {
+        name: name.into(),
+        priority,
+        cpu,
     };
     let [data, control] = sockets;
     let sent = Count::default();
+    let data = work(data, Part::Data { control: sent }, TICK);
+    let pauses = Part::Pauses {
+        busy: false,
+        awake: None,
+    };
+    let pauses = work(control, pauses, LONGEST_REST);
+    // Flows of pause frames come later, and may have the shortest of pauses.
+    let cpus = Placement::choose(0, &realtime::allowed_cpus()).cpus();
+    let threads = ["pauses", "pauses standby"].into_iter().zip(cpus);
+    let mut threads = threads.map(|(name, cpu)| setup(name, realtime::STORM, cpu));
+    let first = threads.next().expect("a placement has a sender");
     Ok([
-        start(
-            "flows",
-            realtime::SENDER,
-            data,
-            Part::Data { control: sent },
-            TICK,
-        )?,
-        start(
-            "pauses",
-            realtime::STORM,
-            control,
-            Part::Pauses {
-                busy: false,
-                awake: None,
-            },
-            LONGEST_REST,
-        )?,
+        PortSender::start(setup("flows", realtime::SENDER, None), None, data)?,
+        PortSender::start(first, threads.next(), pauses)?,
     ])
 }
 

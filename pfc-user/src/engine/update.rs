@@ -3,7 +3,7 @@
 use validator_core::engine::plan::{Flow, FlowIndex};
 use validator_core::engine::{Change, Problem};
 
-use super::sender::{Command, Died, SenderThread};
+use super::sender::{Command, Died, PortSender};
 use super::{LiveEngine, check, none};
 
 /// What a sender is told: its flows, by their places there, with their changes.
@@ -11,7 +11,7 @@ type Changes = Vec<(usize, Change)>;
 
 /// A sender's changes, and what its flows were before.
 struct Step<'a> {
-    sender: &'a SenderThread,
+    sender: &'a PortSender,
     to: Changes,
     back: Changes,
 }

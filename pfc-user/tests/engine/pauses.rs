@@ -1,15 +1,19 @@
 //! Pause frames as they leave, and what they hold. At 10 Mbit/s the longest pause lasts 3.3 s: one
 //! frame holds for as long as a test looks.
 
+use std::time::{Duration, Instant};
+
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::packet::PacketSocket;
+use validator::driver::kernel::realtime;
 use validator_core::engine::packet::{Packet, Protocol, Value};
 use validator_core::engine::plan::{self, End, Flow, FlowIndex, Obeys, Plan, PortIndex, Rate};
 use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Snapshot, Transmit};
 use validator_core::engine::storm::Gaps;
 use validator_core::engine::{Change, Engine, Order};
+use validator_core::pacing::storm::placement::Placement;
 
 use crate::bench::{Bench, flow, header, pauses, plan};
 use crate::common;
@@ -419,4 +423,44 @@ fn root_a_storm_whose_pauses_run_out_has_gaps() {
         .unwrap();
     let first = bench.until("its first frame", |now| now.flows[0].sent.frames == 1);
     assert_eq!(first.flows[0].storm, Some(Gaps::default()));
+}
+
+#[test]
+fn root_a_storm_goes_on_where_one_cpu_is_taken_from_it_and_sends_no_frame_twice() {
+    if !common::need_root(
+        "root_a_storm_goes_on_where_one_cpu_is_taken_from_it_and_sends_no_frame_twice",
+    ) {
+        return;
+    }
+    let cpus = realtime::allowed_cpus();
+    let Placement::Redundant(cpus) = Placement::choose(0, &cpus) else {
+        eprintln!("one CPU has no other beside it");
+        return;
+    };
+    // Pauses of 3.4 ms, a frame each 1.7: as valid-PFC tests have it at 10 Gbit/s.
+    let fields = [
+        ("class_enable_vector", Value::Fixed(1)),
+        ("pause_class_0", Value::Fixed(66)),
+    ];
+    const TAKEN: Duration = Duration::from_millis(100);
+    for cpu in cpus {
+        let storm = pauses(&fields, 600, End::Frames(300));
+        let mut bench = Bench::new();
+        bench.start(slow(plan(Obeys::Nothing, vec![storm])));
+        bench.until("the storm", |now| now.flows[0].sent.frames >= 20);
+        let taken = std::thread::spawn(move || {
+            assert!(realtime::pin(cpu) && realtime::enter_fifo(realtime::STORM + 10));
+            let begun = Instant::now();
+            while begun.elapsed() < TAKEN {
+                std::hint::spin_loop();
+            }
+        });
+        taken.join().unwrap();
+        let done = bench.until_done();
+        assert_eq!(done.flows[0].sent.frames, 300);
+        assert_eq!(done.ports[1].pfc_sent[0], 300);
+        assert_eq!(done.ports[0].own_pfc_received[0], 300);
+        let longest = Duration::from_nanos(done.flows[0].storm.unwrap().longest);
+        assert!(longest < TAKEN / 2, "{longest:?}, with CPU {cpu} taken");
+    }
 }
