@@ -151,8 +151,8 @@ pub struct Worker {
     /// Frames of the present window by priority that are not yet in OFFERED; those of the batch
     /// are not among them.
     pub offered: [u64; 8],
-    /// Octets of the batch before.
-    pub octets_before: [u64; 8],
+    /// The same of the batch before.
+    pub batch_before: [u64; 8],
     /// Begin of the batch.
     pub batch_from: u64,
     /// Window of the last look.
@@ -184,6 +184,30 @@ pub struct Worker {
     pub queue: [u64; QUEUE],
     /// In `flow`: by queue, for how long it had been held when the run began.
     pub held_before: [u64; 8],
+    /// In `flow`: bit per queue whose responses are counted.
+    pub answers: u64,
+    /// In `flow`: bit per queue that was found held in this batch, with frames that leave by the
+    /// end of the batch.
+    pub stopping: u64,
+    /// In `flow`: by queue, when the pause frame that holds it had arrived.
+    pub held_since: [u64; 8],
+    /// In `flow`: by queue.
+    pub responses: [Response; 8],
+}
+
+/// Responses of a queue to what held it, in a run. Frames and times are what they may have been at
+/// most: of a batch nobody knows when which frame left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Response {
+    /// How often it was found held, having been free before.
+    pub holds: u64,
+    /// Frames that left after the pause frame had arrived.
+    pub frames: u64,
+    /// Their octets, without FCS.
+    pub octets: u64,
+    /// The longest time from a pause frame's arrival to the last frame that left after it.
+    pub longest: u64,
 }
 
 /// More frames than can be pending: the kernel hands them to the device by 16

@@ -148,8 +148,10 @@ pub struct PortState {
     pub pause: Sent,
     /// PFC frames among these, by class.
     pub pfc: [Sent; Priority::COUNT],
-    /// Responses to what held its queues.
+    /// Responses of the port's thread to what held its queues.
     pub responses: [ResponseState; Priority::COUNT],
+    /// Those of the kernel.
+    pub fast_responses: [ResponseState; Priority::COUNT],
 }
 
 impl PortState {
@@ -160,6 +162,14 @@ impl PortState {
             frames: all.iter().map(|count| count.frames).sum(),
             octets: all.iter().map(|count| count.octets).sum(),
         }
+    }
+
+    /// Responses to what held its queues, of all that sends.
+    pub fn all_responses(&self) -> [Response; Priority::COUNT] {
+        std::array::from_fn(|queue| {
+            let [thread, kernel] = [&self.responses, &self.fast_responses];
+            thread[queue].read() + kernel[queue].read()
+        })
     }
 }
 

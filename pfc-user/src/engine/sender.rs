@@ -261,7 +261,7 @@ impl Script for Flows {
             self.frames.publish(flow, &self.schedule);
         }
         self.share(now);
-        self.hand_over(now);
+        self.hand_over(now, &holds);
         true
     }
 

@@ -8,7 +8,6 @@ use validator_core::engine::snapshot::{
 };
 
 use super::port::LivePort;
-use super::published::ResponseState;
 use super::rates::{Sample, rate};
 use super::{LiveEngine, LiveFlow, machine};
 use crate::driver::bpf::flow::Received;
@@ -130,7 +129,7 @@ impl LivePort {
             own_pfc_received: received.own_pfc_by_class,
             pfc_sent: std::array::from_fn(|class| self.state.pfc[class].read().frames),
             held: holds.map(|hold| hold.total),
-            responses: self.state.responses.each_ref().map(ResponseState::read),
+            responses: self.state.all_responses(),
             ..PortCounts::default()
         })
     }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use pfc_ebpf::abi::generate::SHORT_BATCH;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::config::Sender;
 use validator::engine::Options;
@@ -10,11 +11,13 @@ use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{
     End, Flow, FlowIndex, Length, Obeys, Plan, PortIndex, Rate, Span,
 };
+use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Count, FlowCounts, Snapshot, Transmit};
 use validator_core::engine::{Change, Engine, Order};
 
 use crate::bench::{self, Bench, PATIENCE, flow, packet, pauses};
 use crate::common;
+use crate::witness::Witness;
 
 /// More than a thread sends, in each of two flows.
 const RATE: u64 = 500_000;
@@ -291,6 +294,79 @@ fn held_for_its_time() -> bool {
     let expected = port.held[3] * RATE / 1_000_000_000;
     assert!(by_kernel(&bench) > 100_000);
     (free - held).abs_diff(expected) < expected / 10
+}
+
+#[test]
+fn root_the_kernels_response_to_each_pause_is_told_and_bounded() {
+    let test = "root_the_kernels_response_to_each_pause_is_told_and_bounded";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut still = 0;
+    for _ in 0..5 {
+        match responses_are_bounded() {
+            Ok(()) => return,
+            Err(time) => still = time,
+        }
+    }
+    common::undecided(test, &format!("this machine stood still for {still} ns"));
+}
+
+/// The error is for how long this machine stood still, where two pauses may have been one by that.
+fn responses_are_bounded() -> Result<(), u64> {
+    const HOLDS: u64 = 20;
+    // What runs in a batch may leave in it, and what did in the batch before.
+    const BATCHES: u64 = 2 * SHORT_BATCH as u64;
+    let queue = |number| Priority::new(number).unwrap();
+    let mut flows = two(64, End::Never);
+    flows[1].queue = queue(3);
+    // Pauses of 2 ms, 50 ms apart.
+    flows.push(pauses(
+        &[
+            ("class_enable_vector", Value::Fixed(1 << 3)),
+            ("pause_class_3", Value::Fixed(39_063)),
+        ],
+        20,
+        End::Frames(HOLDS),
+    ));
+    let identity = std::array::from_fn(|class| Some(queue(class as u8)));
+    let (data, storm) = ([FlowIndex(0), FlowIndex(1)], [FlowIndex(2)]);
+    let mut bench = bench();
+    let plan = plan(10, Obeys::Pfc(identity), flows);
+    bench.engine.configure(plan).unwrap();
+    bench.engine.transmit(&data, Order::Start).unwrap();
+    bench.until("frames of both flows", |now| {
+        now.flows[..2].iter().all(|flow| flow.sent.frames > 50_000)
+    });
+    let before = bench.snapshot();
+    assert_eq!(before.ports[0].responses, [Response::default(); 8]);
+    let witness = Witness::start();
+    bench.engine.transmit(&storm, Order::Start).unwrap();
+    bench.until("the last pause", |now| {
+        now.ports[0].own_pfc_received[3] == HOLDS && now.ports[0].held[3] >= HOLDS * 2_000_000
+    });
+    let still = witness.longest().as_nanos() as u64;
+    bench.engine.transmit(&data, Order::Stop).unwrap();
+    let done = bench.until_done();
+    assert!(by_kernel(&bench) > 100_000);
+    for (queue, response) in done.ports[0].responses.iter().enumerate() {
+        assert_eq!(
+            response.holds > 0,
+            queue == 3,
+            "queue {queue}: {response:?}"
+        );
+    }
+    let response = done.ports[0].responses[3];
+    assert!(response.holds <= HOLDS, "{response:?}");
+    assert_eq!(response.after.octets, 64 * response.after.frames);
+    if still >= 20_000_000 {
+        return Err(still);
+    }
+    assert_eq!(response.holds, HOLDS, "{response:?}");
+    let frames = 1..=BATCHES * HOLDS;
+    assert!(frames.contains(&response.after.frames), "{response:?}");
+    assert!((1..20_000_000).contains(&response.longest), "{response:?}");
+    Ok(())
 }
 
 #[test]

@@ -100,15 +100,22 @@ impl External {
     }
 }
 
+/// The last attempt at each repetition.
 pub fn measured(lab: &Lab) -> Vec<PfcEvidence> {
     let evidence = report::read_evidence(&lab.out()).unwrap();
     let repetitions = evidence.cases.into_iter().flat_map(|case| {
         assert_eq!(case.error, None);
         case.repetitions
     });
-    repetitions
-        .filter_map(|repetition| repetition.pfc().cloned())
-        .collect()
+    let mut last: Vec<PfcEvidence> = Vec::new();
+    for attempt in repetitions.filter_map(|repetition| repetition.pfc().cloned()) {
+        // The tester was disturbed in the one before.
+        if attempt.attempt > 1 {
+            last.pop();
+        }
+        last.push(attempt);
+    }
+    last
 }
 
 /// Asserts that every check passes, or is inconclusive on a busy machine.
@@ -431,9 +438,7 @@ fn root_live_frames_serve_the_cases() {
     };
     assert_good(&ended);
     let measured = measured(&lab);
-    // Each attempt is there.
-    let first = measured.iter().filter(|measured| measured.attempt == 1);
-    assert_eq!(first.count(), 3);
+    assert_eq!(measured.len(), 3);
     for measured in &measured {
         assert_eq!(measured.sender.method, "live frames, 1 core");
         assert_eq!(measured.sender.errors, 0);

@@ -124,7 +124,7 @@ fn sum_up(worker: &mut Worker, begins: bool) {
         // SAFETY: a place in a value at hand.
         unsafe { ptr::write_volatile(&raw mut worker.batch[priority], left) };
         if begins {
-            worker.octets_before[priority] = batch::octets(sum);
+            worker.batch_before[priority] = sum;
         }
     }
     if begins {
@@ -148,8 +148,8 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
             return;
         }
         let found = generate_pause(priority as u64, previous, over as u64);
-        worker.paused |= (found & PAUSES) << priority;
-        since |= (found >> PAUSED_SINCE & 1) << priority;
+        worker.paused |= ((found & PAUSED != 0) as u64) << priority;
+        since |= ((found & PAUSED_SINCE != 0) as u64) << priority;
     });
     if worker.leads != 0 {
         // SAFETY: the entry, which this worker leads.
@@ -161,13 +161,13 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
     }
 }
 
-/// Bit of what [`generate_pause`] finds: the priority is paused.
-const PAUSES: u64 = 1;
-/// The place of another bit: it is paused, or was after the look before.
-const PAUSED_SINCE: u64 = 1;
+/// Bits of what [`generate_pause`] finds. The priority is paused.
+const PAUSED: u64 = 1;
+/// It is paused, or was after the look before.
+const PAUSED_SINCE: u64 = 2;
 
 /// Looks at the pause of a priority for which PFC is honoured, and sets its clock; not 0 in `over`:
-/// the burst is over. Returns [`PAUSES`] and the bit at [`PAUSED_SINCE`].
+/// the burst is over. Returns [`PAUSED`] and [`PAUSED_SINCE`].
 ///
 /// A global function, which the verifier walks by itself, once. Else it would walk each priority
 /// again for all that the ones before it may have left, which was most of its work for the program.
@@ -196,7 +196,7 @@ pub extern "C" fn generate_pause(priority: u64, previous: u64, over: u64) -> u64
         unsafe { keep(worker, lanes, priority, (from, to), pauses && over == 0) };
     }
     worker.behind[priority] = if pauses { HELD } else { behind + to - from };
-    pauses as u64 | ((pause.until > previous) as u64) << PAUSED_SINCE
+    pauses as u64 * PAUSED | (pause.until > previous) as u64 * PAUSED_SINCE
 }
 
 /// End of the longest pause of any priority.
@@ -313,7 +313,7 @@ fn overrun(worker: &mut Worker, priorities: u64) {
         };
         let mut octets = batch::octets(worker.batch[priority]);
         if since < worker.batch_from {
-            octets += worker.octets_before[priority];
+            octets += batch::octets(worker.batch_before[priority]);
         }
         if worker.overrun_since[priority] != since {
             worker.overrun_since[priority] = since;

@@ -1,11 +1,11 @@
-//! What `flow` adds to the generator: pause frames that hold queues, an exact number of frames, and
-//! a line that carries one frame after the other.
+//! What `flow` adds to the generator: pause frames that hold queues, and how fast that was obeyed,
+//! an exact number of frames, and a line that carries one frame after the other.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::Array;
 use core::ptr;
-use pfc_ebpf::abi::generate::{Flow, HELD, QUEUE, Worker};
+use pfc_ebpf::abi::generate::{Flow, HELD, QUEUE, Worker, batch};
 use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::bpf::verifier;
 
@@ -33,6 +33,7 @@ impl Sending for Own {
     fn let_go(worker: &mut Worker, flow: &mut Flow, place: u64) {
         worker.queue[worker.let_go as usize % QUEUE] = place;
         worker.let_go += 1;
+        worker.batch[flow.priority as usize & 7] += batch::frame(flow.length);
         if flow.sequence >= flow.own {
             flow.bucket.suspend();
         }
@@ -40,8 +41,12 @@ impl Sending for Own {
 
     #[inline(always)]
     fn looked(worker: &mut Worker, look: &Look) {
+        // As a remainder: a division would have to show that it is not by 0.
+        if look.run & worker.batch_runs.wrapping_sub(1) == 0 {
+            next_batch(worker);
+        }
         if look.over || worker.paused != 0 || latest_hold() > look.before {
-            hold(worker);
+            hold(worker, look.before);
         }
     }
 
@@ -98,10 +103,27 @@ fn latest_hold() -> u64 {
     latest
 }
 
-/// Sets the clocks of the queues, which stand still while pause frames hold them: what they asked
-/// not to send is not owed afterwards.
+/// The frames of the batch before have all left.
 #[inline(always)]
-fn hold(worker: &mut Worker) {
+fn next_batch(worker: &mut Worker) {
+    for queue in 0..8 {
+        if worker.stopping & (1 << queue) != 0 {
+            let longest = &mut worker.responses[queue].longest;
+            *longest = (*longest).max(worker.now - worker.held_since[queue]);
+        }
+        worker.batch_before[queue] = worker.batch[queue];
+        // SAFETY: a place in a value at hand. Word by word, for the compiler would call a function
+        // that does it octet by octet.
+        unsafe { ptr::write_volatile(&raw mut worker.batch[queue], 0) };
+    }
+    worker.stopping = 0;
+    worker.batch_from = worker.now;
+}
+
+/// Sets the clocks of the queues, which stand still while pause frames hold them: what they asked
+/// not to send is not owed afterwards. The look before was at `previous`.
+#[inline(always)]
+fn hold(worker: &mut Worker, previous: u64) {
     let Some(pauses) = PAUSE.get_ptr(0) else {
         return;
     };
@@ -120,12 +142,50 @@ fn hold(worker: &mut Worker) {
                 until: ptr::read_volatile(&raw const (*clock).until),
             }
         };
-        if clock.until > worker.now {
+        let before = worker.behind[queue];
+        let held = clock
+            .paused(worker.now)
+            .saturating_sub(worker.held_before[queue]);
+        let is_held = clock.until > worker.now;
+        if is_held {
             worker.paused |= 1 << queue;
             worker.behind[queue] = HELD;
         } else {
-            let held = clock.paused(worker.now);
-            worker.behind[queue] = held.saturating_sub(worker.held_before[queue]);
+            worker.behind[queue] = held;
+        }
+        let time = held.saturating_sub(before);
+        if before != HELD && (is_held || time > 0) {
+            // One that is over began nobody knows when.
+            let since = if is_held { worker.now - time } else { previous };
+            answer(worker, queue as u64, since, time);
         }
     });
+}
+
+/// A queue that was free has been held since then, for so long.
+#[inline(never)]
+fn answer(worker: &mut Worker, queue: u64, since: u64, time: u64) {
+    let queue = queue as usize & 7;
+    if worker.answers & (1 << queue) == 0 {
+        return;
+    }
+    worker.responses[queue].holds += 1;
+    // Of the whole batch, for frames wait up to its end.
+    let mut left = worker.batch[queue];
+    if since < worker.batch_from {
+        left += worker.batch_before[queue];
+    }
+    if left == 0 {
+        return;
+    }
+    worker.responses[queue].frames += batch::frames(left);
+    worker.responses[queue].octets += batch::octets(left);
+    if worker.behind[queue] == HELD {
+        worker.held_since[queue] = since;
+        worker.stopping |= 1 << queue;
+    } else {
+        // After its end it is free to leave.
+        let longest = &mut worker.responses[queue].longest;
+        *longest = (*longest).max(time);
+    }
 }

@@ -4,6 +4,8 @@
 //! A sender looks at what is held, and sends until its next look. A pause frame that arrives in
 //! between is seen at that look alone; what left meanwhile may have left after it.
 
+use std::ops::Add;
+
 use pfc_ebpf::units::{Nanos, Priority};
 
 use super::queue::Holds;
@@ -21,6 +23,22 @@ pub struct Response {
     pub longest: Nanos,
 }
 
+impl Add for Response {
+    type Output = Self;
+
+    /// The responses of two senders, each to holds that the other has not counted.
+    fn add(self, other: Self) -> Self {
+        Self {
+            holds: self.holds + other.holds,
+            after: Count {
+                frames: self.after.frames + other.after.frames,
+                octets: self.after.octets + other.after.octets,
+            },
+            longest: self.longest.max(other.longest),
+        }
+    }
+}
+
 /// Responses of all queues of a sender.
 #[derive(Clone, Debug, Default)]
 pub struct Responses {
@@ -34,6 +52,8 @@ struct Queue {
     response: Response,
     /// It was held at the last look.
     held: bool,
+    /// Another sender counts its holds at present.
+    lent: bool,
     /// Time for which it had been held, at the last look.
     total: Nanos,
     /// What left since the last look, and when the last of it had left.
@@ -59,6 +79,19 @@ impl Responses {
     /// Responses of a queue so far.
     pub fn of(&self, queue: Priority) -> Response {
         self.queues[queue.index()].response
+    }
+
+    /// Another sender, which has flows of these queues as well, counts their holds from the last
+    /// look on, until they are taken back.
+    pub fn lend(&mut self, queue: Priority) {
+        self.queues[queue.index()].lent = true;
+    }
+
+    /// The holds of all queues are counted here again after a look at `now`.
+    pub fn take_back(&mut self, now: Nanos, holds: &Holds) -> bool {
+        let found = self.look(now, holds);
+        self.queues.iter_mut().for_each(|queue| queue.lent = false);
+        found
     }
 
     /// A frame of so many octets left of a queue, at that time or before.
@@ -94,7 +127,7 @@ impl Queue {
     /// It was held from then on, for so long at least.
     fn found_held(&mut self, since: Nanos, time: Nanos) {
         let response = &mut self.response;
-        response.holds += 1;
+        response.holds += u64::from(!self.lent);
         if self.sent.frames == 0 || self.last <= since {
             return;
         }
@@ -217,5 +250,26 @@ mod tests {
         assert!(!responses.look(200, &holds(&pauses, 200)));
         assert!(responses.look(220, &holds(&pauses, 220)));
         assert_eq!(responses.of(three()), response(8, 30, 900));
+    }
+
+    #[test]
+    fn holds_while_another_sender_counts_them_are_not_counted_twice() {
+        let pauses = [(150, 190), (250, 290), (350, 450), (510, 530)];
+        let mut responses = Responses::new(100, &holds(&[], 100), [Response::default(); 8]);
+        responses.look(200, &holds(&pauses, 200));
+        responses.lend(three());
+        responses.left(three(), 64, 260);
+        responses.look(300, &holds(&pauses, 300));
+        // What it sent itself meanwhile counts.
+        assert_eq!(responses.of(three()), response(1, 1, 40));
+        assert!(responses.take_back(400, &holds(&pauses, 400)));
+        // The hold that goes on is the other's.
+        assert!(!responses.look(420, &holds(&pauses, 420)));
+        assert_eq!(responses.of(three()), response(1, 1, 40));
+        responses.look(500, &holds(&pauses, 500));
+        responses.look(600, &holds(&pauses, 600));
+        assert_eq!(responses.of(three()), response(2, 1, 40));
+        let sum = responses.of(three()) + response(3, 2, 70);
+        assert_eq!(sum, response(5, 3, 70));
     }
 }

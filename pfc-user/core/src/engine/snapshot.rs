@@ -70,8 +70,7 @@ pub struct PortCounts {
     pub pfc_sent: [u64; Priority::COUNT],
     /// Time for which each queue was held, nanoseconds.
     pub held: [Nanos; Priority::COUNT],
-    /// Responses of each queue's sender to what held it, since the port is in use; frames that the
-    /// kernel sent are not in them.
+    /// Responses of each queue's sender to what held it, since the port is in use.
     pub responses: [Response; Priority::COUNT],
 }
 

@@ -105,9 +105,23 @@ impl Frames {
         let begin = || Responses::new(now, holds, so_far());
         let responses = self.responses.get_or_insert_with(begin);
         if responses.look(now, holds) {
-            for (queue, state) in Priority::all().zip(&self.port.responses) {
-                state.set(&responses.of(queue));
-            }
+            publish(responses, &self.port);
+        }
+    }
+
+    /// The kernel sends flows of these queues from the last look on, and counts their holds.
+    pub fn lend(&mut self, queues: impl Iterator<Item = Priority>) {
+        if let Some(responses) = &mut self.responses {
+            queues.for_each(|queue| responses.lend(queue));
+        }
+    }
+
+    /// The kernel no longer sends.
+    pub fn take_back(&mut self, now: Nanos, holds: &Holds) {
+        if let Some(responses) = &mut self.responses
+            && responses.take_back(now, holds)
+        {
+            publish(responses, &self.port);
         }
     }
 
@@ -246,6 +260,13 @@ impl Frames {
         storm.left(frame, departure);
         flow.state.set_gaps(storm.gaps());
         pause_left(port, frame, octets);
+    }
+}
+
+/// Says how fast pause frames were obeyed.
+fn publish(responses: &Responses, port: &PortState) {
+    for (queue, state) in Priority::all().zip(&port.responses) {
+        state.set(&responses.of(queue));
     }
 }
 

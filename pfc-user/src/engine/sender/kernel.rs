@@ -38,6 +38,8 @@ pub struct Run {
     pub line_rate: LineRate,
     /// Queues that pause frames hold, a bit for each.
     pub honoured: u64,
+    /// Those among them whose present hold has been counted.
+    pub held: u64,
     /// No frame leaves at or after that time.
     pub to: Nanos,
 }
@@ -193,7 +195,7 @@ impl Worker {
     fn run(&self, run: Run, pinned: bool) -> Ended {
         let from = clock::now();
         let held_before = self.pauses.read().queues.map(|queue| queue.paused(from));
-        let mut prepared = Prepared::new(run, self.cpu, from, held_before, self.state.fast.read());
+        let mut prepared = Prepared::new(run, self.cpu, from, held_before, &self.state);
         prepared.begin(&self.generator);
         // An order may have come before the program could see it.
         if self.stop.load(Ordering::Acquire) {
@@ -204,7 +206,7 @@ impl Worker {
         let queues = self.pauses.read().queues;
         let held = std::array::from_fn(|queue| queues[queue].paused(now) - held_before[queue]);
         Ended {
-            flows: prepared.end(&self.generator, &held),
+            flows: prepared.end(&self.generator, &self.state, now, &held),
             failed,
         }
     }

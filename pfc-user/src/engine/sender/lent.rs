@@ -1,6 +1,7 @@
 //! Flows that the port's thread lends to the kernel, and takes back.
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use validator_core::engine::queue::Holds;
 
 use super::kernel::{Ended, KernelSender, Run};
 use super::{Flows, SenderFlow};
@@ -41,9 +42,15 @@ impl Fast {
     }
 }
 
+/// A bit for each queue of which that is so.
+fn queues(is: impl Fn(usize) -> bool) -> u64 {
+    let queues = (0..Priority::COUNT).filter(|queue| is(*queue));
+    queues.fold(0, |bits, queue| bits | 1 << queue)
+}
+
 impl Flows {
-    /// Lends flows to the kernel, if they want it and it can.
-    pub fn hand_over(&mut self, now: Nanos) {
+    /// Lends flows to the kernel, if they want it and it can. The last look found these holds.
+    pub fn hand_over(&mut self, now: Nanos, holds: &Holds) {
         let Some(sender) = &mut self.fast.sender else {
             return;
         };
@@ -65,12 +72,13 @@ impl Flows {
         for flow in &flows {
             self.schedule.lend(flow.flow);
         }
+        self.frames.lend(flows.iter().map(|flow| flow.queue));
         let holders = self.obeys.holders();
-        let honoured = (0..Priority::COUNT).filter(|queue| holders[*queue] != 0);
         sender.begin(Run {
             flows,
             line_rate,
-            honoured: honoured.fold(0, |bits, queue| bits | 1 << queue),
+            honoured: queues(|queue| holders[queue] != 0),
+            held: queues(|queue| holds[queue].until > now),
             to: run.to,
         });
     }
@@ -102,6 +110,7 @@ impl Flows {
         // What held the flows was taken off what they owe.
         let holds = self.obeys.holds(&self.pauses.read(), now);
         self.schedule.hold(now, &holds);
+        self.frames.take_back(now, &holds);
         for back in &ended.flows {
             self.frames.skip(back.flow, back.skipped);
             self.schedule.take_back(back.flow, back.left, back.due);

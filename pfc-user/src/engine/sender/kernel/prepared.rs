@@ -3,18 +3,19 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, SHORT_BATCH, Settings, Worker};
+use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, HELD, SHORT_BATCH, Settings, Worker};
 use pfc_ebpf::flow_stamp::MAGIC;
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::flow::{Fine, Steady, fine};
 use validator_core::engine::packet::Template;
 use validator_core::engine::port::MEMORY;
+use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Count, Transmit};
 
 use super::{Back, Run};
 use crate::driver::bpf::flow::{FlowGenerator, Place};
-use crate::engine::published::{FlowState, PortState};
+use crate::engine::published::{FlowState, PortState, ResponseState};
 
 /// What a sender that was late may send at once, as in the schedule's line.
 const BURST: Nanos = 1_000_000;
@@ -85,8 +86,9 @@ pub struct Prepared {
     settings: Settings,
     cpu: usize,
     worker: Worker,
-    /// What had left of the port in runs before.
+    /// What had left of the port in runs before, and how fast pause frames were obeyed.
     before: Count,
+    responses_before: [Response; Priority::COUNT],
 }
 
 /// A flow of a run.
@@ -106,7 +108,7 @@ impl Prepared {
         cpu: usize,
         from: Nanos,
         held_before: [Nanos; Priority::COUNT],
-        before: Count,
+        state: &PortState,
     ) -> Self {
         let frames: u128 = run
             .flows
@@ -128,6 +130,11 @@ impl Prepared {
             excess: BurstMeter::new(line),
             most: line * BURST,
             held_before,
+            behind: std::array::from_fn(|queue| if run.held & 1 << queue != 0 { HELD } else { 0 }),
+            answers: run
+                .flows
+                .iter()
+                .fold(0, |bits, flow| bits | 1 << flow.queue.get()),
             ..Worker::default()
         };
         let frame = run.flows.first().map(|flow| flow.frame.clone());
@@ -141,7 +148,8 @@ impl Prepared {
             },
             cpu,
             worker,
-            before,
+            before: state.fast.read(),
+            responses_before: state.fast_responses.each_ref().map(ResponseState::read),
         }
     }
 
@@ -171,11 +179,44 @@ impl Prepared {
             over &= begun.is_over;
         }
         port.fast.set(all.frames, all.octets);
+        self.publish_responses(&generator.workers.get(self.cpu), port);
         over
     }
 
-    /// The flows after the run, in which each queue was held for so long.
-    pub fn end(self, generator: &FlowGenerator, held: &[Nanos; Priority::COUNT]) -> Vec<Back> {
+    fn publish_responses(&self, worker: &Worker, port: &PortState) {
+        let before = self.responses_before.iter().zip(&port.fast_responses);
+        for (response, (before, state)) in worker.responses.iter().zip(before) {
+            let after = Count {
+                frames: response.frames,
+                octets: response.octets + response.frames * LineRate::FCS,
+            };
+            state.set(
+                &(*before
+                    + Response {
+                        holds: response.holds,
+                        after,
+                        longest: response.longest,
+                    }),
+            );
+        }
+    }
+
+    /// The flows after the run, which was over at `now` and in which each queue was held for so
+    /// long.
+    pub fn end(
+        self,
+        generator: &FlowGenerator,
+        port: &PortState,
+        now: Nanos,
+        held: &[Nanos; Priority::COUNT],
+    ) -> Vec<Back> {
+        let mut worker = generator.workers.get(self.cpu);
+        for queue in (0..Priority::COUNT).filter(|queue| worker.stopping & 1 << queue != 0) {
+            // The run's last batch has ended, which the program did not see.
+            let longest = &mut worker.responses[queue].longest;
+            *longest = (*longest).max(now.saturating_sub(worker.held_since[queue]));
+        }
+        self.publish_responses(&worker, port);
         let honoured = self.worker.honoured;
         let back = |(place, begun): (usize, Begun)| {
             let entry = generator.flows.get(place);
