@@ -28,6 +28,8 @@ pub struct FlowNames {
     pub endless: bool,
     /// Shortest frame that has room for its headers, in octets with FCS.
     pub least: u32,
+    /// The same with room for what counts it, if it is counted.
+    pub shortest: u32,
 }
 
 /// Reads the flows.
@@ -63,7 +65,8 @@ fn read_flow(
     let mut headers = headers::read(reader);
     let ends = ends::read(reader, ports, interfaces, &mut headers);
     let metrics = metrics(reader, &headers);
-    let length = size::read(reader, headers.least);
+    let shortest = headers.packet.shortest(metrics.count);
+    let length = size::read(reader, headers.least, shortest);
     let rate = rate::read(reader);
     let schedule = duration::read(reader);
     let (ends, length, rate, schedule) = (ends?, length?, rate?, schedule?);
@@ -75,6 +78,7 @@ fn read_flow(
         latency: metrics.latency,
         endless: matches!(schedule.end, End::Never | End::Bursts { bursts: None, .. }),
         least: headers.least,
+        shortest,
     };
     let flow = Flow {
         name,

@@ -30,10 +30,19 @@ const MIXES: [(&str, &[(u32, f32)]); 5] = [
     ),
 ];
 
-/// Reads the lengths of a flow's frames; each has to be `least` octets at least.
-pub fn read(flow: &Reader<'_>, least: u32) -> Option<Length> {
+/// Reads the lengths of a flow's frames; each has to be `least` octets at least. Without a size
+/// they are the `shortest` that the flow can have, as clients expect: 64 octets, or more where its
+/// headers and what counts it need it, of which there is a warning.
+pub fn read(flow: &Reader<'_>, least: u32, shortest: u32) -> Option<Length> {
     let Some(size) = flow.child("size") else {
-        return checked(flow, "size", u64::from(LEAST), least).map(Length::Fixed);
+        let shortest = shortest.max(least);
+        if shortest > LEAST {
+            flow.warn(
+                "size",
+                format!("is not given: frames have {shortest} octets"),
+            );
+        }
+        return checked(flow, "size", u64::from(shortest), least).map(Length::Fixed);
     };
     match &*size.choice("fixed") {
         "fixed" => {

@@ -71,7 +71,10 @@ fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange
             add(rate::read(&flow).map(Change::Rate), "rate");
         }
         if named("size") {
-            let length = size::read(&flow, flows[place].least);
+            let FlowNames {
+                least, shortest, ..
+            } = flows[place];
+            let length = size::read(&flow, least, shortest);
             add(length.map(Change::Length), "size");
         }
     }

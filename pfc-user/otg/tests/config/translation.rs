@@ -312,6 +312,38 @@ fn rates_and_ends_of_every_kind_are_understood() {
 }
 
 #[test]
+fn without_a_size_frames_are_the_shortest_that_the_flow_can_have() {
+    let stack = |last: &str| {
+        let [ethernet, network] = match last {
+            "udp6" => ["ethernet", "ipv6"],
+            _ => ["ethernet", "ipv4"],
+        };
+        let last = last.trim_end_matches('6');
+        json!([
+            {"choice": ethernet, ethernet: {}},
+            {"choice": network, network: {"src": {}, "dst": {}}},
+            {"choice": last, last: {}},
+        ])
+    };
+    for (last, counted, octets) in [
+        ("udp", true, 64),
+        ("tcp", false, 64),
+        ("tcp", true, 76),
+        ("udp6", false, 66),
+        ("udp6", true, 84),
+    ] {
+        let flow = json!({"packet": stack(last), "metrics": {"enable": counted}});
+        let translated = translated(&with_flow(flow)).unwrap();
+        let length = &translated.plan.flows[0].length;
+        assert_eq!(*length, Length::Fixed(octets), "{last}, counted: {counted}");
+        let warned = translated.warnings.iter().any(|warning| {
+            warning.ends_with(&format!("size is not given: frames have {octets} octets"))
+        });
+        assert_eq!(warned, octets > 64, "{:?}", translated.warnings);
+    }
+}
+
+#[test]
 fn sizes_of_every_kind_are_understood() {
     let length = |size: Json| {
         plan(&with_flow(json!({"size": size})))
