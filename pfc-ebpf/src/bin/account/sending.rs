@@ -196,7 +196,7 @@ pub extern "C" fn generate_pause(priority: u64, previous: u64, over: u64) -> u64
         unsafe { keep(worker, lanes, priority, (from, to), pauses && over == 0) };
     }
     worker.behind[priority] = if pauses { HELD } else { behind + to - from };
-    pauses as u64 * PAUSED | (pause.until > previous) as u64 * PAUSED_SINCE
+    (pauses as u64 * PAUSED) | ((pause.until > previous) as u64 * PAUSED_SINCE)
 }
 
 /// End of the longest pause of any priority.
