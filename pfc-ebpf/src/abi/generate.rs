@@ -148,11 +148,11 @@ pub struct Worker {
     /// Frames that left in this batch, by priority: [`batch::frames`] and [`batch::octets`] in one
     /// word, for each frame counts.
     pub batch: [u64; 8],
+    /// The same of the batch before.
+    pub batch_before: [u64; 8],
     /// Frames of the present window by priority that are not yet in OFFERED; those of the batch
     /// are not among them.
     pub offered: [u64; 8],
-    /// The same of the batch before.
-    pub batch_before: [u64; 8],
     /// Begin of the batch.
     pub batch_from: u64,
     /// Window of the last look.
@@ -191,11 +191,11 @@ pub struct Worker {
     pub stopping: u64,
     /// In `flow`: by queue, when the pause frame that holds it had arrived.
     pub held_since: [u64; 8],
-    /// In `flow`: by queue.
+    /// In `flow`: by queue, how fast it obeyed in this run.
     pub responses: [Response; 8],
 }
 
-/// Responses of a queue to what held it, in a run. Frames and times are what they may have been at
+/// Responses of a queue to what held it. Frames and times are what they may have been at
 /// most: of a batch nobody knows when which frame left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -4,7 +4,25 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
+use crate::common;
+
 const STEP: Duration = Duration::from_millis(1);
+
+/// How often what depends on the machine is tried.
+const ATTEMPTS: u32 = 5;
+
+/// Tries until the machine has not stood still for too long; the error says for how many
+/// nanoseconds it did. The test is undecided where it always does.
+pub fn decided(test: &str, attempt: impl Fn() -> Result<(), u64>) {
+    let mut still = 0;
+    for _ in 0..ATTEMPTS {
+        match attempt() {
+            Ok(()) => return,
+            Err(time) => still = time,
+        }
+    }
+    common::undecided(test, &format!("this machine stood still for {still} ns"));
+}
 
 /// It looks at the clock each millisecond.
 pub struct Witness {

@@ -45,7 +45,7 @@ impl Sending for Own {
     }
 
     #[inline(always)]
-    fn looked(worker: &mut Worker, look: &Look) {
+    fn looked(worker: &mut Worker, settings: &Settings, look: &Look) {
         let (now, before) = (worker.now, look.before);
         if now - before > STALL {
             record(
@@ -64,7 +64,7 @@ impl Sending for Own {
             sum_up(worker, begins);
         }
         if window_ends {
-            window(worker, look.settings, now);
+            window(worker, settings, now);
         }
         // What the worker that leads says of an earlier pause may have changed.
         let follows = begins && worker.leads == 0;

@@ -5,7 +5,7 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::Array;
 use core::ptr;
-use pfc_ebpf::abi::generate::{Flow, HELD, QUEUE, Worker, batch};
+use pfc_ebpf::abi::generate::{Flow, HELD, QUEUE, Settings, Worker, batch};
 use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::bpf::verifier;
 
@@ -40,7 +40,7 @@ impl Sending for Own {
     }
 
     #[inline(always)]
-    fn looked(worker: &mut Worker, look: &Look) {
+    fn looked(worker: &mut Worker, _: &Settings, look: &Look) {
         // As a remainder: a division would have to show that it is not by 0.
         if look.run & worker.batch_runs.wrapping_sub(1) == 0 {
             next_batch(worker);

@@ -31,15 +31,7 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     worker.now = now;
     worker.now_sum = words(now & MASK_40);
     worker.excess.pass(now - before);
-    Own::looked(
-        worker,
-        &Look {
-            settings,
-            run,
-            before,
-            over,
-        },
-    );
+    Own::looked(worker, settings, &Look { run, before, over });
     worker.over = over as u64;
     worker.look = worker.over;
     !over

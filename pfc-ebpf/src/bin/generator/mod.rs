@@ -38,8 +38,8 @@ pub trait Sending {
     /// A frame of the flow at that place was let go, and counted.
     fn let_go(worker: &mut Worker, flow: &mut Flow, place: u64);
 
-    /// The worker has looked at the clock.
-    fn looked(worker: &mut Worker, look: &Look);
+    /// The worker has looked at the clock. The settings are those of all workers.
+    fn looked(worker: &mut Worker, settings: &Settings, look: &Look);
 
     /// The device took the first of the frames that were let go, and did not take as many after
     /// them. To be called before these are no longer pending.
@@ -50,10 +50,7 @@ pub trait Sending {
 }
 
 /// A look at the clock.
-#[allow(dead_code, reason = "no object needs all of it")]
-pub struct Look<'a> {
-    /// Those of all workers.
-    pub settings: &'a Settings,
+pub struct Look {
     /// The run that looks, by its number.
     pub run: u64,
     /// Time of the look before.

@@ -26,10 +26,8 @@ pub struct FlowNames {
     pub latency: bool,
     /// Nothing but an order ends it.
     pub endless: bool,
-    /// Shortest frame that has room for its headers, in octets with FCS.
+    /// Its shortest frame, in octets with FCS.
     pub least: u32,
-    /// The same with room for what counts it, if it is counted.
-    pub shortest: u32,
 }
 
 /// Reads the flows.
@@ -65,8 +63,8 @@ fn read_flow(
     let mut headers = headers::read(reader);
     let ends = ends::read(reader, ports, interfaces, &mut headers);
     let metrics = metrics(reader, &headers);
-    let shortest = headers.packet.shortest(metrics.count);
-    let length = size::read(reader, headers.least, shortest);
+    let least = headers.packet.shortest(metrics.count).max(size::LEAST);
+    let length = size::read(reader, least);
     let rate = rate::read(reader);
     let schedule = duration::read(reader);
     let (ends, length, rate, schedule) = (ends?, length?, rate?, schedule?);
@@ -77,8 +75,7 @@ fn read_flow(
         counted: metrics.count,
         latency: metrics.latency,
         endless: matches!(schedule.end, End::Never | End::Bursts { bursts: None, .. }),
-        least: headers.least,
-        shortest,
+        least,
     };
     let flow = Flow {
         name,

@@ -12,8 +12,6 @@ use table::{Field, Kind};
 
 use crate::reader::Reader;
 
-/// Octets of the frame check sequence.
-const FCS: u32 = 4;
 /// Most octets of a custom header.
 const CUSTOM: usize = 1024;
 
@@ -24,8 +22,6 @@ pub struct Headers {
     pub packet: Packet,
     /// The sending port's queue.
     pub queue: Priority,
-    /// Shortest frame that has room for them, with FCS.
-    pub least: u32,
 }
 
 /// Reads the headers of a flow.
@@ -33,7 +29,6 @@ pub fn read(flow: &Reader<'_>) -> Headers {
     let mut headers = Headers {
         packet: Packet::default(),
         queue: Priority::from_low_bits(0),
-        least: 0,
     };
     let list = flow.children("packet");
     if list.is_empty() {
@@ -56,18 +51,9 @@ pub fn read(flow: &Reader<'_>) -> Headers {
             let chosen = reader.choice("");
             reader.error(&chosen, text);
         }
-        headers.least += octets(&header);
         headers.packet.headers.push(header);
     }
-    headers.least = (headers.least + FCS).max(super::size::LEAST);
     headers
-}
-
-fn octets(header: &Header) -> u32 {
-    match header.protocol {
-        Protocol::Custom => u32::try_from(header.octets.len()).unwrap_or(u32::MAX),
-        protocol => table::octets(protocol),
-    }
 }
 
 /// Whether a header may come after another.

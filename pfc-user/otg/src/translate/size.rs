@@ -30,19 +30,14 @@ const MIXES: [(&str, &[(u32, f32)]); 5] = [
     ),
 ];
 
-/// Reads the lengths of a flow's frames; each has to be `least` octets at least. Without a size
-/// they are the `shortest` that the flow can have, as clients expect: 64 octets, or more where its
-/// headers and what counts it need it, of which there is a warning.
-pub fn read(flow: &Reader<'_>, least: u32, shortest: u32) -> Option<Length> {
+/// Reads the lengths of a flow's frames, the shortest of which can have `least` octets. Without a
+/// size they have that, as clients expect; where it is more than [`LEAST`], a warning says so.
+pub fn read(flow: &Reader<'_>, least: u32) -> Option<Length> {
     let Some(size) = flow.child("size") else {
-        let shortest = shortest.max(least);
-        if shortest > LEAST {
-            flow.warn(
-                "size",
-                format!("is not given: frames have {shortest} octets"),
-            );
+        if least > LEAST {
+            flow.warn("size", format!("is not given: frames have {least} octets"));
         }
-        return checked(flow, "size", u64::from(shortest), least).map(Length::Fixed);
+        return checked(flow, "size", u64::from(least), least).map(Length::Fixed);
     };
     match &*size.choice("fixed") {
         "fixed" => {
@@ -128,7 +123,7 @@ fn checked(reader: &Reader<'_>, field: &str, length: u64, least: u32) -> Option<
         .filter(|length| (least..=GREATEST).contains(length));
     if known.is_none() {
         let why = if least > LEAST {
-            format!(" (the flow's headers with FCS take {least})")
+            format!(" (the flow's headers, its stamp if it is counted, and FCS take {least})")
         } else {
             String::new()
         };

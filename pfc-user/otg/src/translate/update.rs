@@ -71,10 +71,7 @@ fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange
             add(rate::read(&flow).map(Change::Rate), "rate");
         }
         if named("size") {
-            let FlowNames {
-                least, shortest, ..
-            } = flows[place];
-            let length = size::read(&flow, least, shortest);
+            let length = size::read(&flow, flows[place].least);
             add(length.map(Change::Length), "size");
         }
     }

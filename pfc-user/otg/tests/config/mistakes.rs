@@ -123,9 +123,9 @@ fn headers_have_to_fit_the_frames() {
     let packet = json!([{"choice": "ethernet"}, {"choice": "ipv6"}, {"choice": "udp"},
         {"choice": "vxlan"}, {"choice": "ethernet"}, {"choice": "ipv4"}]);
     let error = flow_error(json!({"packet": packet, "size": {"choice": "fixed", "fixed": 100}}));
-    // 14 + 40 + 8 + 8 + 14 + 20 and FCS.
+    // 14 + 40 + 8 + 8 + 14 + 20, the FCS in the tunnel and the frame's own.
     assert!(
-        error.starts_with("flows[0].size.fixed must be 108 to"),
+        error.starts_with("flows[0].size.fixed must be 112 to"),
         "{error}"
     );
 }

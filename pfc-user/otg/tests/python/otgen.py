@@ -92,7 +92,7 @@ def main(transport, server, first, second):
     try:
         run(api, text.replace("SIZE", "  size: {choice: fixed, fixed: 64}\n"))
     except Exception as error:
-        if "needs at least 76" not in " ".join(error.args[0].errors):
+        if "must be 76 to" not in " ".join(error.args[0].errors):
             raise
     else:
         sys.exit("expected 64 octets of TCP to be refused")

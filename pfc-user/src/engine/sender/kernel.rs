@@ -217,8 +217,8 @@ impl Worker {
         loop {
             let (frame, batch) = (&prepared.frame, prepared.batch);
             let ran = self.generator.run(self.port, frame, RUNS, batch);
-            let all_left = prepared.publish(&self.generator, &self.state);
             let worker = self.generator.workers.get(self.cpu);
+            let all_left = prepared.publish(&self.generator, &worker, &self.state);
             let nothing_left = worker.delivered == delivered && worker.dropped > dropped;
             if ran.is_err() || worker.refused > 0 || nothing_left {
                 return true;

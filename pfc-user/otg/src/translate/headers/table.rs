@@ -170,17 +170,3 @@ pub fn of(choice: &str) -> Option<(Protocol, &'static [Field])> {
         _ => return None,
     })
 }
-
-/// Octets of a header; none of custom ones, which have their own length.
-pub fn octets(protocol: Protocol) -> u32 {
-    match protocol {
-        Protocol::Ethernet => 14,
-        Protocol::Vlan => 4,
-        Protocol::Ipv4 | Protocol::Tcp => 20,
-        Protocol::Ipv6 => 40,
-        Protocol::Udp | Protocol::Vxlan => 8,
-        Protocol::PfcPause => 34,
-        Protocol::EthernetPause => 18,
-        Protocol::Custom => 0,
-    }
-}

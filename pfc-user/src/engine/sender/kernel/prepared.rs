@@ -168,7 +168,12 @@ impl Prepared {
     }
 
     /// Says what left so far, which nothing adds to meanwhile; true: all that ever will.
-    pub fn publish(&mut self, generator: &FlowGenerator, port: &PortState) -> bool {
+    pub fn publish(
+        &mut self,
+        generator: &FlowGenerator,
+        worker: &Worker,
+        port: &PortState,
+    ) -> bool {
         let (mut all, mut over) = (self.before, true);
         for (place, begun) in self.flows.iter_mut().enumerate() {
             let left = begun.left(place, generator);
@@ -179,10 +184,11 @@ impl Prepared {
             over &= begun.is_over;
         }
         port.fast.set(all.frames, all.octets);
-        self.publish_responses(&generator.workers.get(self.cpu), port);
+        self.publish_responses(worker, port);
         over
     }
 
+    /// Says how fast pause frames were obeyed so far.
     fn publish_responses(&self, worker: &Worker, port: &PortState) {
         let before = self.responses_before.iter().zip(&port.fast_responses);
         for (response, (before, state)) in worker.responses.iter().zip(before) {
@@ -190,14 +196,12 @@ impl Prepared {
                 frames: response.frames,
                 octets: response.octets + response.frames * LineRate::FCS,
             };
-            state.set(
-                &(*before
-                    + Response {
-                        holds: response.holds,
-                        after,
-                        longest: response.longest,
-                    }),
-            );
+            let response = Response {
+                holds: response.holds,
+                after,
+                longest: response.longest,
+            };
+            state.set(&(*before + response));
         }
     }
 
