@@ -6,6 +6,7 @@
 //! whether the device took it.
 
 mod prepared;
+mod refusals;
 
 use std::io;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use validator_core::engine::flow::Fine;
 
 use self::prepared::Prepared;
 pub use self::prepared::{FastFlow, Kind};
+use self::refusals::{Next, Refusals};
 use crate::driver::bpf::flow::{FlowGenerator, PauseClocks};
 use crate::driver::kernel::link;
 use crate::driver::kernel::{clock, realtime};
@@ -29,6 +31,8 @@ use crate::engine::published::PortState;
 /// Runs of the program in a system call: a millisecond or two. How soon an order is carried out,
 /// and how fresh the counts are.
 const RUNS: u32 = 256 * BATCH;
+/// The same after frames were refused.
+const FEW_RUNS: u32 = 16 * BATCH;
 
 /// A run of the program.
 pub struct Run {
@@ -213,20 +217,27 @@ impl Worker {
 
     /// Runs the program until the run is over; true: nothing leaves.
     fn serve(&self, prepared: &mut Prepared) -> bool {
-        let (mut delivered, mut dropped) = (0, 0);
+        let mut refusals = Refusals::default();
+        let mut runs = RUNS;
         loop {
             let (frame, batch) = (&prepared.frame, prepared.batch);
-            let ran = self.generator.run(self.port, frame, RUNS, batch);
+            let ran = self.generator.run(self.port, frame, runs, batch);
             let worker = self.generator.workers.get(self.cpu);
             let all_left = prepared.publish(&self.generator, &worker, &self.state);
-            let nothing_left = worker.delivered == delivered && worker.dropped > dropped;
-            if ran.is_err() || worker.refused > 0 || nothing_left {
+            if ran.is_err() || worker.refused > 0 {
                 return true;
             }
             if all_left || worker.over != 0 {
                 return false;
             }
-            (delivered, dropped) = (worker.delivered, worker.dropped);
+            runs = match refusals.after(worker.delivered, worker.dropped, clock::now()) {
+                Next::Send => RUNS,
+                Next::Pause(pause) => {
+                    thread::sleep(pause);
+                    FEW_RUNS
+                }
+                Next::GiveUp => return true,
+            };
         }
     }
 }
