@@ -2,8 +2,14 @@
 //!
 //! lane: computing
 
+mod captures;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
-mod results;
+mod evidence;
+mod files;
+mod hostile;
+mod machine_readable;
+mod samples;
+mod summary;
 mod views;

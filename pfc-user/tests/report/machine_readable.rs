@@ -1,0 +1,253 @@
+//! No verdict is lost on its way into `junit.xml` and `report.json`.
+
+use pfc_ebpf::units::{Dscp, Priority};
+use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
+use validator::case::{CaseResult, Exit, Verdict};
+use validator::evidence::Repetition;
+use validator::evidence::pfc::{
+    Departure, Gap, GapHistogram, LeftOut, StallsNoted, StormReport, Windows,
+};
+use validator::plan::{FlowPlan, Role};
+use validator::report::{self, text};
+
+use super::samples::{ALL, check, every_verdict, evidence, result};
+
+fn junit(results: &[CaseResult]) -> Report {
+    let mut out = Vec::new();
+    report::junit::write(&mut out, &evidence(), results).unwrap();
+    Report::deserialize_from_str(&String::from_utf8(out).unwrap()).unwrap()
+}
+
+fn json(results: &[CaseResult], exit: Exit) -> serde_json::Value {
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence(), results, exit).unwrap();
+    serde_json::from_slice(&out).unwrap()
+}
+
+#[test]
+fn an_error_of_a_case_is_in_every_report() {
+    let mut broken = result("pfc.broken", "no carrier on eth1", vec![]);
+    broken.verdict = Verdict::Error;
+    let results = [
+        result("pfc.x", "", vec![check("paused", "a", Verdict::Pass)]),
+        broken,
+    ];
+    let summary = text::summary(&evidence(), &results, Exit::Interrupted, false);
+    assert!(
+        summary.contains("pfc.broken  error\n  no carrier on eth1\n"),
+        "{summary}"
+    );
+    assert!(
+        summary
+            .ends_with("verdict: error, interrupted (cases: error 1/2, pass 1/2; exit code 130)\n"),
+        "{summary}"
+    );
+    let junit = junit(&results);
+    assert_eq!(
+        (junit.tests, junit.failures, junit.errors, junit.skipped),
+        (2, 0, 1, 0)
+    );
+    assert_eq!(junit.test_suites[1].test_cases[0].name.as_str(), "case");
+    let json = json(&results, Exit::Undecided);
+    assert_eq!(json["cases"][1]["reason"], "no carrier on eth1");
+    assert_eq!(
+        (json["verdict"].as_str(), json["exit_code"].as_u64()),
+        (Some("error"), Some(3))
+    );
+}
+
+#[test]
+fn junit_has_a_test_case_for_each_check_in_each_repetition() {
+    let report = junit(&[every_verdict()]);
+    assert_eq!(
+        (report.tests, report.failures, report.errors, report.skipped),
+        (12, 1, 2, 2)
+    );
+    let suite = &report.test_suites[0];
+    assert_eq!(suite.name.as_str(), "pfc.x");
+    for verdict in ALL {
+        let named = |name: String| {
+            suite
+                .test_cases
+                .iter()
+                .find(|case| case.name.as_str() == name)
+                .unwrap()
+        };
+        assert!(matches!(
+            named(format!("is-{verdict} [a]")).status,
+            TestCaseStatus::Success { .. }
+        ));
+        let reason = Some(format!("reason of is-{verdict} in b"));
+        let case = named(format!("is-{verdict} [b]"));
+        assert_eq!(
+            case.classname.as_ref().map(|name| name.as_str()),
+            Some("pfc.x")
+        );
+        match (&case.status, verdict) {
+            (TestCaseStatus::Success { .. }, Verdict::Pass) => {}
+            (
+                TestCaseStatus::NonSuccess {
+                    kind,
+                    message,
+                    ty,
+                    description,
+                    ..
+                },
+                Verdict::Fail | Verdict::Inconclusive | Verdict::Error,
+            ) => {
+                assert_eq!(*kind == NonSuccessKind::Failure, verdict == Verdict::Fail);
+                assert_eq!(
+                    message.as_ref().map(|text| text.as_str().to_owned()),
+                    reason
+                );
+                assert_eq!(ty.as_ref().map(|text| text.as_str()), Some(verdict.word()));
+                assert!(
+                    description
+                        .as_ref()
+                        .unwrap()
+                        .as_str()
+                        .contains("expected none <of them>, found actual of")
+                );
+            }
+            (
+                TestCaseStatus::Skipped { message, ty, .. },
+                Verdict::Skipped | Verdict::NotApplicable,
+            ) => {
+                assert_eq!(
+                    message.as_ref().map(|text| text.as_str().to_owned()),
+                    reason
+                );
+                assert_eq!(ty.as_ref().map(|text| text.as_str()), Some(verdict.word()));
+            }
+            (status, verdict) => panic!("{verdict} became {status:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_json_report_has_everything_by_its_name() {
+    let report = json(&[every_verdict()], Exit::Failed);
+    assert_eq!(report["schema"], 1);
+    assert_eq!(
+        report["tool"],
+        serde_json::json!({ "name": "validator", "version": "1.2.3" })
+    );
+    assert_eq!(
+        (report["verdict"].as_str(), report["exit_code"].as_u64()),
+        (Some("fail"), Some(1))
+    );
+    assert_eq!(
+        (
+            report["host"]["kernel"].as_str(),
+            report["testbed"]["dut"].as_str()
+        ),
+        (Some("6.18.0"), Some("sim"))
+    );
+    let case = &report["cases"][0];
+    assert_eq!(
+        (case["case"].as_str(), case["verdict"].as_str()),
+        (Some("pfc.x"), Some("fail"))
+    );
+    assert_eq!(case["figures"][1]["value"], "7 ms in b");
+    for (index, verdict) in ALL.iter().enumerate() {
+        let check = &case["checks"][index];
+        assert_eq!(
+            check["check"].as_str(),
+            Some(format!("is-{verdict}").as_str())
+        );
+        assert_eq!(
+            check["verdict"].as_str(),
+            Some(Verdict::of_parts([Verdict::Pass, *verdict]).word())
+        );
+        let outcome = &check["repetitions"][1];
+        assert_eq!(
+            (outcome["repetition"].as_str(), outcome["verdict"].as_str()),
+            (Some("b"), Some(verdict.word()))
+        );
+        assert_eq!(outcome["assertions"][0]["expected"], "none <of them>");
+        assert_eq!(
+            outcome["assertions"][0]["actual"].as_str(),
+            Some(format!("actual of is-{verdict} in b").as_str())
+        );
+    }
+}
+
+#[test]
+fn the_json_report_has_the_throughput_of_each_priority_over_time() {
+    let mut evidence = evidence();
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else {
+        unreachable!()
+    };
+    let (dscp, priority) = (Dscp::new(3).unwrap(), Priority::new(3).unwrap());
+    repetition.plan.flows = vec![FlowPlan {
+        id: 0,
+        role: Role::Test,
+        priority,
+        dscp,
+        pcp: None,
+        rate: 500_000_000,
+        length: 1024,
+    }];
+    let mut window = [0; 8];
+    window[3] = 100;
+    repetition.windows = Windows {
+        epoch: 0,
+        width: 50_000_000,
+        offered: vec![window; 4],
+        received: vec![window, window, [0; 8], window],
+    };
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    // 200 frames of 8384 bits in 100 ms.
+    let expected = serde_json::json!([{
+        "repetition": "lossless 3+4, storm on 3", "priority": 3, "step_ms": 100,
+        "offered": [16.8, 16.8], "received": [16.8, 8.4]
+    }]);
+    assert_eq!(report["cases"][0]["throughput"], expected);
+}
+
+#[test]
+fn the_json_report_has_the_gaps_of_each_storm() {
+    let mut evidence = evidence();
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else {
+        unreachable!()
+    };
+    let departure = Departure {
+        before: 1,
+        after: 2,
+    };
+    repetition.storm = Some(StormReport {
+        method: "2 senders".into(),
+        frames: 1000,
+        errors: 3,
+        first: departure,
+        last: departure,
+        max_gap: 40_000_000,
+        gaps: vec![Gap {
+            from: 7,
+            to: 40_000_007,
+        }],
+        gaps_left_out: LeftOut {
+            count: 4,
+            total: 20,
+            from: 9,
+            to: 99,
+        },
+        histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
+        stalls: Vec::new(),
+        stalls_left_out: LeftOut::default(),
+        stalls_noted: StallsNoted::default(),
+    });
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let expected = serde_json::json!([{
+        "repetition": "lossless 3+4, storm on 3", "method": "2 senders",
+        "frames": 1000, "refused": 3, "pause_ns": 33_553_920,
+        "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000,
+        "gaps_above": 5,
+        "histogram": [[10_500_000, 600], [11_000_000, 390], [50_000_000, 9]]
+    }]);
+    assert_eq!(report["cases"][0]["storms"], expected);
+}

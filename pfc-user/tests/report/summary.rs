@@ -1,0 +1,191 @@
+//! No verdict is lost on its way to the terminal.
+
+use pfc_ebpf::units::{Dscp, Priority};
+use validator::case::{CheckResult, Exit, Verdict};
+use validator::evidence::Repetition;
+use validator::plan::{FlowPlan, Role};
+use validator::report::text;
+
+use super::samples::{ALL, check, every_verdict, evidence, result};
+
+#[test]
+fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass() {
+    let summary = text::summary(&evidence(), &[every_verdict()], Exit::Failed, false);
+    assert!(
+        summary.starts_with(
+            "validator 1.2.3, testbed sim (sim), Linux 6.18.0 on x86_64 with 2 CPUs, 12.5 s\n"
+        ),
+        "{summary}"
+    );
+    for verdict in ALL {
+        let row = summary
+            .lines()
+            .find(|line| line.starts_with(&format!("  is-{verdict} ")))
+            .unwrap();
+        let counts = row.trim_start().split_once(' ').unwrap().1.trim();
+        let (reason, found) = (
+            format!("reason of is-{verdict} in b"),
+            format!("expected none <of them>, found actual of is-{verdict} in b"),
+        );
+        if verdict == Verdict::Pass {
+            assert_eq!(counts, "pass 2/2");
+            assert!(!summary.contains(&reason) && !summary.contains(&found));
+        } else {
+            let light = matches!(verdict, Verdict::Skipped | Verdict::NotApplicable);
+            let expected = if light {
+                format!("pass 1/2, {verdict} 1/2")
+            } else {
+                format!("{verdict} 1/2, pass 1/2")
+            };
+            assert_eq!(counts, expected);
+            assert!(
+                summary.contains(&reason) && summary.contains(&found),
+                "{verdict} in\n{summary}"
+            );
+        }
+    }
+    assert!(
+        summary.contains("pfc.x  fail\n")
+            && summary.ends_with("verdict: fail (cases: fail 1/1; exit code 1)\n"),
+        "{summary}"
+    );
+    assert!(
+        summary
+            .contains("figures of b (the other repetitions: report.json)\n      gap  7 ms in b\n"),
+        "{summary}"
+    );
+    assert!(
+        summary.lines().all(|line| line.chars().count() <= 100),
+        "{summary}"
+    );
+}
+
+#[test]
+fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
+    let of = |case: &str, verdict| result(case, "", vec![check("paused", "a", verdict)]);
+    let results = [
+        of("pfc.x", Verdict::Pass),
+        of("mad.long-name", Verdict::Fail),
+    ];
+    let summary = text::summary(&evidence(), &results, Exit::Failed, false);
+    let table = "\
+        pfc.x          pass            checks: pass 1/1\n\
+        mad.long-name  fail            checks: fail 1/1, pass 0/1\n\
+        \n\
+        verdict: fail (cases: fail 1/2, pass 1/2; exit code 1)\n";
+    assert!(summary.ends_with(table), "{summary}");
+    assert!(summary.contains("reason of paused in a"), "{summary}");
+    assert!(!summary.contains("pfc.x  pass\n"), "{summary}");
+    let verbose = text::verbose(&evidence(), &results, Exit::Failed, false);
+    assert!(verbose.ends_with(table), "{verbose}");
+    assert!(verbose.contains("pfc.x  pass\n"), "{verbose}");
+
+    let mut many: Vec<_> = (0..30)
+        .map(|number| of(&format!("pfc.{number}"), Verdict::Pass))
+        .collect();
+    many.push(of("pfc.bad", Verdict::Fail));
+    let summary = text::summary(&evidence(), &many, Exit::Failed, false);
+    let end = "pfc.bad  fail            checks: fail 1/1, pass 0/1\nand 30 more that pass\n\n";
+    assert!(summary.contains(end), "{summary}");
+}
+
+#[test]
+fn the_marks_of_tagged_frames_are_shown() {
+    let priority = |number| Priority::new(number).unwrap();
+    let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
+        id,
+        role: Role::Test,
+        priority: priority(number),
+        dscp: Dscp::all().nth(dscp.into()).unwrap(),
+        pcp: Some(priority(pcp)),
+        rate: 1,
+        length: 100,
+    };
+    let shown = |flows: Vec<FlowPlan>| {
+        let mut evidence = evidence();
+        if let Repetition::Pfc(pfc) = &mut evidence.cases[0].repetitions[1] {
+            pfc.plan.flows = flows;
+        }
+        let summary = text::summary(&evidence, &[], Exit::Undecided, false);
+        // A paragraph, up to the empty line.
+        let marks = summary.split_once("\ntagged ")?.1.split("\n\n").next()?;
+        Some(marks.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(shown(vec![]), None);
+    let by_pcp = vec![flow(0, 3, 6, 3), flow(1, 4, 7, 4)];
+    let expected = "the DUT is to go by the PCP; the flows have PCP/DSCP 3/6, 4/7";
+    assert_eq!(shown(by_pcp).as_deref(), Some(expected));
+    let by_dscp = (0..9).map(|id| flow(id, 3, 3, 6)).collect();
+    let found = shown(by_dscp).unwrap();
+    assert!(
+        found.starts_with("the DUT is to go by the DSCP;"),
+        "{found}"
+    );
+    assert!(found.ends_with("6/3, ..."), "{found}");
+}
+
+#[test]
+fn what_is_the_same_in_several_repetitions_is_said_once() {
+    let mut checks: Vec<_> = ["a", "b", "c"]
+        .map(|repetition| check("paused", repetition, Verdict::Fail))
+        .to_vec();
+    checks.extend(["paused", "resume"].map(|name| check(name, "d", Verdict::Inconclusive)));
+    checks.push(check("xon", "d", Verdict::Pass));
+    for check in &mut checks {
+        check.reason = "the same".to_owned();
+        check.assertions.clear();
+    }
+    let summary = text::summary(
+        &evidence(),
+        &[result("pfc.x", "", checks)],
+        Exit::Failed,
+        false,
+    );
+    assert!(
+        summary.contains(
+            "  fail  paused [a; b; c]:\n      the same\n\
+             \x20 inconclusive  paused, resume [d]:\n      the same\n"
+        ),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_repetition_that_does_not_apply_takes_one_line() {
+    let checks = ["a", "b"].iter().flat_map(|repetition| {
+        let verdict = if *repetition == "a" {
+            Verdict::Pass
+        } else {
+            Verdict::NotApplicable
+        };
+        ["paused", "resume", "xon"].map(|name| CheckResult {
+            reason: "no DSCP".to_owned(),
+            assertions: vec![],
+            ..check(name, repetition, verdict)
+        })
+    });
+    let summary = text::verbose(
+        &evidence(),
+        &[result("pfc.x", "", checks.collect())],
+        Exit::Passed,
+        false,
+    );
+    assert!(
+        summary.contains("  not-applicable  all checks [b]:\n      no DSCP\n"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let results = [every_verdict()];
+    let plain = text::summary(&evidence(), &results, Exit::Failed, false);
+    let coloured = text::summary(&evidence(), &results, Exit::Failed, true);
+    assert!(!plain.contains('\x1b') && coloured.contains("\x1b[1;31mfail\x1b[0m"));
+    let mut parts = coloured.split('\x1b');
+    let first = parts.next().unwrap().to_owned();
+    assert_eq!(
+        parts.fold(first, |text, part| text + part.split_once('m').unwrap().1),
+        plain
+    );
+}
