@@ -4,6 +4,7 @@
 
 mod accounting;
 mod attempts;
+mod dips;
 mod lateness;
 mod mac;
 mod ports;
@@ -11,6 +12,7 @@ mod probe;
 mod resolution;
 mod storm;
 mod strange;
+mod throughput;
 mod whole_case;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,119 @@
+//! Frames that are no test frames.
+
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::OffenceKind;
+use pfc_ebpf::wire::Malformed;
+use pfc_ebpf::wire::mac_control::MacControl;
+
+use super::{PEER, by_priority, run};
+use crate::frames::TestFrame;
+use crate::{DROP, PASS, config, flows, hex, loaded, stamp};
+
+/// A frame of each kind that cannot be read, with the action on it.
+fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
+    let test = TestFrame::new(stamp(3, 0));
+    let v4 = test.octets();
+    let v6 = TestFrame {
+        v6: true,
+        ..test.clone()
+    }
+    .octets();
+    let tagged = |count: usize| {
+        TestFrame {
+            tags: vec![(0x8100, 0); count],
+            ..test.clone()
+        }
+        .octets()
+    };
+    let with = |frame: &[u8], at: usize, octets: &[u8]| {
+        let mut frame = frame.to_vec();
+        frame[at..at + octets.len()].copy_from_slice(octets);
+        frame
+    };
+    let pfc = MacControl::Pfc {
+        vector: 8,
+        quanta: [9; 8],
+    }
+    .emit(PEER);
+    let pause = MacControl::Pause { quanta: 9 }.emit(PEER);
+    let tag = [0x81, 0x00, 0x60, 0x00];
+    vec![
+        (Malformed::EthernetTruncated, tagged(1)[..17].to_vec(), PASS),
+        (Malformed::EthernetTruncated, tagged(2)[..21].to_vec(), PASS),
+        (Malformed::TooManyTags, tagged(3), PASS),
+        (Malformed::Ipv4Truncated, v4[..33].to_vec(), PASS),
+        (Malformed::Ipv4Truncated, v4[..v4.len() - 1].to_vec(), PASS),
+        (Malformed::IpVersion, with(&v4, 14, &[0x65]), PASS),
+        (Malformed::IpVersion, with(&v6, 14, &[0x45]), PASS),
+        (Malformed::Ipv6Truncated, v6[..53].to_vec(), PASS),
+        (Malformed::Ipv6Truncated, v6[..v6.len() - 1].to_vec(), PASS),
+        (Malformed::UdpTruncated, with(&v4, 38, &[0, 27]), PASS),
+        (Malformed::UdpTruncated, with(&v6, 58, &[0, 7]), PASS),
+        (Malformed::ControlTruncated, pfc[..33].to_vec(), DROP),
+        (Malformed::ControlTruncated, pause[..17].to_vec(), DROP),
+        (Malformed::ControlOpcode, with(&pause, 14, &[1, 0]), DROP),
+        (
+            Malformed::ControlTagged,
+            [&pfc[..12], &tag, &pfc[12..]].concat(),
+            DROP,
+        ),
+        (
+            Malformed::ControlDestination,
+            with(&pfc, 0, &[2, 0, 0, 0, 0, 1]),
+            DROP,
+        ),
+        (Malformed::Stamp, with(&v4, 42, &[0]), DROP),
+        (Malformed::Stamp, with(&v4, 38, &[0, 25]), DROP),
+        (Malformed::Ipv4Checksum, with(&v4, 22, &[63]), PASS),
+    ]
+}
+
+#[test]
+fn root_malformed_frames_are_counted_by_reason() {
+    let mut account = loaded(Trust::Dscp);
+    for (reason, frame, action) in malformed_frames() {
+        account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
+        assert_eq!(run(&account, &frame), action, "{reason:?} {}", hex(&frame));
+        let port = account.port().unwrap();
+        assert_eq!(port.malformed, [(reason, 1)], "{}", hex(&frame));
+        assert_eq!(
+            (port.frames, port.other, port.test_frames, port.pfc_frames),
+            (1, 0, 0, 0)
+        );
+        let offences = account.take_rings().unwrap().offences;
+        assert_eq!(offences.len(), 1);
+        assert_eq!(
+            (offences[0].kind, offences[0].malformed),
+            (OffenceKind::Malformed, Some(reason))
+        );
+    }
+    let reasons: Vec<_> = malformed_frames()
+        .into_iter()
+        .map(|(reason, ..)| reason)
+        .collect();
+    assert!(Malformed::ALL.iter().all(|reason| reasons.contains(reason)));
+}
+
+#[test]
+fn root_other_frames_pass() {
+    let account = loaded(Trust::Dscp);
+    let test = TestFrame::new(stamp(3, 0)).octets();
+    let arp = [&test[..12], &[0x08, 0x06], &[0; 46]].concat();
+    let mut port_53 = test.clone();
+    port_53[36..38].copy_from_slice(&53u16.to_be_bytes());
+    let length_field = [&test[..12], &[0x00, 0x26], &[0x42; 46]].concat();
+    for frame in [&arp, &port_53, &length_field] {
+        assert_eq!(run(&account, frame), PASS);
+    }
+    let port = account.port_counters().unwrap();
+    assert_eq!((port.frames(), port.other, port.test_frames), (3, 3, 0));
+    assert_eq!(
+        port.octets,
+        (arp.len() + port_53.len() + length_field.len()) as u64
+    );
+    assert_eq!(
+        by_priority(&account),
+        [0, 0, 0, 1, 0, 0, 0, 0],
+        "the one that is IP"
+    );
+}
