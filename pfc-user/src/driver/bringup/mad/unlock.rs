@@ -196,8 +196,9 @@ mod tests {
         }
     }
 
-    /// Requests, in short, to a DUT that was left with `left`, and the DUT's protection afterwards.
-    fn undo(found: Protection, left: Protection, refused: usize) -> (Vec<String>, Result<()>) {
+    /// The entry of a test that found the DUT with `found`, and a fabric in which it left it with
+    /// `left`.
+    fn left_with(found: Protection, left: Protection) -> (KeyEntry, Simulated) {
         let transport = MadTransport::Ibsim {
             socket: String::new(),
             host: String::new(),
@@ -212,10 +213,16 @@ mod tests {
             wait_ms: patience(),
         };
         let tester = Sma::new(node(1, Protection::NONE), Vec::new());
-        let mut fabric = Simulated::new(Fabric {
+        let fabric = Simulated::new(Fabric {
             tester,
             dut: Sma::new(node(2, left), Vec::new()),
         });
+        (entry, fabric)
+    }
+
+    /// Requests, in short, to a DUT that was left with `left`, and the DUT's protection afterwards.
+    fn undo(found: Protection, left: Protection, refused: usize) -> (Vec<String>, Result<()>) {
+        let (entry, mut fabric) = left_with(found, left);
         let sent = Arc::new(Mutex::new(Vec::new()));
         let told = sent.clone();
         fabric.on_send(Box::new(move |smp| {
@@ -348,24 +355,7 @@ mod tests {
             protect_bits: 0,
             lease_period: 60,
         };
-        let transport = MadTransport::Ibsim {
-            socket: String::new(),
-            host: String::new(),
-        };
-        let route = Route::Directed("0,1".parse().unwrap());
-        let entry = KeyEntry {
-            transport,
-            route,
-            found,
-            guid: None,
-            m_key_dut: DUT,
-            wait_ms: patience(),
-        };
-        let tester = Sma::new(node(1, Protection::NONE), Vec::new());
-        let fabric = Simulated::new(Fabric {
-            tester,
-            dut: Sma::new(node(2, left), Vec::new()),
-        });
+        let (entry, fabric) = left_with(found, left);
         let sent = Arc::new(Mutex::new(0));
         let counted = sent.clone();
         let mut strange = Strange(fabric, found.m_key);
