@@ -6,7 +6,6 @@
 //! ```
 
 #[path = "../tests/common/pages.rs"]
-#[expect(dead_code, reason = "the tests use the rest")]
 mod pages;
 
 use std::path::Path;

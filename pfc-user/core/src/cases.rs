@@ -1,6 +1,6 @@
 //! The cases, by family; and the verdict on each from its evidence.
 
-mod attempts;
+pub(crate) mod attempts;
 mod finding;
 mod judge;
 pub mod mad;

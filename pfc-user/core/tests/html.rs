@@ -13,13 +13,10 @@ use roxmltree::{Document, Node, ParsingOptions};
 use validator_core::case::{AttemptResult, CaseResult, Exit, Verdict};
 use validator_core::cases;
 use validator_core::evidence::pfc::{
-    ControlReceived, Gap, PfcEvidence, PhaseSpan as Span, Stall, Withheld,
+    ControlReceived, Gap, GapHistogram, PfcEvidence, PhaseSpan as Span, Stall, Withheld,
 };
 use validator_core::evidence::{Evidence, Repetition};
 use validator_core::report::{html, text};
-
-/// The largest page.
-const LARGEST: usize = 2_000_000;
 
 /// The samples, read once.
 fn samples() -> Vec<(String, Evidence)> {
@@ -68,7 +65,11 @@ fn words(text: &str) -> String {
 /// Fails unless the page can be found one's way through: by the keyboard, by ear, and without a
 /// network.
 fn assert_sound(name: &str, page: &str) {
-    assert!(page.len() <= LARGEST, "{name} has {} octets", page.len());
+    assert!(
+        page.len() <= html::LARGEST,
+        "{name} has {} octets",
+        page.len()
+    );
     let document = parse(page);
     let ids: Vec<&str> = document
         .descendants()
@@ -146,7 +147,27 @@ fn a_page_says_what_the_other_reports_say() {
         let summary = text::summary(&evidence, &results, exit, false);
         let conclusion = words(summary.lines().last().unwrap());
         assert!(whole.contains(&conclusion), "{name}: {conclusion}");
+        for fact in [
+            &evidence.testbed.name,
+            &evidence.version,
+            &format!("Linux {}", evidence.host.kernel),
+            &format!("{} with {} CPUs", evidence.host.machine, evidence.host.cpus),
+        ] {
+            assert!(whole.contains(fact), "{name}: {fact}");
+        }
         for result in &results {
+            let known = cases::all().into_iter().find(|case| case.id == result.case);
+            let known = known.unwrap();
+            let requirements = [known.title, known.document, known.requirement].into_iter();
+            let of_checks = known.checks.iter();
+            let of_checks = of_checks.flat_map(|check| [check.passes_when, check.tolerance]);
+            for said in requirements.chain(of_checks) {
+                assert!(whole.contains(&words(said)), "{name}: {said}");
+            }
+            for check in known.checks.iter().filter(|check| check.step != "-") {
+                let clause = words(&format!("step {}", check.step));
+                assert!(whole.contains(&clause), "{name}: {clause}");
+            }
             let open = result
                 .checks
                 .iter()
@@ -378,6 +399,128 @@ fn causes_of_what_is_inconclusive_have_a_remedy() {
     }
 }
 
+#[test]
+fn a_cause_found_in_several_attempts_is_one_row_with_its_remedy() {
+    let samples = samples();
+    let (_, evidence) = samples
+        .iter()
+        .find(|(name, _)| name == "pfc-again")
+        .unwrap();
+    let page = page(evidence);
+    let document = parse(&page);
+    let mut sections = named(&document, "section");
+    let section = sections.find(|node| node.attribute("id") == Some("undecided"));
+    let rows = section.unwrap().descendants();
+    let rows = rows.filter(|node| node.tag_name().name() == "tr");
+    let rows: Vec<String> = rows.map(text_of).collect();
+    let of: Vec<_> = rows
+        .iter()
+        .filter(|row| row.contains("wire lost +5"))
+        .collect();
+    let [row] = of[..] else { panic!("{rows:?}") };
+    let expected = "Take load off the tester, or give its ports longer rings";
+    assert!(row.contains(expected), "{row}");
+    assert!(!rows.iter().any(|row| row.contains("attempt")), "{rows:?}");
+    assert!(!page.contains("Mend what is found"), "{rows:?}");
+    // Each attempt has its figures.
+    for attempt in [
+        "lossless 3, attempt 1]",
+        "lossless 3, attempt 2]",
+        "lossless 3]",
+    ] {
+        let caption = format!("Figures of pfc.pause-single-lossless [{attempt}");
+        assert!(page.contains(&caption), "{caption}");
+    }
+    // The ports are there with what to mend.
+    assert!(text_of(document.root_element()).contains("tx enp23s0f0np0"));
+}
+
+/// Left edge, width and height of the bars of a histogram.
+fn bars(histogram: Node<'_, '_>) -> Vec<[f64; 3]> {
+    let mut paths = histogram.descendants();
+    let drawn = paths.find(|node| node.attribute("class") == Some("bar"));
+    let path = drawn.unwrap().attribute("d").unwrap();
+    let bar = |drawn: &str| {
+        // `LEFT BOTTOMv-HEIGHThWIDTHvHEIGHTz`.
+        let (left, rest) = drawn.split_once(' ').unwrap();
+        let (height, rest) = rest.split_once("v-").unwrap().1.split_once('h').unwrap();
+        let width = rest.split_once('v').unwrap().0;
+        [left, width, height].map(|number| number.parse().unwrap())
+    };
+    path.split('M').skip(1).map(bar).collect()
+}
+
+#[test]
+fn a_distribution_has_a_bar_for_each_length_and_the_pause_at_its_place() {
+    let samples = samples();
+    let inconclusive = samples.iter().find(|(name, _)| name == "pfc-inconclusive");
+    let mut evidence = inconclusive.unwrap().1.clone();
+    let e = pages::pfc(&mut evidence).next().unwrap();
+    // Lengths a factor of ten from each other, with the pause of a frame (33.55 ms) in between.
+    e.storm.as_mut().unwrap().histogram = GapHistogram(vec![
+        (1_000_000, 100),
+        (10_000_000, 1000),
+        (100_000_000, 500),
+    ]);
+    let page = page(&evidence);
+    let document = parse(&page);
+    let mut histograms = named(&document, "svg");
+    let histogram = histograms.find(|node| node.attribute("class") == Some("histogram"));
+    let histogram = histogram.unwrap();
+    let [first, second, third] = bars(histogram)[..] else {
+        panic!("three bars");
+    };
+    // The right ends are the lengths below which the gaps are.
+    let ends = [first, second, third].map(|[left, width, _]| left + width);
+    let decade = ends[1] - ends[0];
+    assert!((ends[2] - ends[1] - decade).abs() < 0.5, "{ends:?}");
+    let heights = [first, second, third].map(|[.., height]| height);
+    assert!((heights[0] / heights[1] - 0.1).abs() < 0.01, "{heights:?}");
+    assert!((heights[2] / heights[1] - 0.5).abs() < 0.01, "{heights:?}");
+    let mut marks = histogram.descendants();
+    let mark = marks.find(|node| node.attribute("class") == Some("mark"));
+    let place = mark.unwrap().attribute("d").unwrap();
+    let place: f64 = place[1..].split(' ').next().unwrap().parse().unwrap();
+    let expected = ends[1] + decade * 3.355_392f64.log10();
+    assert!((place - expected).abs() < 0.5, "{place}, not {expected}");
+    assert!(
+        histogram
+            .attribute("aria-label")
+            .unwrap()
+            .contains("33.55 ms")
+    );
+}
+
+/// The words of the waits of a page's ladders.
+fn waits(name: &str) -> Vec<String> {
+    let samples = samples();
+    let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
+    let page = page(evidence);
+    let document = parse(&page);
+    let brackets = named(&document, "path");
+    let brackets = brackets.filter(|node| node.attribute("class") == Some("wait"));
+    brackets
+        .map(|node| text_of(node.next_sibling_element().unwrap()))
+        .collect()
+}
+
+#[test]
+fn ladders_name_each_wait_for_an_answer_that_did_not_come_and_each_timer() {
+    let count = |name: &str, words: &str| {
+        let waits = waits(name).into_iter();
+        waits.filter(|wait| wait.ends_with(words)).count()
+    };
+    // Four requests with a wrong key in each of two repetitions, none of which may be answered.
+    assert_eq!(count("mad-good", "no answer within 200 ms"), 8);
+    // The positive control waits for one retry; the test for two of them, or seven.
+    for (device, retries) in [("rc-good", [2, 7]), ("rc-failing", [1, 6])] {
+        for (timer, retries) in ["1.074 s", "1.049 ms"].into_iter().zip(retries) {
+            let waits = count(device, &format!("to the next; T_tr {timer}"));
+            assert_eq!(waits, 1 + retries, "{device}, {timer}");
+        }
+    }
+}
+
 /// Text that tries to become markup, to steer, or to break the file.
 const HOSTILE: &str = "</title></style></script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;\
      \u{0}\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{ffff}]]><!--";
@@ -498,9 +641,14 @@ fn figures_out_of_all_proportion_are_drawn_somehow() {
     }
 }
 
-/// A run as long as the longest plan: its PFC repetitions at full length on a busy link, and all
-/// cases of the other families.
-fn whole_plan() -> Evidence {
+/// Attempts at each repetition: the most that a run makes.
+const ATTEMPTS: u32 = 3;
+/// PFC frames of the DUT in a repetition: many for each pixel of a drawing.
+const CONTROLS: u64 = 4_096;
+
+/// A run as long as the longest plan, each repetition measured so often: its PFC repetitions at
+/// full length on a busy link and machine, and all cases of the other families.
+fn whole_plan(attempts: u32) -> Evidence {
     let mut samples = samples();
     let mut take = |name: &str| {
         let at = samples.iter().position(|(found, _)| found == name).unwrap();
@@ -533,7 +681,33 @@ fn whole_plan() -> Evidence {
         };
         e.windows.offered = (0..900).map(|_| noise()).collect();
         e.windows.received = (0..900).map(|_| noise()).collect();
+        // XOFF and XON in turn.
+        let (from, to) = (e.phases[0].from, e.phases[0].to + 3_600_000_000);
+        e.tx_port.controls = (0..CONTROLS)
+            .map(|index| ControlReceived {
+                time: from + (to - from) / CONTROLS * index,
+                opcode: 0x0101,
+                vector: 0xff,
+                quanta: [if index % 2 == 0 { 0xffff } else { 0 }; 8],
+            })
+            .collect();
+        e.sender.withheld = (0..CONTROLS / 2)
+            .map(|index| Withheld {
+                priority: e.plan.flows[0].priority,
+                phase: Phase::Storm,
+                from: from + (to - from) / CONTROLS * 2 * index,
+                to: from + (to - from) / CONTROLS * (2 * index + 1),
+            })
+            .collect();
+        if let Some(storm) = &mut e.storm {
+            let gap = storm.gaps[0];
+            storm.gaps = vec![gap; 1000];
+        }
+        let stall = e.sender.stalls[0];
+        e.sender.stalls = vec![stall; 1000];
     }
+    pages::measure_again(&mut evidence, attempts);
+    evidence.preflight = Some(pages::preflight());
     evidence.cases.extend(take("mad-failing").cases);
     evidence.cases.extend(take("rc-failing").cases);
     evidence
@@ -541,10 +715,15 @@ fn whole_plan() -> Evidence {
 
 #[test]
 fn the_page_of_the_whole_plan_keeps_within_its_size() {
-    let evidence = whole_plan();
-    let page = page(&evidence);
-    assert_sound("the whole plan", &page);
-    let document = parse(&page);
-    let drawn = named(&document, "svg").filter(|svg| svg.attribute("class") == Some("timeline"));
-    assert_eq!(drawn.count(), 23);
+    for attempts in [1, ATTEMPTS] {
+        let page = page(&whole_plan(attempts));
+        assert_sound(&format!("the whole plan, {attempts} attempts"), &page);
+        let document = parse(&page);
+        let drawn = named(&document, "svg");
+        let drawn = drawn.filter(|svg| svg.attribute("class") == Some("timeline"));
+        // At least the last attempt at each.
+        assert_eq!(drawn.count(), 23);
+        let not_drawn = page.matches("Not drawn: the page would be too large");
+        assert_eq!(not_drawn.count(), 23 * (attempts as usize - 1));
+    }
 }

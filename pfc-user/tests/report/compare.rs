@@ -112,6 +112,27 @@ fn a_check_that_is_worse_is_a_regression_and_a_better_one_is_not() {
 }
 
 #[test]
+fn a_check_that_the_second_run_lacks_is_a_regression() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = store(folder.path(), "good");
+    let evidence = report::read_evidence(&good).unwrap();
+    let mut case = evidence.cases[0].clone();
+    case.repetitions.pop();
+    case.planned.pop();
+    case.attempts -= 1;
+    let less = folder.path().join("less");
+    store_cases(&less, vec![case]);
+    let (code, text) = compare(&good, &less, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    let missing = "\nmissing in the second run\n  rc.c09-142-01 [";
+    assert!(text.contains(missing), "{text}");
+    assert!(text.contains("results are missing (exit code 1)"), "{text}");
+    let (code, text) = compare(&less, &good, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("\nonly in the second run\n"), "{text}");
+}
+
+#[test]
 fn runs_without_a_check_in_common_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let good = store(folder.path(), "good");

@@ -15,6 +15,11 @@ pub(super) fn of<'e>(evidence: &'e CaseEvidence, name: &str) -> Vec<&'e PfcEvide
     attempts
 }
 
+/// The name that figures of an attempt before the last one have.
+pub(crate) fn of_attempt(repetition: &str, attempt: u32) -> String {
+    format!("{repetition}, attempt {attempt}")
+}
+
 /// Judges all attempts at a repetition, at least one; and each by itself, where there are several.
 pub(super) fn judge(case: &PfcCase, attempts: &[&PfcEvidence]) -> (Judged, Vec<AttemptResult>) {
     let mut judged: Vec<Judged> = attempts.iter().map(|attempt| case.judge(attempt)).collect();
@@ -26,7 +31,7 @@ pub(super) fn judge(case: &PfcCase, attempts: &[&PfcEvidence]) -> (Judged, Vec<A
     for (index, (of, evidence)) in judged.iter_mut().zip(attempts).enumerate() {
         for mut figure in of.figures.drain(..) {
             if index < last {
-                figure.repetition = format!("{}, attempt {}", figure.repetition, evidence.attempt);
+                figure.repetition = of_attempt(&figure.repetition, evidence.attempt);
             }
             figures.push(figure);
         }
@@ -82,11 +87,27 @@ fn combine(case: &PfcCase, attempts: &[AttemptResult]) -> Vec<CheckResult> {
             Verdict::Fail | Verdict::Error | Verdict::Inconclusive
         ) {
             let of = attempts.len();
-            found.reason = format!("attempt {attempt} of {of}: {}", found.reason);
+            found.reason = format!("{ATTEMPT}{attempt}{OF}{of}{WHY}{}", found.reason);
         }
         combined.push(found);
     }
     combined
+}
+
+/// What stands before a reason that one of several attempts gave: `attempt 2 of 3: `.
+const ATTEMPT: &str = "attempt ";
+const OF: &str = " of ";
+const WHY: &str = ": ";
+
+/// A reason without the attempt that gave it.
+pub(crate) fn reason_alone(reason: &str) -> &str {
+    let alone = || {
+        let (number, rest) = reason.strip_prefix(ATTEMPT)?.split_once(OF)?;
+        let (all, alone) = rest.split_once(WHY)?;
+        let _: (u32, u32) = (number.parse().ok()?, all.parse().ok()?);
+        Some(alone)
+    };
+    alone().unwrap_or(reason)
 }
 
 /// Weight of a verdict among those of several attempts; the heaviest counts.

@@ -12,8 +12,12 @@ use crate::evidence::Evidence;
 /// Schema version of the JSON.
 pub const SCHEMA: u32 = 1;
 
-/// A figure that changed by less than this share of what it was is left out of the text.
+/// A figure none of whose numbers changed by this share of what it was is left out of the text.
 const NOTABLE: f64 = 0.1;
+
+/// The runs, as [`Unmatched::only`] names them.
+const BEFORE: &str = "before";
+const AFTER: &str = "after";
 
 /// Two runs that cannot be compared: they share no check of a repetition.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +38,8 @@ pub struct Comparison<'r> {
     before: Run<'r>,
     /// The later run.
     after: Run<'r>,
-    /// True if the verdict on a check is worse than it was.
+    /// True if the verdict on a check is worse than it was, or a check that the earlier run had is
+    /// missing.
     pub regression: bool,
     /// Checks with another verdict, in the order of the earlier run.
     pub checks: Vec<CheckChange<'r>>,
@@ -159,7 +164,7 @@ pub fn compare<'r>(
     };
     for old in &earlier {
         let Some(new) = later.iter().find(|new| new.is_same(old)) else {
-            unmatched.push(alone(old, "before"));
+            unmatched.push(alone(old, BEFORE));
             continue;
         };
         common += 1;
@@ -177,7 +182,7 @@ pub fn compare<'r>(
     }
     let new = later.iter();
     let new = new.filter(|new| !earlier.iter().any(|old| old.is_same(new)));
-    unmatched.extend(new.map(|new| alone(new, "after")));
+    unmatched.extend(new.map(|new| alone(new, AFTER)));
     if common == 0 {
         return Err(Incomparable {
             before: cases(before.1),
@@ -188,7 +193,9 @@ pub fn compare<'r>(
         schema: SCHEMA,
         before: run(before),
         after: run(after),
-        regression: checks.iter().any(|change| change.worse),
+        // What nobody looked at any more is not as it was.
+        regression: checks.iter().any(|change| change.worse)
+            || unmatched.iter().any(|alone| alone.only == BEFORE),
         checks,
         figures: figures(before.1, after.1),
         unmatched,
@@ -245,18 +252,42 @@ fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureC
 
 /// The change of the one number of a figure, as a share of what it was.
 fn share(before: &str, after: &str) -> Option<f64> {
-    let ((old, unit), (new, same)) = (number(before)?, number(after)?);
-    (unit == same && old != 0.0).then(|| (new - old) / old)
+    let ((words, old), (same, new)) = (numbers(before)?, numbers(after)?);
+    match (&old[..], &new[..]) {
+        ([old], [new]) if words == same && *old != 0.0 => Some((new - old) / old),
+        _ => None,
+    }
 }
 
-/// The number that a figure begins with, and its unit; `None` if more numbers follow.
-fn number(value: &str) -> Option<(f64, &str)> {
-    let end = value
-        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
-        .unwrap_or(value.len());
-    let (number, unit) = value.split_at(end);
-    let alone = !unit.contains(|c: char| c.is_ascii_digit());
-    Some((number.parse().ok().filter(|_| alone)?, unit.trim()))
+/// True if a figure says something else, or one of its numbers changed by [`NOTABLE`].
+fn is_notable(before: &str, after: &str) -> bool {
+    let (Some((words, old)), Some((same, new))) = (numbers(before), numbers(after)) else {
+        return true;
+    };
+    let mut pairs = old.iter().zip(&new);
+    words != same || pairs.any(|(old, new)| (new - old).abs() >= NOTABLE * old.abs() && new != old)
+}
+
+/// The words of a figure, with `#` for each number, and the numbers; `None` if one is none, such as
+/// `1.2.3`.
+fn numbers(value: &str) -> Option<(String, Vec<f64>)> {
+    let (mut words, mut numbers) = (String::new(), Vec::new());
+    let mut rest = value;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(at);
+        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = number.split_at(end.unwrap_or(number.len()));
+        // A full stop behind it is the sentence's.
+        let digits = number.trim_end_matches('.');
+        let unsigned = before.strip_suffix('-');
+        let number: f64 = digits.parse().ok()?;
+        numbers.push(if unsigned.is_some() { -number } else { number });
+        words.push_str(unsigned.unwrap_or(before));
+        words.push('#');
+        rest = after;
+    }
+    words.push_str(rest);
+    Some((words, numbers))
 }
 
 impl Comparison<'_> {
@@ -290,22 +321,50 @@ pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
     changes(&mut out, "worse", &worse, colour);
     changes(&mut out, "other changes of verdicts", &other, colour);
     changed_figures(&mut out, &comparison.figures);
-    for (only, word) in [("before", "first"), ("after", "second")] {
-        let alone = comparison.unmatched.iter();
-        let number = alone.filter(|alone| alone.only == only).count();
-        if number > 0 {
-            out.push_str(&format!(
-                "\nonly in the {word} run: {number} results of checks\n"
-            ));
+    alone(&mut out, "missing in the second run", comparison, BEFORE);
+    alone(&mut out, "only in the second run", comparison, AFTER);
+    let of_the_first = |alone: &&Unmatched<'_>| alone.only == BEFORE;
+    let missing = comparison.unmatched.iter().filter(of_the_first).count();
+    let conclusion = match (worse.len(), missing) {
+        (0, 0) if comparison.checks.is_empty() => {
+            "no regression: every result is as it was".to_owned()
         }
-    }
-    let conclusion = match (comparison.regression, comparison.checks.is_empty()) {
-        (true, _) => format!("regression: {} results are worse", worse.len()),
-        (false, false) => "no regression: no result is worse".to_owned(),
-        (false, true) => "no regression: every result is as it was".to_owned(),
+        (0, 0) => "no regression: no result is worse".to_owned(),
+        (0, missing) => format!("regression: {missing} results are missing"),
+        (worse, 0) => format!("regression: {worse} results are worse"),
+        (worse, missing) => {
+            format!("regression: {worse} results are worse, and {missing} are missing")
+        }
     };
     let exit = comparison.exit() as u8;
     out + &format!("\n{conclusion} (exit code {exit})\n")
+}
+
+/// Repetitions with checks of one run alone, and how many of them.
+fn alone(out: &mut String, title: &str, comparison: &Comparison<'_>, only: &str) {
+    let mut places: Vec<(&str, &str, usize)> = Vec::new();
+    for alone in comparison
+        .unmatched
+        .iter()
+        .filter(|alone| alone.only == only)
+    {
+        match places.last_mut() {
+            Some((case, repetition, checks))
+                if (*case, *repetition) == (alone.case, alone.repetition) =>
+            {
+                *checks += 1;
+            }
+            _ => places.push((alone.case, alone.repetition, 1)),
+        }
+    }
+    if places.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n{title}\n"));
+    for (case, repetition, checks) in places {
+        let place = format!("{case} [{repetition}]: {checks} results of checks");
+        paragraph(out, "  ", &plain::text(&place));
+    }
 }
 
 fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: bool) {
@@ -327,9 +386,8 @@ fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: 
 
 /// Figures that changed much, by case and repetition; the others are counted.
 fn changed_figures(out: &mut String, figures: &[FigureChange<'_>]) {
-    let is_notable =
-        |figure: &&FigureChange<'_>| figure.share.is_none_or(|share| share.abs() >= NOTABLE);
-    let (notable, lesser): (Vec<_>, Vec<_>) = figures.iter().partition(is_notable);
+    let much = |figure: &&FigureChange<'_>| is_notable(figure.before, figure.after);
+    let (notable, lesser): (Vec<_>, Vec<_>) = figures.iter().partition(much);
     if figures.is_empty() {
         return;
     }
@@ -382,5 +440,47 @@ mod tests {
         ] {
             assert_eq!(share(before, after), None, "{before} {after}");
         }
+    }
+
+    #[test]
+    fn a_figure_is_notable_by_a_tenth_of_one_of_its_numbers() {
+        for (before, after, notable) in [
+            ("10.0 ms", "10.9 ms", false),
+            ("10.0 ms", "11.0 ms", true),
+            ("10.0 ms", "9.0 ms", true),
+            (
+                "999.6 Mbit/s, 100.0 % of the link",
+                "999.1 Mbit/s, 99.9 % of the link",
+                false,
+            ),
+            (
+                "999.6 Mbit/s, 100.0 % of the link",
+                "990 Mbit/s, 80.0 % of the link",
+                true,
+            ),
+            ("12, 1 not answered", "12, 2 not answered", true),
+            ("0 ms", "1 ms", true),
+            ("-10 ms", "-10.5 ms", false),
+            ("-10 ms", "10 ms", true),
+            ("10 ms", "10 us", true),
+            ("none", "1 ms", true),
+            ("1.2.3", "1.2.4", true),
+        ] {
+            assert_eq!(is_notable(before, after), notable, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn from_good_to_bad_verdicts_have_one_order() {
+        let order = [
+            Verdict::Pass,
+            Verdict::Skipped,
+            Verdict::Inconclusive,
+            Verdict::Error,
+            Verdict::Fail,
+        ];
+        assert!(order.is_sorted_by_key(|verdict| badness(*verdict)));
+        assert_eq!(badness(Verdict::NotApplicable), badness(Verdict::Pass));
+        assert_eq!(badness(Verdict::Fail), 4, "no two are alike");
     }
 }

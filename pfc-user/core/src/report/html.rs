@@ -17,16 +17,14 @@ mod timeline;
 mod words;
 
 use self::markup::{Element, el};
+use self::timeline::Columns;
 use super::text;
 use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;
-use crate::evidence::{CaseEvidence, Evidence, Repetition};
+use crate::evidence::{CaseEvidence, Evidence};
 
-/// Octets that all series of a page may take, and those of a step of a series.
-const SERIES: usize = 1_000_000;
-const STEP: usize = 9;
-/// Fewest and most pixel columns of a series.
-const COLUMNS: (usize, usize) = (24, 440);
+/// Octets that a page may have: a mail server takes it.
+pub const LARGEST: usize = 2_000_000;
 
 /// Allows nothing from elsewhere, whatever a page holds.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; \
@@ -54,8 +52,45 @@ impl Numbered<'_> {
     }
 }
 
-/// Renders the page.
+/// How much of the repetitions is drawn.
+#[derive(Clone, Copy)]
+struct Detail {
+    columns: Columns,
+    /// All attempts at a repetition; else the last one alone.
+    all_attempts: bool,
+}
+
+impl Detail {
+    const MOST: Self = Self {
+        columns: Columns::FINEST,
+        all_attempts: true,
+    };
+
+    /// Less of it; `None`: there is no less.
+    fn less(self) -> Option<Self> {
+        let coarser = self.columns.coarser();
+        let fewer = self.all_attempts.then_some(Columns::FINEST);
+        Some(Self {
+            columns: coarser.or(fewer)?,
+            all_attempts: self.all_attempts && coarser.is_some(),
+        })
+    }
+}
+
+/// Renders the page. Where it would have more octets than [`LARGEST`], drawings are coarser, and
+/// those of attempts before the last one are left out.
 pub fn page(evidence: &Evidence, results: &[CaseResult], exit: Exit) -> String {
+    let mut detail = Detail::MOST;
+    loop {
+        let page = page_with(evidence, results, exit, detail);
+        match detail.less() {
+            Some(less) if page.len() > LARGEST => detail = less,
+            _ => return page,
+        }
+    }
+}
+
+fn page_with(evidence: &Evidence, results: &[CaseResult], exit: Exit, detail: Detail) -> String {
     let known = cases::all();
     let cases = results.iter().enumerate().map(|(index, result)| Numbered {
         index,
@@ -88,7 +123,7 @@ pub fn page(evidence: &Evidence, results: &[CaseResult], exit: Exit) -> String {
     let body = el("body")
         .child(header(evidence, results, exit, verdict))
         .child(navigation(&cases, undecided.is_some()))
-        .child(main(evidence, &cases, undecided))
+        .child(main(evidence, &cases, undecided, detail))
         .child(footer(evidence))
         .child(el("script").verbatim(include_str!("html/script.js")));
     let mut out = String::from("<!DOCTYPE html>\n");
@@ -135,14 +170,18 @@ fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {
     el("nav").with("aria-label", "Sections").child(list)
 }
 
-fn main(evidence: &Evidence, cases: &[Numbered<'_>], undecided: Option<Element>) -> Element {
-    let columns = columns(evidence);
+fn main(
+    evidence: &Evidence,
+    cases: &[Numbered<'_>],
+    undecided: Option<Element>,
+    detail: Detail,
+) -> Element {
     let surroundings =
         section("surroundings", "Testbed and host").children(surroundings::of_run(evidence));
     el("main")
         .child(section("matrix", "Matrix").child(matrix::cases(cases)))
         .children(undecided)
-        .children(cases.iter().map(|case| of_case(case, columns)))
+        .children(cases.iter().map(|case| of_case(case, detail)))
         .child(surroundings)
 }
 
@@ -154,7 +193,7 @@ fn section(id: &'static str, title: &str) -> Element {
         .child(el("h2").with("id", heading).text(title))
 }
 
-fn of_case(case: &Numbered<'_>, columns: usize) -> Element {
+fn of_case(case: &Numbered<'_>, detail: Detail) -> Element {
     let heading = format!("{}-title", case.anchor());
     let result = case.result;
     let title = el("h2")
@@ -185,7 +224,7 @@ fn of_case(case: &Numbered<'_>, columns: usize) -> Element {
             .child(el("h3").text("Assertions of the document"))
             .child(assertions);
     }
-    let repetitions = repetition::of_case(case, columns);
+    let repetitions = repetition::of_case(case, detail);
     if !repetitions.is_empty() {
         section = section
             .child(el("h3").text("Repetitions"))
@@ -201,20 +240,4 @@ fn footer(evidence: &Evidence) -> Element {
         env!("CARGO_PKG_VERSION"),
         evidence.version
     )))
-}
-
-/// Pixel columns of a series, so that all series together keep within their octets.
-fn columns(evidence: &Evidence) -> usize {
-    let repetitions = evidence.cases.iter().flat_map(|case| &case.repetitions);
-    let lanes: usize = repetitions
-        .filter_map(Repetition::pfc)
-        .map(|pfc| {
-            let mut priorities: Vec<_> = pfc.plan.flows.iter().map(|flow| flow.priority).collect();
-            priorities.sort_unstable();
-            priorities.dedup();
-            priorities.len()
-        })
-        .sum();
-    // Offered, and least and most received.
-    (SERIES / STEP / (3 * lanes.max(1))).clamp(COLUMNS.0, COLUMNS.1)
 }

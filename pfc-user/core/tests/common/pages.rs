@@ -7,6 +7,10 @@ use std::path::Path;
 use lzma_rust2::XzReader;
 use serde::Deserialize;
 use validator_core::evidence::pfc::{Gap, GapHistogram, LeftOut, PfcEvidence, Stall};
+use validator_core::evidence::preflight::{
+    Driver, Facts, FeatureFact, Pause, Port, Preflight, Role, SelfTest, Wanted,
+};
+use validator_core::evidence::xdp::XdpMode;
 use validator_core::evidence::{
     CaseEvidence, Evidence, Host, Omitted, Repetition, SCHEMA, Testbed,
 };
@@ -138,6 +142,85 @@ fn disturb(e: &mut PfcEvidence) {
     }
 }
 
+/// Measures each repetition of a run so often: attempts that nothing tells from the first.
+pub fn measure_again(evidence: &mut Evidence, times: u32) {
+    for case in &mut evidence.cases {
+        let attempts = case.repetitions.iter().flat_map(|first| {
+            (1..=times).map(move |attempt| {
+                let mut again = first.clone();
+                if let Repetition::Pfc(e) = &mut again {
+                    e.attempt = attempt;
+                }
+                again
+            })
+        });
+        case.repetitions = attempts.collect();
+        case.attempts = case.repetitions.len() as u64;
+    }
+}
+
+/// Facts found on two ports, with things to mend.
+pub fn preflight() -> Preflight {
+    let port = |role, interface: &str| Port {
+        role,
+        wanted: Wanted {
+            xdp: XdpMode::Driver,
+            line_rate: Some(25_000_000_000),
+            tagged: true,
+            max_response: Some(10_000),
+        },
+        facts: Facts {
+            interface: interface.into(),
+            driver: Driver {
+                name: "ice".into(),
+                version: "6.12.0".into(),
+                firmware: "4.40 0x8001c967 1.3534.0".into(),
+                bus: "0000:17:00.0".into(),
+            },
+            up: true,
+            carrier: true,
+            speed: Some(10_000_000_000),
+            mtu: 1500,
+            features: vec![FeatureFact {
+                name: "rx-vlan-hw-parse".into(),
+                on: true,
+                fixed: false,
+            }],
+            pause: Some(Pause {
+                receives: true,
+                ..Pause::default()
+            }),
+            rdma: vec!["irdma0".into()],
+            ..Facts::default()
+        },
+        self_test: SelfTest::NotDone {
+            reason: "the DUT is between the ports".into(),
+        },
+        pfc_visible: None,
+    };
+    Preflight {
+        kernel: Some("6.12.0".into()),
+        unfit: Vec::new(),
+        ports: vec![
+            port(Role::Tx, "enp23s0f0np0"),
+            port(Role::Rx, "enp23s0f1np1"),
+        ],
+    }
+}
+
+/// A run that its user ended, on ports that are looked at, whose repetitions were measured again.
+fn again() -> Evidence {
+    let mut evidence = run(on("pfc", "good"));
+    undecided(&mut evidence);
+    measure_again(&mut evidence, 3);
+    evidence.preflight = Some(preflight());
+    evidence.interrupted = true;
+    if let Some(last) = pfc(&mut evidence).last() {
+        last.interrupted = true;
+    }
+    evidence
+}
+
 /// Names and evidence of the samples.
 pub fn samples() -> Vec<(String, Evidence)> {
     let mut all = Vec::new();
@@ -148,5 +231,6 @@ pub fn samples() -> Vec<(String, Evidence)> {
         undecided(&mut evidence);
         all.push((format!("{family}-inconclusive"), evidence));
     }
+    all.push(("pfc-again".into(), again()));
     all
 }

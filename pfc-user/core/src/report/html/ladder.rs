@@ -24,8 +24,9 @@ const WAITS: f64 = 420.0;
 /// Characters of an arrow's label and of a wait's.
 const LABEL: usize = 68;
 const WAIT: usize = 46;
-/// Most events that are drawn.
-const SHOWN: usize = 80;
+/// Most events that are drawn, and that the table lists.
+const SHOWN: usize = 160;
+const LISTED: usize = 1000;
 /// Exchanges alike from which on one arrow stands for all.
 const ALIKE: usize = 4;
 
@@ -300,9 +301,10 @@ impl Rows {
 fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     events.sort_by_key(|event| event.at);
     let all = events.len();
-    events.truncate(SHOWN);
-    let first = events.first()?.at;
-    let (rows, at) = Rows::of(&events, 44.0);
+    events.truncate(LISTED);
+    let shown = &events[..all.min(SHOWN)];
+    let first = shown.first()?.at;
+    let (rows, at) = Rows::of(shown, 44.0);
     let bottom = rows.bottom + ROW;
     let about = format!(
         "Packets of {name} between tester and DUT: {all} events; the table below lists them."
@@ -318,13 +320,18 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
             .with("d", format_args!("M{x} 18V{bottom:.0}"));
         drawing = drawing.child(label(x, 12.0, "middle", word)).child(line);
     }
-    for (event, y) in events.iter().zip(&at) {
+    for (event, y) in shown.iter().zip(&at) {
         drawing = drawing.child(one(event, *y, first, &rows));
     }
-    let more = if all > events.len() {
-        format!(" The first {SHOWN} of {all} events; the others: evidence.json.")
-    } else {
+    let more = if all <= SHOWN {
         String::new()
+    } else if all <= LISTED {
+        format!(" The first {SHOWN} of {all} events; all of them: the table.")
+    } else {
+        format!(
+            " The first {SHOWN} of {all} events; the first {LISTED}: the table; all of them: \
+             evidence.json."
+        )
     };
     let caption = format!(
         "Times from the first event. Waits of more than {} are to scale.{more}",

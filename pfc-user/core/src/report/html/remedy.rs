@@ -3,10 +3,11 @@
 use super::markup::{Element, el};
 use super::{Numbered, words};
 use crate::case::{CheckResult, Verdict};
+use crate::cases::attempts;
 use crate::report::text;
 
-/// What to do where a precondition is not met, by its name.
-const REMEDIES: [(&str, &str); 10] = [
+/// What to do where a precondition is not met, by its name: those of all families.
+const REMEDIES: [(&str, &str); 17] = [
     (
         "ports",
         "Keep the links up and unchanged for the whole run, and declare facts.watchdog = \"off\" \
@@ -50,45 +51,88 @@ const REMEDIES: [(&str, &str); 10] = [
         "probe-latency",
         "Lower the latency of the path, or raise limits.max_response to what the DUT promises.",
     ),
-];
-
-/// What to do where a reason has these words: those of MAD and RC, which name no precondition.
-const BY_WORDS: [(&str, &str); 9] = [
     (
-        "nothing was asked",
-        "Mend what ended the case before: it stands in another row.",
+        "m-key",
+        "Set m_key_current in the testbed's table [mad] to the DUT's M_Key, or take its M_Key away.",
     ),
     (
-        "stood still",
+        "qualifier",
+        "Say in the testbed's table [rc] whether the DUT supports Automatic Path Migration.",
+    ),
+    (
+        "neighbour",
+        "See that the DUT reaches the tester's address: the link, and addresses and prefix length \
+         in the testbed's table [rc].",
+    ),
+    (
+        "path",
+        "See that the DUT's port is at the other end of the tester's port, and unload the RDMA \
+         driver of the tester's adapter.",
+    ),
+    (
+        "attributes",
+        "Have the DUT's driver take the queue pair's attributes as asked, or plan those that it \
+         takes (queue_pairs of the plan).",
+    ),
+    (
+        "records",
+        "Take load off the tester, until it keeps a record of each packet.",
+    ),
+    (
+        "drops",
+        "Take load off the tester's port: end other traffic on it, or give it longer rings.",
+    ),
+];
+
+/// What to do where something was not done, for something else ended the case.
+const ENDED_BEFORE: &str = "Mend what ended the case before: it stands in another row.";
+
+/// What to do where a reason has one of these words: those of checks, which name no precondition.
+const BY_WORDS: [(&[&str], &str); 9] = [
+    (
+        &[
+            "nothing was asked",
+            "nothing was answered",
+            "not asked",
+            "not reached",
+            "not read",
+            "not tried",
+            "not done again",
+        ],
+        ENDED_BEFORE,
+    ),
+    (
+        &["stood still"],
         "Take load off the machine of the simulated DUT, or give it a CPU of its own.",
     ),
     (
-        "Initialized, Armed or Active",
+        &["Initialized, Armed or Active"],
         "Bring both ends of the link up: a subnet manager sets their state to Active; end it before \
          the run.",
     ),
     (
-        "`timeout` of the testbed",
+        &["`timeout` of the testbed"],
         "Set timeout in the testbed's table [mad] to longer than the DUT takes to answer.",
     ),
     (
-        "BUSY",
+        &["BUSY"],
         "Let the DUT's agent come to rest: end what else asks it, such as a subnet manager.",
     ),
     (
-        "lost",
+        &["lost too", "may have been lost"],
         "See that nothing else sends on VL15 of this link, and run the case again.",
     ),
     (
-        "no answer",
-        "See that the DUT can be reached by the testbed's path, as with `smpquery nodeinfo`.",
+        &["no answer", "can be reached by", "none to anything"],
+        "See that the DUT can be reached by the testbed's path, as with `smpquery nodeinfo`, and \
+         that m_key_current of its table [mad] is the DUT's M_Key.",
     ),
     (
-        "`apm =",
+        &["apm = "],
         "Say in the testbed's table [rc] whether the DUT supports Automatic Path Migration.",
     ),
     (
-        "come in late",
+        &["come in late"],
         "Take load off the tester, or use a longer transport timer (queue_pairs of the plan).",
     ),
 ];
@@ -160,7 +204,7 @@ fn causes(cases: &[Numbered<'_>]) -> Vec<Cause> {
             if !matches!(check.verdict, Verdict::Inconclusive | Verdict::Error) {
                 continue;
             }
-            for part in parts(&reason(check)) {
+            for part in parts(attempts::reason_alone(&reason(check))) {
                 add(part.to_owned(), remedy(case, part), &result.case, 1);
             }
         }
@@ -217,7 +261,9 @@ fn remedy(case: &Numbered<'_>, part: &str) -> &'static str {
     if part.contains("interrupted") {
         return "Run the case again, to its end.";
     }
-    let said = BY_WORDS.iter().find(|(words, _)| part.contains(words));
+    let said = BY_WORDS
+        .iter()
+        .find(|(all, _)| all.iter().any(|words| part.contains(words)));
     said.map_or(OTHER, |(_, remedy)| remedy)
 }
 
@@ -227,6 +273,9 @@ mod tests {
 
     use super::*;
     use crate::cases;
+
+    /// The precondition whose reasons are those of a check, of which each has a remedy of its own.
+    const BY_ITS_REASON: &str = "port-state";
 
     #[test]
     fn a_reason_is_divided_at_preconditions_alone() {
@@ -243,15 +292,15 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_remedy_for_each_precondition_of_the_pfc_cases_and_for_nothing_else() {
+    fn there_is_a_remedy_for_each_precondition_of_all_cases_and_for_nothing_else() {
         let all = cases::all().into_iter();
-        let pfc = all.filter(|case| case.id.starts_with("pfc."));
-        let checks = pfc.flat_map(|case| case.checks);
+        let checks = all.flat_map(|case| case.checks);
         let named: BTreeSet<&str> = checks
             .flat_map(|check| check.preconditions)
             .copied()
             .collect();
-        let known: BTreeSet<&str> = REMEDIES.iter().map(|(name, _)| *name).collect();
+        let known = REMEDIES.iter().map(|(name, _)| *name);
+        let known: BTreeSet<&str> = known.chain([BY_ITS_REASON]).collect();
         assert_eq!(known, named);
     }
 }

@@ -4,8 +4,9 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::markup::{Element, el};
-use super::{Numbered, distributions, ladder, matrix, plot, timeline, words};
+use super::{Detail, Numbered, distributions, ladder, matrix, plot, timeline, words};
 use crate::case::Verdict;
+use crate::cases::attempts::of_attempt;
 use crate::evidence::Repetition;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
@@ -19,7 +20,7 @@ fn name(repetition: &Repetition) -> &str {
 }
 
 /// All repetitions of a case, each in a part that opens.
-pub fn of_case(case: &Numbered<'_>, columns: usize) -> Vec<Element> {
+pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
     let mut names = matrix::repetitions(case.result);
     let recorded = case.evidence.iter().flat_map(|case| &case.repetitions);
     let recorded: Vec<&Repetition> = recorded.collect();
@@ -34,7 +35,7 @@ pub fn of_case(case: &Numbered<'_>, columns: usize) -> Vec<Element> {
             let attempts = recorded.iter().copied();
             let mut attempts: Vec<_> = attempts.filter(|found| name(found) == wanted).collect();
             attempts.sort_by_key(|attempt| attempt.attempt());
-            one(case, index, wanted, &attempts, columns)
+            one(case, index, wanted, &attempts, detail)
         })
         .collect()
 }
@@ -44,7 +45,7 @@ fn one(
     index: usize,
     name: &str,
     attempts: &[&Repetition],
-    columns: usize,
+    detail: Detail,
 ) -> Element {
     let verdict = matrix::of_repetition(case.result, name);
     let summary = el("summary")
@@ -62,7 +63,7 @@ fn one(
     for omitted in omitted.filter(|omitted| omitted.name == name) {
         part = part.child(el("p").text(format_args!("not done: {}", omitted.reason)));
     }
-    for attempt in attempts {
+    for (index, attempt) in attempts.iter().enumerate() {
         let title = if attempts.len() > 1 {
             let number = attempt.attempt();
             part = part.child(el("h4").text(format_args!("attempt {number}")));
@@ -70,16 +71,30 @@ fn one(
         } else {
             format!("{} [{name}]", case.result.case)
         };
-        part = part.children(recorded(attempt, &title, columns));
+        let columns =
+            (detail.all_attempts || index + 1 == attempts.len()).then_some(detail.columns);
+        part = part
+            .children(recorded(attempt, &title, columns))
+            .children(figures(case, &of_attempt(name, attempt.attempt())));
     }
     part.children(figures(case, name))
         .children(steps(case, name))
 }
 
-/// The drawings and counts of an attempt.
-fn recorded(repetition: &Repetition, title: &str, columns: usize) -> Vec<Element> {
+/// The drawings and counts of an attempt; `None`: its counts alone.
+fn recorded(
+    repetition: &Repetition,
+    title: &str,
+    columns: Option<timeline::Columns>,
+) -> Vec<Element> {
     match repetition {
         Repetition::Pfc(e) => {
+            let Some(columns) = columns else {
+                let said = "Not drawn: the page would be too large for an e-mail.";
+                let not_drawn = el("p").text(said);
+                let all = [not_drawn, counts(e, title)].into_iter();
+                return all.chain(own_losses(e)).collect();
+            };
             let distributions = distributions::draw(e, title);
             let distributions = (!distributions.is_empty())
                 .then(|| el("div").class("distributions").children(distributions));
@@ -164,7 +179,7 @@ fn own_losses(e: &PfcEvidence) -> Option<Element> {
     })
 }
 
-/// Figures that are reported and not judged.
+/// Figures that are reported and not judged: those of the last attempt have the repetition's name.
 fn figures(case: &Numbered<'_>, name: &str) -> Option<Element> {
     let all = case.result.figures.iter();
     let mut body = el("tbody");

@@ -28,9 +28,43 @@ const AXIS: f64 = 20.0;
 /// Width of a character of the labels.
 const CHARACTER: f64 = 6.6;
 
-/// Draws the time line with its legend; `columns` is the greatest number of pixel columns of a
-/// series. `None` if the repetition recorded no times.
-pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
+/// How fine a time line is drawn: the greatest number of columns that the marks of a row have.
+#[derive(Clone, Copy)]
+pub struct Columns(u32);
+
+impl Columns {
+    /// As fine as the drawing.
+    pub const FINEST: Self = Self(WIDTH as u32);
+    /// What is coarser hardly tells anything.
+    const COARSEST: u32 = 50;
+
+    /// Half as fine, if that tells something.
+    pub fn coarser(self) -> Option<Self> {
+        (self.0 / 2 >= Self::COARSEST).then_some(Self(self.0 / 2))
+    }
+
+    /// Columns of a series, whose steps are at least two pixels wide.
+    const fn of_series(self) -> usize {
+        self.0 as usize / 2
+    }
+
+    /// Left edge of the column in which that place is.
+    fn left(self, x: f64) -> u32 {
+        ((x / self.width()).floor() * self.width()) as u32
+    }
+
+    /// Right edge of the column that ends at or after that place.
+    fn right(self, x: f64) -> u32 {
+        ((x / self.width()).ceil() * self.width()).ceil() as u32
+    }
+
+    fn width(self) -> f64 {
+        WIDTH / f64::from(self.0)
+    }
+}
+
+/// Draws the time line with its legend. `None` if the repetition recorded no times.
+pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
     let scale = scale(e)?;
     let priorities: Vec<Priority> = Priority::all()
         .filter(|priority| e.plan.flows.iter().any(|flow| flow.priority == *priority))
@@ -48,12 +82,12 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
         .with("viewBox", format_args!("0 0 {WIDTH} {height}"))
         .with("preserveAspectRatio", "none")
         .children(phase_bands(e, &scale, height))
-        .children(storm(e, &scale));
+        .children(storm(e, &scale, columns));
     for (index, priority) in priorities.iter().enumerate() {
         let top = lanes + LANE * index as f64;
         plot = plot.child(lane(e, &scale, *priority, top, peak, columns));
     }
-    plot = plot.children(self::stalls(e, &scale, stalls + 3.0));
+    plot = plot.children(self::stalls(e, &scale, columns, stalls + 3.0));
     let about = format!(
         "Time line of {name}: {} s, {} priorities; the table below has its counts.",
         plot::shortest(scale.span() as f64 / 1e9, 2),
@@ -228,14 +262,15 @@ fn rect(scale: &Scale, from: Nanos, to: Nanos, y: f64, height: f64) -> Element {
 /// One path of spans, each at least a pixel wide and none drawn twice; `None` without spans.
 fn boxes(
     scale: &Scale,
+    columns: Columns,
     spans: impl Iterator<Item = (Nanos, Nanos)>,
     y: f64,
     height: f64,
 ) -> Option<Element> {
     let mut pixels: Vec<(u32, u32)> = spans
         .map(|(from, to)| {
-            let left = scale.x(from) as u32;
-            (left, (scale.x(to).ceil() as u32).max(left + 1))
+            let left = columns.left(scale.x(from));
+            (left, columns.right(scale.x(to)).max(left + 1))
         })
         .collect();
     pixels.sort_unstable();
@@ -254,7 +289,7 @@ fn boxes(
     (!d.is_empty()).then(|| el("path").with("d", d))
 }
 
-fn storm(e: &PfcEvidence, scale: &Scale) -> Vec<Element> {
+fn storm(e: &PfcEvidence, scale: &Scale, columns: Columns) -> Vec<Element> {
     let Some(storm) = &e.storm else {
         return Vec::new();
     };
@@ -275,7 +310,7 @@ fn storm(e: &PfcEvidence, scale: &Scale) -> Vec<Element> {
         plot::count(storm.gaps_above()),
         plot::time(storm.max_gap)
     );
-    let gaps = boxes(scale, gaps.chain(left_out), PHASES, STORM - 2.0)
+    let gaps = boxes(scale, columns, gaps.chain(left_out), PHASES, STORM - 2.0)
         .map(|path| path.class("gap").child(el("title").text(tip_of_gaps)));
     let band = band.class("storm").child(el("title").text(tip));
     [band].into_iter().chain(gaps).collect()
@@ -301,12 +336,13 @@ fn lane(
     priority: Priority,
     top: f64,
     peak: u32,
-    columns: usize,
+    columns: Columns,
 ) -> Element {
     let index = priority.index();
     let series = |windows: &[[u32; 8]]| {
         let counts: Vec<u32> = windows.iter().map(|window| window[index]).collect();
-        Envelope::of(&counts, (e.windows.epoch, e.windows.width), scale, columns)
+        let times = (e.windows.epoch, e.windows.width);
+        Envelope::of(&counts, times, scale, columns.of_series())
     };
     let (offered, received) = (series(&e.windows.offered), series(&e.windows.received));
     let mut curves = el("g").with(
@@ -341,14 +377,20 @@ fn lane(
                 .class("ground")
                 .with("d", format_args!("M0 {}H{WIDTH}", top + DRAWN)),
         )
-        .children(held(e, scale, priority, top))
+        .children(held(e, scale, columns, priority, top))
         .child(curves)
         .children(losses(e, scale, priority, top))
-        .children(pauses(e, scale, priority, top))
+        .children(pauses(e, scale, columns, priority, top))
 }
 
 /// Spans in which the sender obeyed the DUT's XOFF.
-fn held(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Option<Element> {
+fn held(
+    e: &PfcEvidence,
+    scale: &Scale,
+    columns: Columns,
+    priority: Priority,
+    top: f64,
+) -> Option<Element> {
     let sender = &e.sender;
     let spans = sender.withheld.iter();
     let spans = spans
@@ -358,7 +400,7 @@ fn held(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Option<
     let left_out = left_out
         .filter(|span| span.priority == priority && !span.spans.is_none())
         .map(|span| (span.spans.from, span.spans.to));
-    boxes(scale, spans.chain(left_out), top, DRAWN).map(|path| {
+    boxes(scale, columns, spans.chain(left_out), top, DRAWN).map(|path| {
         let tip = format!("priority {priority}: held back for the DUT's XOFF");
         path.class("held").child(el("title").text(tip))
     })
@@ -399,7 +441,13 @@ fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
 }
 
 /// Ticks for the XOFF and XON frames of the DUT: above the lane and below it.
-fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<Element> {
+fn pauses(
+    e: &PfcEvidence,
+    scale: &Scale,
+    columns: Columns,
+    priority: Priority,
+    top: f64,
+) -> Vec<Element> {
     let index = priority.index();
     let controls = &e.tx_port.controls;
     let of = |xoff: bool| {
@@ -410,10 +458,12 @@ fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
     };
     let ticks = |times: Vec<Nanos>, class: &str, y: f64, word: &str| {
         let number = times.len();
-        let mut columns: Vec<u32> = times.into_iter().map(|time| scale.x(time) as u32).collect();
-        columns.dedup();
+        let places = times.into_iter().map(|time| columns.left(scale.x(time)));
+        let mut places: Vec<u32> = places.collect();
+        places.sort_unstable();
+        places.dedup();
         let mut d = String::new();
-        for x in columns {
+        for x in places {
             write!(d, "M{x} {y:.0}v9").expect("a String");
         }
         let tip = format!(
@@ -433,11 +483,11 @@ fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
 }
 
 /// Times at which the tester, or the simulated DUT, did not run though it should have.
-fn stalls(e: &PfcEvidence, scale: &Scale, y: f64) -> Vec<Element> {
+fn stalls(e: &PfcEvidence, scale: &Scale, columns: Columns, y: f64) -> Vec<Element> {
     let left_out = &e.sender.stalls_left_out;
     let left_out = (!left_out.is_none()).then_some((left_out.from, left_out.to));
     let own = e.sender.stalls.iter().map(|stall| (stall.from, stall.to));
-    let own = boxes(scale, own.chain(left_out), y, 5.0).map(|path| {
+    let own = boxes(scale, columns, own.chain(left_out), y, 5.0).map(|path| {
         let number = e.sender.stalls.len() as u64 + e.sender.stalls_left_out.count;
         let tip = format!("{} stalls of the tester", plot::count(number));
         path.class("stall").child(el("title").text(tip))
@@ -445,6 +495,7 @@ fn stalls(e: &PfcEvidence, scale: &Scale, y: f64) -> Vec<Element> {
     let stalls = e.dut.iter().flat_map(|dut| &dut.stalls);
     let dut = boxes(
         scale,
+        columns,
         stalls.map(|stall| (stall.from, stall.to)),
         y + 6.0,
         5.0,
