@@ -31,10 +31,11 @@ impl Session {
     /// A port that is unknown, or has captured nothing yet.
     pub fn captured(&mut self, request: &DynamicMessage) -> Result<Vec<u8>, Refusal> {
         let port = read(request, |reader| {
-            if let Some(packets) = reader.child("packets")
-                && packets.choice("all") != "all"
-            {
-                packets.refuse("slice", "is not supported: ask for all");
+            if let Some(packets) = reader.child("packets") {
+                let chosen = packets.choice("all");
+                if chosen != "all" {
+                    packets.refuse_choice(&chosen, "it needs files of a part of a capture; all is");
+                }
             }
             let name = reader.required("port_name")?;
             let ports = &self.force.ports;

@@ -4,9 +4,9 @@ use prost_reflect::DynamicMessage;
 use validator_core::engine::Order;
 use validator_core::engine::plan::{FlowIndex, PortIndex};
 
-use super::{Session, Warnings, read};
+use super::{Session, Warnings};
 use crate::error::Refusal;
-use crate::reader::Reader;
+use crate::reader::{Notes, Reader};
 
 /// What is to be done.
 enum Control {
@@ -27,7 +27,9 @@ impl Session {
     ///
     /// All that is wrong in it; and what the engine cannot do.
     pub fn set_control_state(&mut self, state: &DynamicMessage) -> Result<Warnings, Refusal> {
-        let control = read(state, |reader| self.control(reader))?;
+        let notes = Notes::default();
+        let control = self.control(&Reader::new(state, &notes));
+        let mut warnings = notes.accept(state)?;
         match control {
             Some(Control::Link(ports, up)) => {
                 for port in ports {
@@ -37,13 +39,13 @@ impl Session {
             Some(Control::Capture(ports, on)) => {
                 self.engine.capture(&ports, on)?;
                 if !on {
-                    return self.overflows(&ports);
+                    warnings.extend(self.overflows(&ports)?);
                 }
             }
             Some(Control::Transmit(flows, order)) => self.engine.transmit(&flows, order)?,
             Some(Control::Nothing) | None => {}
         }
-        Ok(Vec::new())
+        Ok(warnings)
     }
 
     /// `None` only with an error.
@@ -74,6 +76,12 @@ impl Session {
                 let capture = reader.object("capture");
                 let ports = self.capturing(&capture);
                 let on = either(&capture, "start", "stop")?;
+                if on && ports.is_empty() {
+                    capture.warn(
+                        "state",
+                        "start changes nothing: the configuration in force has no capture",
+                    );
+                }
                 Some(Control::Capture(ports, on))
             }
             _ => {
@@ -128,7 +136,14 @@ impl Session {
 fn protocol(reader: &Reader<'_>) {
     let chosen = reader.choice("all");
     if chosen == "all" {
-        either(&reader.object("all"), "start", "stop");
+        let all = reader.object("all");
+        if either(&all, "start", "stop") == Some(false) {
+            all.warn(
+                "state",
+                "stop changes nothing: addresses are answered for as long as their configuration \
+                 is in force",
+            );
+        }
     } else {
         reader.refuse_choice(&chosen, "it needs a control plane; all is");
     }

@@ -48,8 +48,17 @@ impl Session {
             }
             "flow" => {
                 let request = reader.object("flow");
-                // It chooses among tagged metrics, which no flow has.
-                request.leave("tagged_metrics");
+                if let Some(tagged) = request.child("tagged_metrics") {
+                    // The model's default is to include them.
+                    if tagged.truth("include") != Some(false) {
+                        request.error(
+                            "tagged_metrics",
+                            "is not supported: it needs counting by fields of received frames; \
+                             remove it, or set its include to false",
+                        );
+                    }
+                    request.leave("tagged_metrics");
+                }
                 let flows = self.flows_of(&request, "flow_names");
                 Some(Asked::Flows(flows, request.enumerations("metric_names")))
             }

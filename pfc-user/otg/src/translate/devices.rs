@@ -197,7 +197,10 @@ fn read_address<A: std::str::FromStr + Into<IpAddr>>(
     if let Some(resolution) = reader.child("gateway_mac") {
         match &*resolution.choice("auto") {
             "auto" => resolution.leave("auto"),
-            _ => resolution.refuse("value", "is not supported: it is asked for by ARP and ND"),
+            other => resolution.refuse_choice(
+                other,
+                "it needs next hops that are not asked for by ARP and ND; auto is",
+            ),
         }
     }
     let prefix = reader.integer("prefix").unwrap_or(default_prefix);
@@ -210,6 +213,15 @@ fn read_address<A: std::str::FromStr + Into<IpAddr>>(
     ) else {
         return;
     };
+    if prefix <= bits && !is_near(address, gateway, prefix) {
+        // A client that errs in either would wait for an answer in vain.
+        reader.warn(
+            "gateway",
+            format!(
+                "{gateway} is not in the subnet of {address}/{prefix}; it is asked for on its link"
+            ),
+        );
+    }
     interfaces.add(
         [ethernet.device, ethernet.name, name],
         Interface {
@@ -222,6 +234,21 @@ fn read_address<A: std::str::FromStr + Into<IpAddr>>(
             gateway,
         },
     );
+}
+
+/// Whether a next hop is where an address of that prefix reaches it without another.
+fn is_near(address: IpAddr, gateway: IpAddr, prefix: u64) -> bool {
+    let (difference, bits) = match (address, gateway) {
+        (IpAddr::V4(address), IpAddr::V4(gateway)) => {
+            (u128::from(address.to_bits() ^ gateway.to_bits()), 32)
+        }
+        // Each link has the same link-local prefix.
+        (_, IpAddr::V6(gateway)) if gateway.is_unicast_link_local() => return true,
+        (IpAddr::V6(address), IpAddr::V6(gateway)) => (address.to_bits() ^ gateway.to_bits(), 128),
+        _ => return false,
+    };
+    // A shift by the whole width is none.
+    u32::try_from(bits - prefix).is_ok_and(|host| difference.checked_shr(host).unwrap_or(0) == 0)
 }
 
 fn parsed<A: std::str::FromStr + Into<IpAddr>>(reader: &Reader<'_>, field: &str) -> Option<IpAddr> {

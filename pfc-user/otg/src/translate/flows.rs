@@ -133,9 +133,14 @@ fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
             Protocol::PfcPause | Protocol::EthernetPause
         )
     });
+    if latency && control {
+        reader.warn(
+            "latency",
+            "changes nothing: pause frames have no room for a stamp, which it needs",
+        );
+    }
     Metrics {
         count,
-        // Pause frames end at the next port, and have no room for a stamp.
         latency: latency && !control,
     }
 }

@@ -119,6 +119,28 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
 }
 
 #[test]
+fn an_address_of_a_next_hop_alone_is_refused_though_its_value_is_left_out() {
+    let mut config = with_flow(json!({}));
+    for resolution in [
+        json!({"choice": "value"}),
+        json!({"choice": "value", "value": "02:00:00:00:00:01"}),
+        json!({"value": "02:00:00:00:00:01"}),
+    ] {
+        config["devices"] = json!([{"name": "d", "ethernets": [{
+            "name": "e", "mac": "02:00:00:00:00:02",
+            "connection": {"choice": "port_name", "port_name": "p1"},
+            "ipv4_addresses": [{"name": "i", "address": "10.0.0.1", "gateway": "10.0.0.2",
+                                "gateway_mac": resolution}]}]}]);
+        let path = "devices[0].ethernets[0].ipv4_addresses[0].gateway_mac";
+        let expected = format!(
+            "{path}.choice \"value\" is not supported: it needs next hops that are not asked for by \
+             ARP and ND; auto is"
+        );
+        assert_eq!(errors(&config), [expected], "{resolution}");
+    }
+}
+
+#[test]
 fn headers_have_to_fit_the_frames() {
     let packet = json!([{"choice": "ethernet"}, {"choice": "ipv6"}, {"choice": "udp"},
         {"choice": "vxlan"}, {"choice": "ethernet"}, {"choice": "ipv4"}]);

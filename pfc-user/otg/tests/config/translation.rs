@@ -167,6 +167,89 @@ fn a_device_flow_takes_from_its_devices_what_it_leaves_out() {
     );
 }
 
+/// The warnings of a configuration, which is taken.
+fn warnings(config: &Json) -> Vec<String> {
+    let translated = translated(config);
+    translated
+        .unwrap_or_else(|refusal| panic!("{:#?}", refusal.errors))
+        .warnings
+}
+
+#[test]
+fn what_changes_nothing_is_warned_of_unless_clients_send_it_by_themselves() {
+    let pause = |latency: bool| {
+        json!({"packet": [{"choice": "pfcpause"}],
+               "metrics": {"enable": true, "latency": {"enable": latency}}})
+    };
+    assert_eq!(warnings(&with_flow(pause(false))), [""; 0]);
+    assert_eq!(
+        warnings(&with_flow(pause(true))),
+        [
+            "flows[0].metrics.latency changes nothing: pause frames have no room for a stamp, \
+             which it needs"
+        ]
+    );
+    for (options, warned) in [
+        // As snappi fills in what a script touches.
+        (
+            json!({"port_options": {"location_preemption": false, "data_integrity": false}}),
+            false,
+        ),
+        (
+            json!({"port_options": {"location_preemption": true}}),
+            false,
+        ),
+        (json!({"protocol_options": {"auto_start_all": true}}), false),
+        (
+            json!({"flow_options": {"packet_loss_duration": false}}),
+            false,
+        ),
+        (json!({"protocol_options": {"auto_start_all": false}}), true),
+    ] {
+        let mut config = with_flow(json!({}));
+        config["options"] = options.clone();
+        let begin = "options.protocol_options.auto_start_all changes nothing";
+        let found = warnings(&config);
+        assert_eq!(found.len(), usize::from(warned), "{options}: {found:?}");
+        assert!(
+            found.iter().all(|warning| warning.starts_with(begin)),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_next_hop_outside_of_its_subnet_is_warned_of() {
+    for (address, gateway, prefix, near) in [
+        ("10.0.0.1", "10.0.0.9", 24, true),
+        ("10.0.0.1", "10.0.1.9", 24, false),
+        ("10.0.0.1", "10.0.1.9", 23, true),
+        ("10.0.0.1", "192.0.2.1", 0, true),
+        ("10.0.0.1", "10.0.0.2", 32, false),
+        ("fc00::1", "fc00::ffff:9", 64, true),
+        ("fc00::1", "fc00::ffff:9", 112, false),
+        ("fc00::1", "fe80::9", 64, true),
+        ("fc00::1", "fd00::9", 0, true),
+    ] {
+        let field = if address.contains(':') {
+            "ipv6_addresses"
+        } else {
+            "ipv4_addresses"
+        };
+        let mut config = with_flow(json!({}));
+        config["devices"] = json!([{"name": "d", "ethernets": [{
+            "name": "e", "mac": "02:00:00:00:00:02",
+            "connection": {"choice": "port_name", "port_name": "p1"},
+            field: [{"name": "i", "address": address, "gateway": gateway, "prefix": prefix}]}]}]);
+        let warned = format!(
+            "devices[0].ethernets[0].{field}[0].gateway {gateway} is not in the subnet of \
+             {address}/{prefix}; it is asked for on its link"
+        );
+        let expected = if near { Vec::new() } else { vec![warned] };
+        assert_eq!(warnings(&config), expected);
+    }
+}
+
 #[test]
 fn what_a_flow_leaves_out_has_the_models_defaults() {
     let flow = plan(&with_flow(json!({}))).flows.remove(0);

@@ -206,6 +206,82 @@ async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
 }
 
 #[tokio::test]
+async fn orders_that_change_nothing_are_warned_of() {
+    let served = Served::start().await;
+    let without = r#"{"ports": [{"name": "p1", "location": "veth9"}]}"#;
+    let capture = |state: &str| {
+        format!(
+            r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#
+        )
+    };
+    let protocols = |state: &str| {
+        format!(
+            r#"{{"choice":"protocol","protocol":{{"choice":"all","all":{{"state":"{state}"}}}}}}"#
+        )
+    };
+    let none =
+        "port.capture.state start changes nothing: the configuration in force has no capture";
+    let stop = "protocol.all.state stop changes nothing: addresses are answered for as long as \
+                their configuration is in force";
+    for (config, order, warning) in [
+        (without, capture("start"), json!({"warnings": [none]})),
+        (without, capture("stop"), json!({})),
+        (TWO_PORTS, capture("start"), json!({})),
+        (TWO_PORTS, protocols("start"), json!({})),
+        (TWO_PORTS, protocols("stop"), json!({"warnings": [stop]})),
+    ] {
+        send(served.http, "POST /config", config).await;
+        let reply = send(served.http, "POST /control/state", &order).await;
+        assert_eq!((reply.status, reply.json()), (200, warning), "{order}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn only_what_asks_for_tagged_metrics_or_a_part_of_a_capture_is_refused() {
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let start = r#"{"choice":"port","port":{"choice":"capture","capture":{"state":"start"}}}"#;
+    send(served.http, "POST /control/state", start).await;
+    let metrics = |tagged: &str| format!(r#"{{"choice":"flow","flow":{{{tagged}}}}}"#);
+    let capture = |packets: &str| format!(r#"{{"port_name":"p2"{packets}}}"#);
+    for (line, body, error) in [
+        ("POST /monitor/metrics", metrics(""), None),
+        (
+            "POST /monitor/metrics",
+            metrics(r#""tagged_metrics":{"include":false,"metric_names":["frames_tx"]}"#),
+            None,
+        ),
+        (
+            "POST /monitor/metrics",
+            metrics(r#""tagged_metrics":{"include":true,"filters":[{"name":"t"}]}"#),
+            Some("flow.tagged_metrics is not supported: it needs counting by fields"),
+        ),
+        (
+            "POST /monitor/capture",
+            capture(r#","packets":{"choice":"all"}"#),
+            None,
+        ),
+        (
+            "POST /monitor/capture",
+            capture(r#","packets":{"choice":"slice"}"#),
+            Some("packets.choice \"slice\" is not supported: it needs files of a part"),
+        ),
+    ] {
+        let reply = send(served.http, line, &body).await;
+        match error {
+            None => assert_eq!(reply.status, 200, "{body}: {reply:?}"),
+            Some(begin) => {
+                let errors = reply.errors();
+                assert_eq!((reply.status, errors.len()), (400, 1), "{body}: {errors:?}");
+                assert!(errors[0].starts_with(begin), "{errors:?}");
+            }
+        }
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
     let served = Served::start().await;
     for (overwrite, keeps, word) in [

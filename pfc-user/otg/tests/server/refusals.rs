@@ -13,7 +13,7 @@ use crate::served::Served;
 
 /// Requests that are refused while [`TWO_PORTS`] is in force: the gRPC method, the HTTP method and
 /// path, and the argument.
-const WRONG: [[&str; 3]; 15] = [
+const WRONG: [[&str; 3]; 18] = [
     [
         "SetConfig",
         "POST /config",
@@ -53,6 +53,11 @@ const WRONG: [[&str; 3]; 15] = [
         r#"{"choice":"flow","flow":{"flow_names":["f","nobody"]}}"#,
     ],
     [
+        "GetMetrics",
+        "POST /monitor/metrics",
+        r#"{"choice":"flow","flow":{"tagged_metrics":{"include_empty_metrics":false}}}"#,
+    ],
+    [
         "GetStates",
         "POST /monitor/states",
         r#"{"choice":"bgp_prefixes"}"#,
@@ -66,6 +71,16 @@ const WRONG: [[&str; 3]; 15] = [
         "GetCapture",
         "POST /monitor/capture",
         r#"{"port_name":"p1"}"#,
+    ],
+    [
+        "GetCapture",
+        "POST /monitor/capture",
+        r#"{"port_name":"p2","packets":{"choice":"slice"}}"#,
+    ],
+    [
+        "GetCapture",
+        "POST /monitor/capture",
+        r#"{"port_name":"p2","packets":{"slice":{}}}"#,
     ],
     [
         "GetCapture",
