@@ -131,6 +131,8 @@ async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Re
 }
 
 async fn counters(State(shared): State<Arc<Shared>>) -> Response {
+    // A client that only looks on is alive.
+    shared.asked();
     let counters = shared.look(|session| session.counters()).await;
     let text = counters.and_then(|counters| {
         serde_json::to_string(&counters).map_err(|error| Refusal::internal(error.to_string()))
@@ -141,6 +143,7 @@ async fn counters(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
+/// Prometheus asks for as long as it runs, whether or not there is a client.
 async fn prometheus(State(shared): State<Arc<Shared>>) -> Response {
     match shared.look(|session| session.counters()).await {
         Ok(counters) => reply(StatusCode::OK, TEXT, counters.prometheus()),

@@ -9,16 +9,21 @@ use tokio::time::{Instant, sleep_until};
 use crate::server::Shared;
 use crate::session::Session;
 
+/// Time after which flows that could not be stopped are stopped again.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// Watches the requests as long as the server is; returns only if the server is gone.
 pub async fn keep(shared: Arc<Shared>, mut requests: watch::Receiver<Instant>, lease: Duration) {
+    let mut over = None;
     loop {
         let last = *requests.borrow_and_update();
+        let over_at = over.take().unwrap_or(last + lease);
         tokio::select! {
             changed = requests.changed() => match changed {
                 Ok(()) => continue,
                 Err(_) => return,
             },
-            () = sleep_until(last + lease) => {}
+            () = sleep_until(over_at) => {}
         }
         // A request that took longer than the lease has only just ended.
         let silent = Arc::clone(&shared);
@@ -34,7 +39,13 @@ pub async fn keep(shared: Arc<Shared>, mut requests: watch::Receiver<Instant>, l
                 lease.as_secs_f64()
             )),
             Err(refusal) => {
-                (shared.tell)(&format!("cannot stop flows: {}", refusal.errors.join("; ")));
+                (shared.tell)(&format!(
+                    "cannot stop flows, and will try again in {} s: {}",
+                    AGAIN.as_secs(),
+                    refusal.errors.join("; ")
+                ));
+                over = Some(Instant::now() + AGAIN);
+                continue;
             }
         }
         // Once is enough until the next request.

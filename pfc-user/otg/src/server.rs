@@ -142,17 +142,22 @@ impl Shared {
         call: Call,
         argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
     ) -> Result<Answer, Refusal> {
-        self.last.send_replace(Instant::now());
+        self.asked();
         self.blocking(move |shared| {
             let argument = argument()?;
             shared.with_session(|session| {
                 let answer = api::perform(session, call, argument);
                 // A long request is no silence of the client.
-                shared.last.send_replace(Instant::now());
+                shared.asked();
                 answer
             })
         })
         .await
+    }
+
+    /// Notes a sign of life of a client.
+    pub fn asked(&self) {
+        self.last.send_replace(Instant::now());
     }
 
     /// Time since the last request, in whose course there is none.
@@ -160,7 +165,8 @@ impl Shared {
         self.last.borrow().elapsed()
     }
 
-    /// Does something with the session on a thread that may block; no request of a client.
+    /// Does something with the session on a thread that may block, which by itself is no request
+    /// of a client.
     ///
     /// # Errors
     ///

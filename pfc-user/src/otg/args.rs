@@ -28,7 +28,7 @@ pub struct OtgArgs {
     /// Address for HTTP, plain and by TLS; /metrics and /counters have the engine's own counts.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8443")]
     pub http: SocketAddr,
-    /// Stop flows without an end when no request came for so long.
+    /// Stop flows without an end when no request came for so long; those for /metrics do not count.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
     pub lease: Nanos,
     /// File with the token that clients have to present; surrounding white space is ignored.

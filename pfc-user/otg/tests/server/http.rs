@@ -423,6 +423,57 @@ async fn flows_without_an_end_stop_when_the_client_is_silent() {
     served.stop().await;
 }
 
+/// Lets so much time pass without a request, and the server do what is due then.
+async fn pass(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::resume();
+    // Another thread carries it out, in real time.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_counters_is_alive_and_prometheus_is_no_client() {
+    for (line, alive) in [("GET /counters", true), ("GET /metrics", false)] {
+        let served = Served::start().await;
+        send(served.http, "POST /config", TWO_PORTS).await;
+        let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+        send(served.http, "POST /control/state", start).await;
+        pass(400).await;
+        assert_eq!(send(served.http, line, "").await.status, 200);
+        pass(300).await;
+        let stopped = served.record.get().orders.contains(&(vec![1], Order::Stop));
+        assert_eq!(stopped, !alive, "{line}");
+        pass(400).await;
+        let orders = served.record.get().orders.clone();
+        assert_eq!(orders[1..], [(vec![1], Order::Stop)], "{line}");
+        served.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn flows_that_could_not_be_stopped_are_stopped_ten_seconds_later() {
+    use validator_core::engine::Problem;
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+    send(served.http, "POST /control/state", start).await;
+    served.record.get().problems = vec![Problem::Machine("no memory".into())];
+    pass(601).await;
+    assert_eq!(served.record.get().problems, [], "it was tried");
+    assert_eq!(served.record.get().orders.len(), 1);
+    pass(11).await;
+    assert_eq!(
+        served.record.get().orders[1..],
+        [(vec![1], Order::Stop)],
+        "it was tried again"
+    );
+    served.stop().await;
+}
+
 #[tokio::test]
 async fn a_request_that_takes_longer_than_the_lease_is_no_silence() {
     let served = Served::start().await;
