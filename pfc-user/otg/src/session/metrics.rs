@@ -225,3 +225,101 @@ fn loss(counts: &FlowCounts) -> f32 {
 fn decimal(nanos: u64) -> f64 {
     nanos as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::text;
+
+    /// 1000 frames a second of 1024 octets with FCS, and 250 of them.
+    const ALL: Rates = Rates {
+        frames: 1000.0,
+        octets: 1_024_000.0,
+    };
+    const QUARTER: Rates = Rates {
+        frames: 250.0,
+        octets: 256_000.0,
+    };
+
+    fn columns(row: &DynamicMessage) -> Vec<(String, f64)> {
+        let json: serde_json::Value = serde_json::from_str(&text(row)).unwrap();
+        let rates = json.as_object().unwrap().iter();
+        let rates = rates.filter(|(name, _)| name.contains("_rate"));
+        rates
+            .map(|(name, value)| (name.clone(), value.as_f64().unwrap()))
+            .collect()
+    }
+
+    fn expected(columns: &[(&str, f64)]) -> Vec<(String, f64)> {
+        let columns = columns.iter();
+        let mut columns: Vec<(String, f64)> = columns
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect();
+        columns.sort_by(|a, b| a.0.cmp(&b.0));
+        columns
+    }
+
+    #[test]
+    fn rates_of_a_flow_are_octets_with_fcs_and_bits_of_layers_1_and_2() {
+        let names = FlowNames {
+            name: "f".into(),
+            tx: "p".into(),
+            rx: "q".into(),
+            counted: true,
+            latency: false,
+            endless: true,
+            least: 64,
+        };
+        let counts = FlowCounts {
+            sent_rate: ALL,
+            received_rate: QUARTER,
+            ..FlowCounts::default()
+        };
+        assert_eq!(
+            columns(&flow_row(&names, &counts, &[])),
+            expected(&[
+                ("frames_tx_rate", 1000.0),
+                ("frames_rx_rate", 250.0),
+                // 1024 octets, and 20 of preamble, delimiter and gap.
+                ("tx_l1_rate_bps", 8_352_000.0),
+                ("rx_l1_rate_bps", 2_088_000.0),
+                ("tx_rate_bytes", 1_024_000.0),
+                ("rx_rate_bytes", 256_000.0),
+                ("tx_rate_bps", 8_192_000.0),
+                ("rx_rate_bps", 2_048_000.0),
+                ("tx_rate_kbps", 8192.0),
+                ("rx_rate_kbps", 2048.0),
+                ("tx_rate_mbps", 8.192),
+                ("rx_rate_mbps", 2.048),
+            ])
+        );
+    }
+
+    #[test]
+    fn rates_of_a_port_are_frames_and_octets_with_fcs() {
+        let names = PortNames {
+            name: "p".into(),
+            location: "veth0".into(),
+            capture: None,
+        };
+        let counts = PortCounts {
+            sent_rate: ALL,
+            received_rate: QUARTER,
+            ..PortCounts::default()
+        };
+        assert_eq!(
+            columns(&port_row(&names, &counts, &[])),
+            expected(&[
+                ("frames_tx_rate", 1000.0),
+                ("frames_rx_rate", 250.0),
+                ("bytes_tx_rate", 1_024_000.0),
+                ("bytes_rx_rate", 256_000.0),
+            ])
+        );
+        let one = ["frames_rx_rate".to_owned()];
+        assert_eq!(
+            columns(&port_row(&names, &counts, &one)),
+            expected(&[("frames_rx_rate", 250.0)])
+        );
+    }
+}
