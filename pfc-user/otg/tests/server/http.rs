@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use validator_core::engine::Order;
 use validator_core::engine::plan::Keeps;
 use validator_core::engine::response::Response;
-use validator_core::engine::snapshot::Count;
+use validator_core::engine::snapshot::{Count, FlowCounts, Latency};
 use validator_core::engine::storm::Gaps;
 
 use crate::client::{request, send};
@@ -339,6 +339,20 @@ async fn own_counters_are_json_and_prometheus_text() {
             count: 2,
             longest: 34_000_000,
         });
+        record.flows[0] = FlowCounts {
+            duplicates: 11,
+            beyond_window: 12,
+            reordered: 13,
+            corrupt: 14,
+            leaked: 15,
+            first_frame: Some(2_000_000),
+            latency: Some(Latency {
+                min: 1000,
+                mean: 1500,
+                max: 2500,
+            }),
+            ..FlowCounts::default()
+        };
     }
     let json = send(served.http, "GET /counters", "").await.json();
     assert_eq!(json["ports"][0]["pfc_rx"], json!([0, 0, 0, 7, 0, 0, 0, 0]));
@@ -352,6 +366,19 @@ async fn own_counters_are_json_and_prometheus_text() {
     ] {
         let queues = &json["ports"][0][name];
         assert_eq!(*queues, json!([0, 0, 0, value, 0, 0, 0, 0]), "{name}");
+    }
+    for (name, value) in [
+        ("duplicates", 11),
+        ("beyond_window", 12),
+        ("reordered", 13),
+        ("corrupt", 14),
+        ("leaked", 15),
+        ("first_frame_ns", 2_000_000),
+        ("latency_min_ns", 1000),
+        ("latency_mean_ns", 1500),
+        ("latency_max_ns", 2500),
+    ] {
+        assert_eq!(json["flows"][0][name], value, "{name}");
     }
     let gaps = ["storm_gaps", "storm_gap_max_ns"];
     let of = |flow: usize| gaps.map(|name| json["flows"][flow][name].clone());
@@ -371,6 +398,15 @@ async fn own_counters_are_json_and_prometheus_text() {
         r#"port_response_max_seconds{port="p1",queue="3"} 0.00025"#,
         r#"flow_storm_gaps{flow="g",port_tx="p2",port_rx="p1"} 2"#,
         r#"flow_storm_gap_max_seconds{flow="g",port_tx="p2",port_rx="p1"} 0.034"#,
+        r#"flow_duplicates{flow="f",port_tx="p1",port_rx="p2"} 11"#,
+        r#"flow_beyond_window{flow="f",port_tx="p1",port_rx="p2"} 12"#,
+        r#"flow_reordered{flow="f",port_tx="p1",port_rx="p2"} 13"#,
+        r#"flow_corrupt{flow="f",port_tx="p1",port_rx="p2"} 14"#,
+        r#"flow_leaked{flow="f",port_tx="p1",port_rx="p2"} 15"#,
+        r#"flow_first_frame_seconds{flow="f",port_tx="p1",port_rx="p2"} 0.002"#,
+        r#"flow_latency_min_seconds{flow="f",port_tx="p1",port_rx="p2"} 0.000001"#,
+        r#"flow_latency_mean_seconds{flow="f",port_tx="p1",port_rx="p2"} 0.0000015"#,
+        r#"flow_latency_max_seconds{flow="f",port_tx="p1",port_rx="p2"} 0.0000025"#,
     ] {
         assert!(
             text.contains(&format!("\nvalidator_otg_{line}\n")),

@@ -77,7 +77,7 @@ const PORTS: [Metric<PortCounters>; 13] = [
     ),
 ];
 
-const FLOWS: [Metric<FlowCounters>; 12] = [
+const FLOWS: [Metric<FlowCounters>; 13] = [
     ("flow_frames", "Frames since the flow's start.", |flow| {
         frames(&flow.traffic)
     }),
@@ -123,6 +123,11 @@ const FLOWS: [Metric<FlowCounters>; 12] = [
         "flow_first_frame_seconds",
         "From the order to start to the first frame.",
         |flow| some(flow.first_frame_ns, seconds),
+    ),
+    (
+        "flow_latency_min_seconds",
+        "Least one-way latency.",
+        |flow| some(flow.latency_min_ns, seconds),
     ),
     (
         "flow_latency_mean_seconds",
