@@ -6,8 +6,8 @@ use crate::reader::Reader;
 
 /// Least length of an Ethernet frame with FCS (IEEE 802.3, 4A.4.2).
 pub const LEAST: u32 = 64;
-/// Greatest length that a port may be set to, with FCS: beyond it no driver goes.
-pub const GREATEST: u32 = 16_384;
+/// Greatest length that the engine sends, with FCS.
+pub const GREATEST: u32 = 16_000;
 
 /// The model's distributions.
 const MIXES: [(&str, &[(u32, f32)]); 5] = [
@@ -133,4 +133,22 @@ fn checked(reader: &Reader<'_>, field: &str, length: u64, least: u32) -> Option<
         );
     }
     known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_takes_what_is_let_through_and_nothing_beyond() {
+        for (length, taken) in [
+            (LEAST - 1, false),
+            (LEAST, true),
+            (GREATEST, true),
+            (GREATEST + 1, false),
+        ] {
+            let defects = Length::Fixed(length).check();
+            assert_eq!(defects.is_empty(), taken, "{length}: {defects:?}");
+        }
+    }
 }

@@ -26,8 +26,8 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
             "flows[0].size.fixed must be 64 to",
         ),
         (
-            size(json!({"choice": "fixed", "fixed": 90000})),
-            "flows[0].size.fixed must be 64 to",
+            size(json!({"choice": "fixed", "fixed": 16001})),
+            "flows[0].size.fixed must be 64 to 16000 octets with FCS, found 16001",
         ),
         (
             size(json!({"choice": "increment", "increment": {"start": 200, "end": 100}})),
@@ -36,6 +36,11 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
         (
             size(json!({"choice": "weight_pairs", "weight_pairs": {"predefined": "ipv6_imix"}})),
             "flows[0].size.weight_pairs.predefined has frames of 60 octets",
+        ),
+        (
+            size(json!({"choice": "weight_pairs",
+                "weight_pairs": {"predefined": "standard_imix"}})),
+            "flows[0].size.weight_pairs.predefined has frames of 58 octets",
         ),
         (
             json!({"rate": {"choice": "percentage", "percentage": 101}}),
