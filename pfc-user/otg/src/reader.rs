@@ -12,6 +12,26 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value}
 use crate::error::{Refusal, Why};
 use crate::model;
 
+/// What fields would need that several messages have, or that no translation asks for.
+const NEEDS: [(&str, &str); 4] = [
+    (
+        "metric_tags",
+        "it needs counting by fields of received frames; make a flow for each value",
+    ),
+    (
+        "options",
+        "it needs headers of more than 20 octets; write the whole header as custom octets",
+    ),
+    (
+        "dst_usids",
+        "it needs segment routing; write the address that the segments make",
+    ),
+    (
+        "per_port_options",
+        "it needs RoCEv2 or MACsec at the tester's ports; remove it",
+    ),
+];
+
 /// What a translation has found so far.
 #[derive(Debug, Default)]
 pub struct Notes {
@@ -112,7 +132,9 @@ fn refused(message: &DynamicMessage, field: &FieldDescriptor, path: &str) -> Str
             "{path} is set, but the choice beside it is \"{chosen}\": remove one of them"
         );
     }
-    format!("{path} is not supported: remove it")
+    let needs = NEEDS.iter().find(|(name, _)| *name == field.name());
+    let needs = needs.map_or("remove it", |(_, needs)| needs);
+    format!("{path} is not supported: {needs}")
 }
 
 /// The names of a message's choice.

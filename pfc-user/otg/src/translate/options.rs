@@ -11,7 +11,20 @@ pub fn read(config: &Reader<'_>) {
         // Clients send false by themselves. The last configuration has its ports in any case.
         ports.truth("location_preemption");
         if ports.truth("data_integrity") == Some(true) {
-            ports.error("data_integrity", "is not supported: remove it");
+            ports.error(
+                "data_integrity",
+                "is not supported: it needs counts of ports by whole payloads; /counters has the \
+                 corrupt frames of each flow",
+            );
+        }
+        if let Some(mode) = ports.child("frame_ordering_mode") {
+            let chosen = mode.choice("no_ordering");
+            if chosen != "no_ordering" {
+                mode.refuse_choice(
+                    &chosen,
+                    "it needs ports that send in turn with each other; no_ordering is",
+                );
+            }
         }
     }
     if let Some(protocols) = options.child("protocol_options") {
@@ -26,6 +39,10 @@ pub fn read(config: &Reader<'_>) {
     if let Some(flows) = options.child("flow_options")
         && flows.truth("packet_loss_duration") == Some(true)
     {
-        flows.error("packet_loss_duration", "is not supported: remove it");
+        flows.error(
+            "packet_loss_duration",
+            "is not supported: it needs times of single frames; divide the frames that are lost by \
+             the rate",
+        );
     }
 }

@@ -80,14 +80,14 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
         ),
         (
             header(json!({"choice": "ipv4", "ipv4": {"options": [{"choice": "router_alert"}]}})),
-            "flows[0].packet[1].ipv4.options is not supported",
+            "flows[0].packet[1].ipv4.options is not supported: it needs headers of more than 20",
         ),
         (
             header(
                 json!({"choice": "ipv4", "ipv4": {"dst": {"value": "1.1.1.1",
                 "metric_tags": [{"name": "t"}]}}}),
             ),
-            "flows[0].packet[1].ipv4.dst.metric_tags is not supported",
+            "flows[0].packet[1].ipv4.dst.metric_tags is not supported: it needs counting by",
         ),
         (
             header(json!({"choice": "custom", "custom": {"bytes": "0g"}})),
@@ -120,6 +120,38 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
             None => flow_error(fields),
         };
         assert!(error.starts_with(begin), "{error}\nexpected: {begin}");
+    }
+}
+
+#[test]
+fn options_that_are_out_of_reach_say_what_they_would_need() {
+    let port = |options: Json| json!({"port_options": options});
+    for (options, begin) in [
+        (
+            port(json!({"data_integrity": true})),
+            "options.port_options.data_integrity is not supported: it needs counts of ports",
+        ),
+        (
+            port(json!({"frame_ordering_mode": {"choice": "rfc2889"}})),
+            "options.port_options.frame_ordering_mode.choice \"rfc2889\" is not supported: it needs",
+        ),
+        (
+            json!({"flow_options": {"packet_loss_duration": true}}),
+            "options.flow_options.packet_loss_duration is not supported: it needs times of single",
+        ),
+        (
+            json!({"per_port_options": [{"port_name": "p1"}]}),
+            "options.per_port_options is not supported: it needs RoCEv2 or MACsec",
+        ),
+    ] {
+        let mut config = with_flow(json!({}));
+        config["options"] = options;
+        let errors = errors(&config);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        assert!(
+            errors[0].starts_with(begin),
+            "{errors:?}\nexpected: {begin}"
+        );
     }
 }
 

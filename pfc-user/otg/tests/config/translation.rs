@@ -199,6 +199,10 @@ fn what_changes_nothing_is_warned_of_unless_clients_send_it_by_themselves() {
             json!({"port_options": {"location_preemption": true}}),
             false,
         ),
+        (
+            json!({"port_options": {"frame_ordering_mode": {"choice": "no_ordering"}}}),
+            false,
+        ),
         (json!({"protocol_options": {"auto_start_all": true}}), false),
         (
             json!({"flow_options": {"packet_loss_duration": false}}),
