@@ -91,7 +91,9 @@ pub struct FlowCounters {
     pub beyond_window: u64,
     /// Arrived after a later one.
     pub reordered: u64,
-    /// Arrived with other octets than were sent.
+    /// Arrived with a wrong sum of the stamp. Of UDP directly over IP whose lengths and checksums
+    /// are left to the engine, also with a wrong IPv4 or UDP checksum, if the frame came in one
+    /// piece. Other changes are not seen.
     pub corrupt: u64,
     /// Arrived at a port that is none of the flow's.
     pub leaked: u64,

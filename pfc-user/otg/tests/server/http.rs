@@ -416,6 +416,10 @@ async fn own_counters_are_json_and_prometheus_text() {
     // A flow of data has no storm.
     assert!(!text.contains("storm_gaps{flow=\"f\""), "{text}");
     assert!(text.contains("# TYPE validator_otg_port_pfc_frames_total counter\n"));
+    // It does not promise that every changed octet is found.
+    let help =
+        "# HELP validator_otg_flow_corrupt Frames that arrived with a wrong sum of their stamp";
+    assert!(text.contains(help), "{text}");
     served.stop().await;
 }
 

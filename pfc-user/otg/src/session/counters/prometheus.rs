@@ -101,9 +101,12 @@ const FLOWS: [Metric<FlowCounters>; 13] = [
         "Frames that arrived after a later one.",
         |flow| one(flow.reordered),
     ),
-    ("flow_corrupt", "Frames that arrived changed.", |flow| {
-        one(flow.corrupt)
-    }),
+    (
+        "flow_corrupt",
+        "Frames that arrived with a wrong sum of their stamp (18 octets), or, of flows of UDP over \
+         IP with fields as computed and in one piece, with a wrong IPv4 or UDP checksum.",
+        |flow| one(flow.corrupt),
+    ),
     (
         "flow_leaked",
         "Frames that arrived at a wrong port.",
