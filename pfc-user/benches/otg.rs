@@ -88,7 +88,7 @@ struct Http(BufReader<TcpStream>);
 impl Http {
     fn ask(&mut self, line: &str, body: &str) -> Vec<u8> {
         let request = format!(
-            "{line} HTTP/1.1\r\nHost: tester\r\nContent-Length: {}\r\n\r\n{body}",
+            "{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         self.0

@@ -75,6 +75,18 @@ impl Access {
         ))
     }
 
+    /// A warning where clients may send the token in clear text beyond this machine. Where
+    /// certificates are asked for, they cannot: plain connections are refused.
+    pub fn exposes(&self, address: SocketAddr) -> Option<String> {
+        let plain = self.token.is_some() && !self.certificates;
+        (plain && !address.ip().is_loopback()).then(|| {
+            format!(
+                "whoever comes to {address} without TLS sends the token in clear text: come by \
+                 https://, over gRPC by TLS, or ask for client certificates, too"
+            )
+        })
+    }
+
     /// What is missing of a request that came from `peer` with that value of `authorization`.
     pub fn lacking(&self, peer: Peer, authorization: Option<&[u8]>) -> Option<Lacking> {
         if self.certificates && !peer.proven {
@@ -105,8 +117,14 @@ mod tests {
     use super::*;
 
     const TOKEN: &str = "0123456789abcdef";
-    const UNKNOWN: Peer = Peer { proven: false };
-    const PROVEN: Peer = Peer { proven: true };
+    const UNKNOWN: Peer = Peer {
+        proven: false,
+        tls: false,
+    };
+    const PROVEN: Peer = Peer {
+        proven: true,
+        tls: true,
+    };
 
     #[test]
     fn another_address_than_the_machines_own_needs_a_token_or_certificates() {
@@ -121,6 +139,18 @@ mod tests {
         ] {
             assert!(access.listens("0.0.0.0:1".parse().unwrap()).is_ok());
         }
+    }
+
+    #[test]
+    fn a_token_is_exposed_beyond_loopback_unless_plain_connections_are_refused() {
+        let token = Access::token(TOKEN).unwrap();
+        let any = "192.0.2.1:8443".parse().unwrap();
+        let warning = token.exposes(any).unwrap();
+        assert!(warning.contains("192.0.2.1:8443"), "{warning}");
+        assert!(warning.contains("clear text"), "{warning}");
+        assert_eq!(token.exposes("127.0.0.1:8443".parse().unwrap()), None);
+        assert_eq!(token.with_certificates().exposes(any), None);
+        assert_eq!(Access::open().with_certificates().exposes(any), None);
     }
 
     #[test]

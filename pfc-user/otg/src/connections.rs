@@ -49,6 +49,8 @@ enum Stream {
 pub struct Peer {
     /// It has shown a certificate that an authority of the server's has signed.
     pub proven: bool,
+    /// It came by TLS.
+    pub tls: bool,
 }
 
 /// Gives each connection to `serve`, until the sender of `stopped` is gone.
@@ -142,6 +144,7 @@ impl Connection {
         };
         Peer {
             proven: certificates.is_some(),
+            tls: matches!(self.stream, Stream::Tls(_)),
         }
     }
 

@@ -1,10 +1,12 @@
 //! The HTTP interface: the model's operations, and the engine's own counts.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -42,7 +44,9 @@ pub async fn serve(
     stopped: watch::Receiver<()>,
 ) {
     let tell = shared.tell;
-    let router = router(shared);
+    let local = listener.local_addr();
+    let local = local.is_ok_and(|address| address.ip().is_loopback());
+    let router = router(shared, local);
     let until = stopped.clone();
     let serve = move |connection: Connection| {
         let router = router.clone().layer(Extension(connection.peer()));
@@ -60,8 +64,8 @@ pub async fn serve(
     connections::each(listener, tls, stopped, tell, serve).await;
 }
 
-/// All paths.
-fn router(shared: Arc<Shared>) -> Router {
+/// All paths; `local`: they are offered on loopback alone.
+fn router(shared: Arc<Shared>, local: bool) -> Router {
     let mut router = Router::new()
         .route("/counters", get(counters))
         .route("/metrics", get(prometheus));
@@ -80,21 +84,38 @@ fn router(shared: Arc<Shared>) -> Router {
     router
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
+        .layer(middleware::from_fn_with_state(
+            (Arc::clone(&shared), local),
+            guard,
+        ))
         .with_state(shared)
 }
 
 /// Lets in who may use the server.
 async fn guard(
-    State(shared): State<Arc<Shared>>,
+    State((shared, local)): State<(Arc<Shared>, bool)>,
     Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {
     let headers = request.headers();
-    // A page in a browser reaches loopback, too. No other client sends the header.
+    // A page in a browser reaches loopback, too. No other client sends the header. Browsers leave it
+    // out of what a page only loads; the page can read that if its name leads here. By TLS it cannot
+    // lead here, for the browser asks for a certificate of that name.
     if headers.contains_key(header::ORIGIN) {
         let text = "requests of web pages are not served";
+        return refused(&Refusal::new(Why::Foreign, text));
+    }
+    if let Some(host) = headers.get(header::HOST)
+        && local
+        && !peer.tls
+        && !is_no_name(host)
+    {
+        let host = String::from_utf8_lossy(host.as_bytes());
+        let text = format!(
+            "the name \"{host}\" is not served on loopback, where web pages could make it lead: \
+             come by localhost, 127.0.0.1 or https://"
+        );
         return refused(&Refusal::new(Why::Foreign, text));
     }
     let token = headers.get(header::AUTHORIZATION);
@@ -112,6 +133,21 @@ async fn guard(
         }
     };
     refused(&Refusal::new(Why::Unproven, text))
+}
+
+/// True of a host that nobody can make lead elsewhere: `localhost` or an address.
+fn is_no_name(host: &HeaderValue) -> bool {
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else {
+        return false;
+    };
+    let host = authority.host();
+    let within = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    match within {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok(),
+    }
 }
 
 async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {

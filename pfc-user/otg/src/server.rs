@@ -77,6 +77,9 @@ impl Server {
         for address in [options.grpc, options.http] {
             let allowed = options.access.listens(address);
             allowed.map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
+            if let Some(warning) = options.access.exposes(address) {
+                (options.tell)(&warning);
+            }
         }
         Ok(Self {
             grpc: listen(options.grpc).await?,

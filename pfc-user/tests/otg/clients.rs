@@ -104,7 +104,7 @@ fn root_flows_of_a_client_that_is_gone_end_by_themselves_or_by_the_lease() {
     let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
     write!(
         client,
-        "POST /control/state HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n{start}",
+        "POST /control/state HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{start}",
         start.len()
     )
     .unwrap();

@@ -36,7 +36,7 @@ fn root_a_server_that_is_ended_while_it_sends_leaves_the_ports_as_it_found_them(
             assert_ne!(settings(&namespace), found);
             // One client is in the middle of a request, another has not begun one.
             let mut slow = server.connect();
-            slow.write_all(b"POST /config HTTP/1.1\r\nHost: t\r\n")
+            slow.write_all(b"POST /config HTTP/1.1\r\nHost: localhost\r\n")
                 .unwrap();
             let silent = server.connect();
             server.end(signal);

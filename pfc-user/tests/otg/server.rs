@@ -167,7 +167,7 @@ impl Server {
         let mut stream = self.connect();
         write!(
             stream,
-            "{line} HTTP/1.1\r\nHost: tester\r\nConnection: close\r\n\
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         )

@@ -85,7 +85,7 @@ echo "the agent has its token"
 # Asks the server, and says whether its answer has a line like the last argument.
 ask() {
     exec 4<>/dev/tcp/127.0.0.1/8443
-    printf '%s HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
+    printf '%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
         "$1" "${#2}" "$2" >&4
     grep -c "$3" <&4 >/dev/null
 }

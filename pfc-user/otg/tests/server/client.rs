@@ -46,7 +46,10 @@ pub async fn exchange(
     headers: &[&str],
     body: &[u8],
 ) -> Reply {
-    let mut head = format!("{line} HTTP/1.1\r\nHost: tester\r\nConnection: close\r\n");
+    let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|header| header.starts_with("Host:")) {
+        head.push_str("Host: localhost\r\n");
+    }
     for header in headers {
         head.push_str(header);
         head.push_str("\r\n");

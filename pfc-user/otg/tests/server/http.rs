@@ -433,6 +433,36 @@ async fn a_web_page_is_not_served() {
 }
 
 #[tokio::test]
+async fn a_name_that_a_web_page_made_lead_to_loopback_is_not_served() {
+    let served = Served::start().await;
+    for (host, status) in [
+        ("localhost", 200),
+        ("LocalHost:9999", 200),
+        ("127.0.0.1:8443", 200),
+        ("[::1]:8443", 200),
+        // Of a forwarded port.
+        ("192.0.2.1:8443", 200),
+        ("evil.example", 403),
+        ("evil.example:8443", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example:8443", 403),
+        ("[evil.example]", 403),
+        ("", 403),
+    ] {
+        for line in ["GET /config", "GET /counters", "GET /metrics"] {
+            let header = format!("Host: {host}");
+            let reply = request(served.http, line, &[&header], b"").await;
+            assert_eq!(reply.status, status, "{line} {host}");
+            if status == 403 {
+                let errors = reply.errors();
+                assert!(errors[0].contains("come by localhost"), "{errors:?}");
+            }
+        }
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn flows_without_an_end_stop_when_the_client_is_silent() {
     let served = Served::start().await;
     // The first ends by itself, but not yet; the second has no end.

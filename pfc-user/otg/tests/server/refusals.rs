@@ -1,5 +1,7 @@
 //! What is refused, over both transports in the same words.
 
+use std::sync::Mutex;
+
 use bytes::Bytes;
 use serde_json::Value;
 use tonic::{Code, Request, Status};
@@ -272,6 +274,29 @@ async fn both_transports_serve_nothing_without_the_token() {
     request.metadata_mut().insert("authorization", token);
     client.unary("GetVersion", request).await.unwrap();
     served.stop().await;
+}
+
+#[tokio::test]
+async fn beyond_loopback_any_name_is_served_and_a_token_in_clear_text_is_warned_of() {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    const TOKEN: &str = "0123456789abcdef";
+    let access = Access::token(TOKEN).unwrap();
+    let tell = |text: &str| TOLD.lock().unwrap().push(text.to_owned());
+    let served = Served::on([0; 4], access, &Certificates::default(), tell).await;
+    let headers = [
+        "Host: tester.example".to_owned(),
+        format!("Authorization: Bearer {TOKEN}"),
+    ];
+    let headers = headers.each_ref().map(|header| &**header);
+    let reply = request(served.http, "GET /config", &headers, b"").await;
+    assert_eq!(reply.status, 200);
+    served.stop().await;
+    let told = TOLD.lock().unwrap();
+    // Of gRPC and of HTTP.
+    assert_eq!(told.len(), 2, "{told:?}");
+    for text in &*told {
+        assert!(text.contains("the token in clear text"), "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -243,14 +243,27 @@ impl Served {
     }
 
     pub async fn with(access: Access, certificates: &Certificates) -> Self {
-        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::on([127, 0, 0, 1], access, certificates, |text| {
+            println!("{text}")
+        })
+        .await
+    }
+
+    /// At that address.
+    pub async fn on(
+        address: [u8; 4],
+        access: Access,
+        certificates: &Certificates,
+        tell: fn(&str),
+    ) -> Self {
+        let address = SocketAddr::from((address, 0));
         let server = Server::bind(Options {
-            grpc: loopback,
-            http: loopback,
+            grpc: address,
+            http: address,
             access,
             tls: Tls::new(certificates).unwrap(),
             lease: LEASE,
-            tell: |text| println!("{text}"),
+            tell,
         });
         let server = server.await.unwrap();
         let (grpc, http) = server.addresses().unwrap();

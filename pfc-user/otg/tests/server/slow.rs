@@ -40,7 +40,7 @@ async fn answer_to_silence(server: SocketAddr, octets: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn a_client_of_http_that_is_silent_in_its_request_is_not_waited_for() {
     let served = Served::start().await;
-    let head = b"POST /config HTTP/1.1\r\nHost: t\r\n";
+    let head = b"POST /config HTTP/1.1\r\nHost: localhost\r\n";
     for begin in [&b""[..], head] {
         let answer = answer_to_silence(served.http, begin).await;
         let answer = String::from_utf8(answer).unwrap();
@@ -113,7 +113,7 @@ async fn taken_after(served: &Served, pause: Duration) -> usize {
     let mut reader = TcpStream::connect(served.http).await.unwrap();
     let body = r#"{"port_name":"p2"}"#;
     let request = format!(
-        "POST /monitor/capture HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\
+        "POST /monitor/capture HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
