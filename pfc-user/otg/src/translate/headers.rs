@@ -37,8 +37,14 @@ pub fn read(flow: &Reader<'_>) -> Headers {
             "is empty: begin with an ethernet or a pfcpause header",
         );
     }
-    for reader in &list {
-        let before = headers.packet.headers.last().map(|header| header.protocol);
+    for (place, reader) in list.iter().enumerate() {
+        let last = headers.packet.headers.last();
+        let before = last.map(|header| header.protocol);
+        if let (Some(last), Some(of_last)) = (last, place.checked_sub(1))
+            && reader.choice("ethernet") == "custom"
+        {
+            refuse_sum_without_options(&list[of_last], last);
+        }
         let first = headers.packet.headers.is_empty();
         let Some(header) = header(reader, first, &mut headers.queue) else {
             continue;
@@ -51,9 +57,41 @@ pub fn read(flow: &Reader<'_>) -> Headers {
             let chosen = reader.choice("");
             reader.error(&chosen, text);
         }
+        if before == Some(Protocol::Custom) {
+            refuse_sum_without_addresses(reader, &header);
+        }
         headers.packet.headers.push(header);
     }
     headers
+}
+
+/// A checksum of UDP or TCP covers addresses, which nobody finds in custom octets before it.
+fn refuse_sum_without_addresses(reader: &Reader<'_>, header: &Header) {
+    if matches!(header.protocol, Protocol::Udp | Protocol::Tcp) && !is_given(header, "checksum") {
+        reader.object(&reader.choice("")).error(
+            "checksum",
+            "cannot be computed behind a custom header, whose addresses are unknown: set it to a \
+             custom value",
+        );
+    }
+}
+
+/// The checksum of IPv4 covers options. They come as custom octets, which are not known to be any.
+fn refuse_sum_without_options(reader: &Reader<'_>, header: &Header) {
+    let mut fields = header.fields.iter();
+    let longer = fields.any(|(name, value)| *name == "header_length" && *value != Value::Fixed(5));
+    if header.protocol == Protocol::Ipv4 && longer && !is_given(header, "header_checksum") {
+        reader.object("ipv4").error(
+            "header_checksum",
+            "cannot be computed over options in a custom header: set it to a custom value",
+        );
+    }
+}
+
+/// Whether a checksum is left neither to the engine nor to be wrong on purpose.
+fn is_given(header: &Header, checksum: &str) -> bool {
+    let mut fields = header.fields.iter();
+    fields.any(|(name, value)| *name == checksum && *value != Value::Bad)
 }
 
 /// Whether a header may come after another.

@@ -124,6 +124,113 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
 }
 
 #[test]
+fn checksums_that_cannot_be_computed_behind_custom_octets_have_to_be_given() {
+    let custom = || json!({"choice": "custom", "custom": {"bytes": "94040000"}});
+    let header = |name: &str, fields: Json| json!({"choice": name, name: fields});
+    let given = || json!({"choice": "custom", "custom": 7});
+    let generated = |value: &str| json!({"choice": "generated", "generated": value});
+    let length = |octets: u32| json!({"choice": "value", "value": octets / 4});
+    let udp = "flows[0].packet[3].udp.checksum cannot be computed behind a custom header";
+    let tcp = "flows[0].packet[3].tcp.checksum cannot be computed behind a custom header";
+    let ipv4 = "flows[0].packet[1].ipv4.header_checksum cannot be computed over options";
+    for (headers, expected) in [
+        (
+            vec![
+                header("ipv6", json!({})),
+                custom(),
+                header("udp", json!({})),
+            ],
+            &[udp][..],
+        ),
+        (
+            vec![
+                header("ipv6", json!({})),
+                custom(),
+                header("tcp", json!({"checksum": generated("good")})),
+            ],
+            &[tcp],
+        ),
+        (
+            vec![
+                header("ipv6", json!({})),
+                custom(),
+                header("tcp", json!({"checksum": generated("bad")})),
+            ],
+            &[tcp],
+        ),
+        (
+            vec![
+                header("ipv6", json!({})),
+                custom(),
+                header("udp", json!({"checksum": given()})),
+            ],
+            &[],
+        ),
+        (
+            vec![
+                header("ipv4", json!({"header_length": length(24)})),
+                custom(),
+                header("udp", json!({"checksum": given()})),
+            ],
+            &[ipv4],
+        ),
+        (
+            vec![
+                header(
+                    "ipv4",
+                    json!({"header_length": length(24), "header_checksum": given()}),
+                ),
+                custom(),
+                header("udp", json!({})),
+            ],
+            &[udp],
+        ),
+        // Octets behind 20 of IPv4 are no options, and behind UDP they are what it carries.
+        (
+            vec![
+                header("ipv4", json!({"header_length": length(20)})),
+                custom(),
+            ],
+            &[],
+        ),
+        (vec![header("ipv4", json!({})), custom()], &[]),
+        (
+            vec![
+                header("ipv4", json!({})),
+                header("udp", json!({})),
+                custom(),
+            ],
+            &[],
+        ),
+        // A length that is wrong on purpose, without octets that could be options.
+        (
+            vec![
+                header("ipv4", json!({"header_length": length(24)})),
+                header("udp", json!({})),
+            ],
+            &[],
+        ),
+        // The addresses are in the second header.
+        (
+            vec![
+                custom(),
+                header("ipv4", json!({})),
+                header("udp", json!({})),
+            ],
+            &[],
+        ),
+    ] {
+        let packet = [vec![json!({"choice": "ethernet"})], headers].concat();
+        let config = with_flow(json!({"packet": packet.clone()}));
+        let found = translated(&config).map_or_else(|refusal| refusal.errors, |_| Vec::new());
+        assert_eq!(found.len(), expected.len(), "{packet:?}: {found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found}\nexpected: {expected}");
+        }
+    }
+}
+
+#[test]
 fn options_that_are_out_of_reach_say_what_they_would_need() {
     let port = |options: Json| json!({"port_options": options});
     for (options, begin) in [
