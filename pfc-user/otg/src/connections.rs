@@ -1,10 +1,12 @@
 //! Connections of both transports, plain or by TLS on the same port: the first octet tells them
 //! apart.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -21,8 +23,11 @@ use tokio_rustls::server::TlsStream;
 const HANDSHAKE: u8 = 0x16;
 /// Connections that are served at a time.
 const CONNECTIONS: usize = 256;
-/// Longest wait for the beginning of what a client says.
-pub const BEGIN: Duration = Duration::from_secs(60);
+/// Longest time until the first request of a connection that is let in. Until then nobody knows who
+/// it is that takes a place.
+const FIRST: Duration = Duration::from_secs(10);
+/// Longest time without a request between two of them.
+pub const IDLE: Duration = Duration::from_secs(60);
 /// Longest time to end what is under way when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -32,6 +37,7 @@ const TAKE: Duration = Duration::from_secs(60);
 /// A connection.
 pub struct Connection {
     stream: Stream,
+    first: First,
     /// Set while the client takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
     /// Free for another one when this is dropped.
@@ -42,6 +48,37 @@ enum Stream {
     /// As it comes.
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// The first request of a connection that is let in.
+#[derive(Clone, Debug)]
+pub struct First {
+    /// When it has to have come.
+    pub by: Instant,
+    come: Arc<AtomicBool>,
+}
+
+impl First {
+    /// It comes from now on.
+    fn awaited() -> Self {
+        Self {
+            by: Instant::now() + FIRST,
+            come: Arc::default(),
+        }
+    }
+
+    /// A request was let in.
+    pub fn let_in(&self) {
+        self.come.store(true, Relaxed);
+    }
+
+    /// Waits until it is late; for ever if it has come.
+    async fn late(self) {
+        sleep_until(self.by).await;
+        if self.come.load(Relaxed) {
+            pending::<()>().await;
+        }
+    }
 }
 
 /// What is known of who connected.
@@ -98,18 +135,21 @@ pub async fn each<F>(
     let _ = timeout(GRACE, ended).await;
 }
 
-/// Serves a connection until it ends, or what is under way once the sender of `stopped` is gone.
+/// Serves a connection until it ends, or its first request is late, or what is under way once the
+/// sender of `stopped` is gone.
 ///
 /// # Errors
 ///
 /// What the client knows: that it spoke something else, or went.
 pub async fn serve<C: GracefulConnection>(
     connection: C,
+    first: First,
     mut stopped: watch::Receiver<()>,
 ) -> Result<(), C::Error> {
     tokio::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
+        () = first.late() => return Ok(()),
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
@@ -122,18 +162,26 @@ impl Connection {
         place: OwnedSemaphorePermit,
     ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let mut first = [0];
-        timeout(BEGIN, stream.peek(&mut first)).await??;
-        let stream = if first[0] == HANDSHAKE {
-            Stream::Tls(Box::new(timeout(BEGIN, tls.accept(stream)).await??))
+        let first = First::awaited();
+        let mut octet = [0];
+        timeout_at(first.by, stream.peek(&mut octet)).await??;
+        let stream = if octet[0] == HANDSHAKE {
+            let shaken = timeout_at(first.by, tls.accept(stream)).await??;
+            Stream::Tls(Box::new(shaken))
         } else {
             Stream::Plain(stream)
         };
         Ok(Self {
             stream,
+            first,
             stuck: None,
             _place: place,
         })
+    }
+
+    /// Its first request.
+    pub fn first(&self) -> First {
+        self.first.clone()
     }
 
     /// Who connected.

@@ -15,10 +15,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 use tokio_rustls::TlsAcceptor;
 
-use crate::connections::{self, BEGIN, Connection};
+use crate::connections::{self, Connection};
 use crate::server::Shared;
 
 /// Silence after which a client is asked whether it is still there.
@@ -41,8 +41,11 @@ pub async fn serve(
     let serve = move |connection: Connection| {
         let (shared, until) = (Arc::clone(&shared), until.clone());
         async move {
-            let peer = connection.peer();
-            let call = service_fn(move |request| service::call(Arc::clone(&shared), peer, request));
+            let (peer, first) = (connection.peer(), connection.first());
+            let lets_in = first.clone();
+            let call = service_fn(move |request| {
+                service::call(Arc::clone(&shared), peer, lets_in.clone(), request)
+            });
             let Ok(connection) = greeted(connection).await else {
                 return;
             };
@@ -51,7 +54,7 @@ pub async fn serve(
                 .keep_alive_interval(KEEPALIVE)
                 .serve_connection(TokioIo::new(connection), call);
             // An error: the client is gone, or spoke something else; it knows.
-            let _ = connections::serve(connection, until).await;
+            let _ = connections::serve(connection, first, until).await;
         }
     };
     connections::each(listener, tls, stopped, tell, serve).await;
@@ -60,7 +63,8 @@ pub async fn serve(
 /// A connection that has begun to speak HTTP/2, for which hyper would wait for ever.
 async fn greeted(mut connection: Connection) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
     let mut preface = [0; PREFACE];
-    timeout(BEGIN, connection.read_exact(&mut preface)).await??;
+    let by = connection.first().by;
+    timeout_at(by, connection.read_exact(&mut preface)).await??;
     let (rest, write) = tokio::io::split(connection);
     let read = io::Cursor::new(preface).chain(rest);
     Ok(tokio::io::join(read, write))

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
 use crate::body;
-use crate::connections::{self, BEGIN, Connection, Peer};
+use crate::connections::{self, Connection, First, IDLE, Peer};
 use crate::error::{Refusal, Why};
 use crate::json;
 use crate::server::Shared;
@@ -49,13 +49,16 @@ pub async fn serve(
     let router = router(shared, local);
     let until = stopped.clone();
     let serve = move |connection: Connection| {
-        let router = router.clone().layer(Extension(connection.peer()));
-        // A connection without a request for so long as its beginning may take is closed.
+        let first = connection.first();
+        let router = router
+            .clone()
+            .layer(Extension(connection.peer()))
+            .layer(Extension(first.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(BEGIN)
+            .header_read_timeout(IDLE)
             .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
-        let served = connections::serve(connection, until.clone());
+        let served = connections::serve(connection, first, until.clone());
         async move {
             // An error: the client is gone, or spoke something else; it knows.
             let _ = served.await;
@@ -95,6 +98,7 @@ fn router(shared: Arc<Shared>, local: bool) -> Router {
 async fn guard(
     State((shared, local)): State<(Arc<Shared>, bool)>,
     Extension(peer): Extension<Peer>,
+    Extension(first): Extension<First>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -123,7 +127,10 @@ async fn guard(
         .access
         .lacking(peer, token.map(HeaderValue::as_bytes));
     let text = match lacking {
-        None => return next.run(request).await,
+        None => {
+            first.let_in();
+            return next.run(request).await;
+        }
         Some(Lacking::Token) => {
             "a token is needed: send it as a header, Authorization: Bearer TOKEN"
         }

@@ -1,15 +1,20 @@
 //! Clients that are silent, or take nothing of what they asked for. The clock of these tests goes
 //! on by itself where all wait.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tonic::Code;
+use tonic::codegen::http::Uri;
+use tonic::transport::Endpoint;
 use validator_core::engine::CapturedFrame;
+use validator_otg::{Access, Certificates};
 
 use crate::client::send;
 use crate::grpc::datum;
@@ -68,6 +73,66 @@ async fn a_client_of_grpc_that_is_silent_is_not_waited_for() {
         let begun = begin.len() >= PREFACE.len();
         assert_eq!(!answer.is_empty(), begun, "{begin:?}: {answer:?}");
     }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_whose_first_request_is_not_let_in_is_closed_after_ten_seconds() {
+    const TOKEN: &str = "0123456789abcdef";
+    let access = Access::token(TOKEN).unwrap();
+    let served = Served::with(access, &Certificates::default()).await;
+    let get = "GET /config HTTP/1.1\r\nHost: localhost\r\n";
+    let begun = [PREFACE, SETTINGS].concat();
+    for (server, octets, seconds) in [
+        (served.http, String::new().into_bytes(), 10),
+        // A record of a TLS handshake.
+        (served.http, vec![0x16], 10),
+        (served.http, get.into(), 10),
+        (served.http, format!("{get}\r\n").into(), 10),
+        (
+            served.http,
+            format!("{get}Authorization: Bearer {TOKEN}\r\n\r\n").into(),
+            60,
+        ),
+        (served.grpc, Vec::new(), 10),
+        (served.grpc, PREFACE[..9].into(), 10),
+        (served.grpc, begun, 10),
+    ] {
+        let begin = Instant::now();
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        stream.write_all(&octets).await.unwrap();
+        // The server has taken it, in real time.
+        sleep(Duration::from_millis(100)).await;
+        tokio::time::pause();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        let lasted = begin.elapsed().as_secs();
+        tokio::time::resume();
+        let octets = String::from_utf8_lossy(&octets);
+        assert!(
+            (seconds..seconds + 2).contains(&lasted),
+            "{octets}: {lasted} s"
+        );
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_of_grpc_that_was_let_in_is_kept() {
+    let served = Served::start().await;
+    let stream = TcpStream::connect(served.grpc).await.unwrap();
+    let mut stream = Some(TokioIo::new(stream));
+    // There is no second connection.
+    let once = tower::service_fn(move |_: Uri| {
+        let stream = stream.take().ok_or(io::ErrorKind::NotConnected);
+        async move { stream.map_err(io::Error::from) }
+    });
+    let endpoint = Endpoint::from_static("http://localhost");
+    let mut client = Client::on(endpoint.connect_with_connector(once).await.unwrap());
+    client.ask("GetVersion", "").await.unwrap();
+    tokio::time::pause();
+    sleep(Duration::from_secs(30)).await;
+    tokio::time::resume();
+    client.ask("GetVersion", "").await.unwrap();
     served.stop().await;
 }
 
