@@ -163,7 +163,13 @@ impl Server {
 
     /// The JSON of a reply, or of a refusal.
     pub fn answer(&self, line: &str, body: &Value) -> Result<Value, Value> {
-        let body = body.to_string();
+        let json = |text: String| serde_json::from_str(&text).unwrap();
+        let reply = self.reply(line, &body.to_string());
+        reply.map(json).map_err(json)
+    }
+
+    /// The body of a reply, or of a refusal.
+    pub fn reply(&self, line: &str, body: &str) -> Result<String, String> {
         let mut stream = self.connect();
         write!(
             stream,
@@ -175,11 +181,10 @@ impl Server {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").expect("a head");
-        let body = serde_json::from_str(body).unwrap();
         if head.starts_with("HTTP/1.1 200 ") {
-            Ok(body)
+            Ok(body.to_owned())
         } else {
-            Err(body)
+            Err(body.to_owned())
         }
     }
 
