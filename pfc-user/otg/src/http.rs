@@ -103,13 +103,13 @@ async fn guard(
     next: Next,
 ) -> Response {
     let headers = request.headers();
-    // A page in a browser reaches loopback, too. No other client sends the header. Browsers leave it
-    // out of what a page only loads; the page can read that if its name leads here. By TLS it cannot
-    // lead here, for the browser asks for a certificate of that name.
+    // A page in a browser reaches loopback, too. No other client sends the header.
     if headers.contains_key(header::ORIGIN) {
         let text = "requests of web pages are not served";
         return refused(&Refusal::new(Why::Foreign, text));
     }
+    // Browsers leave that header out of what a page only loads, and the page can read it if its own
+    // name leads here. By TLS none does: the browser asks for a certificate of that name.
     if let Some(host) = headers.get(header::HOST)
         && local
         && !peer.tls

@@ -240,7 +240,7 @@ fn options_that_are_out_of_reach_say_what_they_would_need() {
         ),
         (
             port(json!({"frame_ordering_mode": {"choice": "rfc2889"}})),
-            "options.port_options.frame_ordering_mode.choice \"rfc2889\" is not supported: it needs",
+            "options.port_options.frame_ordering_mode.choice \"rfc2889\" is not supported: it",
         ),
         (
             json!({"flow_options": {"packet_loss_duration": true}}),
@@ -277,8 +277,8 @@ fn an_address_of_a_next_hop_alone_is_refused_though_its_value_is_left_out() {
                                 "gateway_mac": resolution}]}]}]);
         let path = "devices[0].ethernets[0].ipv4_addresses[0].gateway_mac";
         let expected = format!(
-            "{path}.choice \"value\" is not supported: it needs next hops that are not asked for by \
-             ARP and ND; auto is"
+            "{path}.choice \"value\" is not supported: it needs next hops that are not asked for \
+             by ARP and ND; auto is"
         );
         assert_eq!(errors(&config), [expected], "{resolution}");
     }
