@@ -33,7 +33,10 @@ pub struct LivePort {
     pub(super) reader: ReaderThread,
     pub(super) program: FlowProgram,
     pub(super) state: Arc<PortState>,
+    /// That of the plan in force.
     pub(super) line_rate: LineRate,
+    /// The link's own, as it last told: a link that is down tells none.
+    own_rate: Option<LineRate>,
     pub(super) interface: String,
     pub(super) namespace: Namespace,
     /// The MTU that it was found with.
@@ -63,7 +66,8 @@ impl LivePort {
                 "{interface} in {namespace} is down; set it up with `ip link set dev {interface} up`"
             );
         }
-        let line_rate = line_rate(port, &state)?;
+        let own_rate = own_rate(&state);
+        let line_rate = line_rate(port, own_rate, &state)?;
         let changes = quieten(&namespace, &interface)?;
         let (mut program, promiscuous, [data, control, frames, status]) =
             namespace.run(|| -> Result<_> {
@@ -93,6 +97,7 @@ impl LivePort {
             program,
             state: published,
             line_rate,
+            own_rate,
             interface,
             namespace,
             mtu: state.mtu,
@@ -125,6 +130,16 @@ impl LivePort {
                 flow.name, self.interface, mtu
             )
         })
+    }
+
+    /// The line rate of that port of a plan, whatever the plan in force says.
+    fn rate_of(&mut self, port: &Port) -> Result<LineRate> {
+        if let Some(rate) = port.line_rate {
+            return Ok(rate);
+        }
+        let state = link::state(&self.namespace, &self.interface)?;
+        self.own_rate = own_rate(&state).or(self.own_rate);
+        Ok(line_rate(port, self.own_rate, &state)?)
     }
 
     /// True if it is the interface of that port of a plan.
@@ -211,23 +226,19 @@ fn quieten(namespace: &Namespace, interface: &str) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// The line rate of a port: the plan's word, or the link's own speed.
-fn line_rate(port: &Port, state: &LinkState) -> Result<LineRate> {
+/// The link's own speed, if it has one that means something.
+fn own_rate(state: &LinkState) -> Option<LineRate> {
     // veth and tap report 10 Gbit/s whatever they are.
-    let own = if state.kind.is_some() {
-        None
-    } else {
-        state.speed
-    };
-    match (port.line_rate, own) {
-        (Some(rate), _) => Ok(rate),
-        (None, Some(speed)) => LineRate::from_bits_per_second(speed)
-            .with_context(|| format!("the speed of {}", port.interface)),
-        (None, None) => bail!(NoSpeed {
-            interface: port.interface.clone(),
-            driver: state.driver.clone(),
-        }),
-    }
+    let speed = state.speed.filter(|_| state.kind.is_none())?;
+    LineRate::from_bits_per_second(speed).ok()
+}
+
+/// The line rate of a port: the plan's word, or the link's own speed.
+fn line_rate(port: &Port, own: Option<LineRate>, state: &LinkState) -> Result<LineRate, NoSpeed> {
+    port.line_rate.or(own).ok_or_else(|| NoSpeed {
+        interface: port.interface.clone(),
+        driver: state.driver.clone(),
+    })
 }
 
 /// A port of the plan lacks a line rate that its interface cannot tell.
@@ -279,14 +290,17 @@ impl LiveEngine {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let rates = plan.ports.iter().zip(&found).map(|(port, found)| {
+        let mut rates = Vec::with_capacity(plan.ports.len());
+        for (port, found) in plan.ports.iter().zip(&mut found) {
             let live = match found {
-                Ok(place) => &self.ports[*place],
+                Ok(place) => &mut self.ports[*place],
                 Err(live) => live,
             };
-            port.line_rate.unwrap_or(live.line_rate)
-        });
-        let rates: Vec<_> = rates.collect();
+            match live.rate_of(port) {
+                Ok(rate) => rates.push(rate),
+                Err(error) => problems.push(not_found(port, &error)),
+            }
+        }
         for flow in &plan.flows {
             let live = match &found[flow.from.0] {
                 Ok(place) => &self.ports[*place],
