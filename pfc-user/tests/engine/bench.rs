@@ -106,6 +106,15 @@ pub fn all(engine: &Plan) -> Vec<FlowIndex> {
     (0..engine.flows.len()).map(FlowIndex).collect()
 }
 
+/// Tries what a machine that stands still may spoil until it was not spoilt: then `attempt` is
+/// true. What is wrong each time is not the machine's fault.
+pub fn until_not_spoilt(what: &str, attempt: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !attempt() {
+        assert!(Instant::now() < end, "{what}, however often it was tried");
+    }
+}
+
 impl Bench {
     pub fn new() -> Self {
         Self::with(Options::default())

@@ -1,7 +1,7 @@
 //! Flows that want more than a thread sends leave from the kernel: every count is as exact, and
 //! every order is carried out, as if a thread sent them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pfc_ebpf::abi::generate::SHORT_BATCH;
 use pfc_ebpf::units::{LineRate, Priority};
@@ -15,7 +15,7 @@ use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Count, FlowCounts, Snapshot, Transmit};
 use validator_core::engine::{Change, Engine, Order};
 
-use crate::bench::{self, Bench, PATIENCE, flow, packet, pauses};
+use crate::bench::{self, Bench, flow, packet, pauses, until_not_spoilt};
 use crate::common;
 use crate::witness::{Witness, decided};
 
@@ -205,13 +205,7 @@ fn root_flows_end_by_time_with_all_frames_that_were_due() {
         return;
     }
     // A machine that stands still at the end of a flow leaves frames behind: then it is done again.
-    let end = Instant::now() + PATIENCE;
-    while !ended_with_all() {
-        assert!(
-            Instant::now() < end,
-            "a flow never ended with all its frames"
-        );
-    }
+    until_not_spoilt("a flow ended without all its frames", ended_with_all);
 }
 
 /// False: less than a hundredth of the frames was left behind.
@@ -238,13 +232,10 @@ fn root_pause_frames_hold_flows_that_the_kernel_sends() {
     }
     // Where this machine stands still, the one flow may forget more than the other: then it is done
     // again.
-    let end = Instant::now() + PATIENCE;
-    while !held_for_its_time() {
-        assert!(
-            Instant::now() < end,
-            "a held flow never lacked the frames of that time"
-        );
-    }
+    until_not_spoilt(
+        "a held flow lacked other frames than those of that time",
+        held_for_its_time,
+    );
 }
 
 /// False: the flow that was held lacks more or fewer frames than those of that time.

@@ -15,7 +15,7 @@ use validator_core::engine::storm::Gaps;
 use validator_core::engine::{Change, Engine, Order};
 use validator_core::pacing::storm::placement::Placement;
 
-use crate::bench::{Bench, flow, header, pauses, plan};
+use crate::bench::{Bench, flow, header, pauses, plan, until_not_spoilt};
 use crate::common;
 use crate::witness::{Witness, decided};
 
@@ -128,7 +128,10 @@ fn send(bench: &mut Bench, pause: FlowIndex) {
 /// them go. Where this machine was held up for longer than the pause, it says nothing and is done
 /// again.
 fn holds(plan: &Plan, expected: &[usize]) {
-    while !held_in_time(plan.clone(), expected) {}
+    until_not_spoilt(
+        &format!("queues other than {expected:?} were held, or for longer than a pause"),
+        || held_in_time(plan.clone(), expected),
+    );
 }
 
 /// False: the pause was over before its end was sent.
@@ -200,7 +203,7 @@ fn root_a_flow_that_is_held_ends_when_its_time_is_over() {
         return;
     }
     // As above, for a machine that is held up.
-    while !ended_in_time() {}
+    until_not_spoilt("a held flow ended only with the pause", ended_in_time);
 }
 
 /// False: the pause was over before the end of the flow was seen.
