@@ -1,5 +1,5 @@
 //! A device between the ports: a thread that passes IPv4 frames on from `c` to `d`, in their order,
-//! with a delay, or loses them.
+//! with a delay, or does to them what a device should not.
 
 use std::collections::VecDeque;
 use std::io::{PipeReader, PipeWriter, pipe};
@@ -25,6 +25,12 @@ pub enum Fate {
     Held(Nanos),
     /// It never leaves.
     Lost,
+    /// It leaves, and once more.
+    Twice,
+    /// It leaves behind the next that leaves.
+    Late,
+    /// It leaves with another octet, so many before its end; 1 is the last.
+    Changed(usize),
 }
 
 /// The device, until it is unplugged.
@@ -89,6 +95,7 @@ fn pass(
     fate: fn(usize) -> Fate,
 ) -> Passed {
     let (mut passed, mut queue) = (Passed::default(), VecDeque::<Held>::new());
+    let mut late = Vec::new();
     let mut ends = false;
     let mut buffer = vec![0; LONGEST];
     while !(ends && queue.is_empty()) {
@@ -108,14 +115,32 @@ fn pass(
         while let Ok(length) = ingress.receive(&mut buffer) {
             let since = clock::now();
             let number = seen.fetch_add(1, Ordering::Relaxed);
+            let held = |time, frame: &[u8]| Held {
+                since,
+                until: since + time,
+                frame: frame.to_vec(),
+            };
+            let frame = &mut buffer[..length];
             match fate(number as usize) {
-                Fate::Held(time) => queue.push_back(Held {
-                    since,
-                    until: since + time,
-                    frame: buffer[..length].to_vec(),
-                }),
-                Fate::Lost => passed.lost += 1,
+                Fate::Held(time) => queue.push_back(held(time, frame)),
+                Fate::Twice => queue.extend([held(0, frame), held(0, frame)]),
+                Fate::Changed(before_end) => {
+                    frame[length - before_end] ^= 0xff;
+                    queue.push_back(held(0, frame));
+                }
+                Fate::Late => {
+                    late.push(held(0, frame));
+                    continue;
+                }
+                Fate::Lost => {
+                    passed.lost += 1;
+                    continue;
+                }
             }
+            queue.extend(late.drain(..));
+        }
+        if ends {
+            queue.extend(late.drain(..));
         }
         while let Some(first) = queue.pop_front_if(|first| first.until <= clock::now()) {
             let held = clock::now() - first.since;

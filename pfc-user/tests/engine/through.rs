@@ -1,5 +1,6 @@
-//! Delay and loss of a device between the ports, as the engine tells them.
+//! What a device between the ports does to frames, as the engine tells it.
 
+use pfc_ebpf::flow_stamp;
 use pfc_ebpf::units::Nanos;
 use validator_core::engine::plan::{End, FlowIndex, Obeys, PortIndex, Rate};
 use validator_core::engine::snapshot::{FlowCounts, Latency, Transmit};
@@ -97,6 +98,112 @@ fn root_what_a_device_loses_is_lost_and_nothing_else() {
         (0, 0, 0)
     );
     assert_eq!((flow.corrupt, flow.leaked), (0, 0));
+}
+
+/// What is counted of a flow, but for its octets and times.
+#[derive(Debug, Default, PartialEq)]
+struct Frames {
+    sent: u64,
+    received: u64,
+    duplicates: u64,
+    beyond_window: u64,
+    reordered: u64,
+    corrupt: u64,
+    leaked: u64,
+}
+
+impl From<&FlowCounts> for Frames {
+    fn from(flow: &FlowCounts) -> Self {
+        Self {
+            sent: flow.sent.frames,
+            received: flow.received.frames,
+            duplicates: flow.duplicates,
+            beyond_window: flow.beyond_window,
+            reordered: flow.reordered,
+            corrupt: flow.corrupt,
+            leaked: flow.leaked,
+        }
+    }
+}
+
+/// Those of a flow that a device has, and of one that it has afterwards.
+fn one_after_the_other(fate: fn(usize) -> Fate) -> [Frames; 2] {
+    let mut bench = Bench::through();
+    let device = Device::plug(&bench.namespace, fate);
+    let end = End::Frames(FRAMES as u64);
+    let flows =
+        ["first", "second"].map(|name| flow(name, 128, Rate::FramesPerSecond(5000), end.clone()));
+    bench
+        .engine
+        .configure(plan(Obeys::Nothing, flows.into()))
+        .unwrap();
+    for place in 0..2 {
+        let flow = [FlowIndex(place)];
+        bench.engine.transmit(&flow, Order::Start).unwrap();
+        let all = (1 + place) * FRAMES;
+        bench.until("all its frames in the device", |now| {
+            now.flows[place].transmit == Transmit::Stopped && device.seen() == all as u64
+        });
+    }
+    let left = device.unplug().held.len() as u64;
+    let now = bench.until("what left the device", |now| {
+        now.ports[1].received.frames == left
+    });
+    [0, 1].map(|flow| Frames::from(&now.flows[flow]))
+}
+
+/// That of each tenth frame of the first flow; the others are passed on.
+fn hit(number: usize, fate: Fate) -> Fate {
+    if number < FRAMES && number % 10 == 5 {
+        fate
+    } else {
+        Fate::Held(0)
+    }
+}
+
+#[test]
+fn root_what_a_device_does_to_frames_of_a_flow_shows_in_that_count_of_it_alone() {
+    let test = "root_what_a_device_does_to_frames_of_a_flow_shows_in_that_count_of_it_alone";
+    if !common::need_root(test) {
+        return;
+    }
+    const HIT: u64 = FRAMES as u64 / 10;
+    /// An octet before the stamp, and one of its time.
+    const DATA: usize = flow_stamp::LEN + 4;
+    const STAMP: usize = 5;
+    let whole = || Frames {
+        sent: FRAMES as u64,
+        received: FRAMES as u64,
+        ..Frames::default()
+    };
+    let twice = Frames {
+        duplicates: HIT,
+        ..whole()
+    };
+    let late = Frames {
+        reordered: HIT,
+        ..whole()
+    };
+    let changed = Frames {
+        corrupt: HIT,
+        ..whole()
+    };
+    // A stamp that is damaged does not tell which frame it was.
+    let damaged = Frames {
+        received: whole().received - HIT,
+        corrupt: HIT,
+        ..whole()
+    };
+    type Fates = fn(usize) -> Fate;
+    let cases: [(Fates, Frames); 4] = [
+        (|number| hit(number, Fate::Twice), twice),
+        (|number| hit(number, Fate::Late), late),
+        (|number| hit(number, Fate::Changed(DATA)), changed),
+        (|number| hit(number, Fate::Changed(STAMP)), damaged),
+    ];
+    for (fate, expected) in cases {
+        assert_eq!(one_after_the_other(fate), [expected, whole()]);
+    }
 }
 
 #[test]
