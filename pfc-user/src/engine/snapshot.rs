@@ -22,8 +22,7 @@ const fn with_fcs(frames: u64, octets: u64) -> Count {
 }
 
 impl LiveEngine {
-    /// Reads what arrived before what left. A frame may arrive before its sender has counted it: as
-    /// many have left as any port received.
+    /// Reads what arrived before what left.
     pub(super) fn take_snapshot(&mut self) -> Result<Snapshot, Problem> {
         let mut flows: Vec<_> = self
             .flows
@@ -35,13 +34,9 @@ impl LiveEngine {
             })
             .collect();
         for (flow, live) in flows.iter_mut().zip(&self.flows) {
+            // Its state comes first: all that left before it is counted then.
             flow.transmit = live.state.transmit();
-            let (sent, arrived) = (live.state.sent.read(), flow.sent);
-            flow.sent = if sent.frames < arrived.frames {
-                arrived
-            } else {
-                sent
-            };
+            flow.sent = left(flow.transmit, live.state.sent.read(), flow.sent);
             flow.first_frame = live.state.first();
         }
         let mut ports = Vec::with_capacity(self.ports.len());
@@ -72,6 +67,17 @@ impl LiveEngine {
             flow.sent_rate = rate(&from[0], &flow.sent, time);
             flow.received_rate = rate(&from[1], &flow.received, time);
         }
+    }
+}
+
+/// What left of a flow. While it is sent, frames may arrive before their sender has counted them:
+/// as many have left as any port received. Once it is not, the sender's word stands, so that frames
+/// which nobody sent, or nobody counted, show.
+fn left(transmit: Transmit, counted: Count, arrived: Count) -> Count {
+    if transmit == Transmit::Started && counted.frames < arrived.frames {
+        arrived
+    } else {
+        counted
     }
 }
 
@@ -132,5 +138,21 @@ impl LivePort {
             responses: self.state.all_responses(),
             ..PortCounts::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrived_and_was_not_counted_left_only_while_a_flow_is_sent() {
+        let [few, many] = [49, 50].map(|frames| with_fcs(frames, 60 * frames));
+        assert_eq!(left(Transmit::Started, few, many), many);
+        assert_eq!(left(Transmit::Started, many, few), many);
+        for transmit in [Transmit::Paused, Transmit::Stopped] {
+            assert_eq!(left(transmit, few, many), few);
+            assert_eq!(left(transmit, many, few), many);
+        }
     }
 }

@@ -53,6 +53,16 @@ fn is_exact(flow: &FlowCounts, length: u32) {
     assert_eq!(faults, [0; 5], "{flow:?}");
 }
 
+/// A port that has sent no other flows counted as many frames as they did, and apart from them.
+fn agree(flows: &[FlowCounts], sent: Count) {
+    let sum = |of: fn(&FlowCounts) -> u64| flows.iter().map(of).sum();
+    let flows = Count {
+        frames: sum(|flow| flow.sent.frames),
+        octets: sum(|flow| flow.sent.octets),
+    };
+    assert_eq!(flows, sent);
+}
+
 /// Waits until each flow has sent so many more frames than in `before`.
 fn more(bench: &mut Bench, before: &Snapshot, frames: u64) -> Snapshot {
     bench.until("more frames", |now| {
@@ -145,6 +155,7 @@ fn root_flows_that_the_kernel_cannot_send_are_sent_beside_those_that_it_sends() 
         is_exact(flow, if place == 3 { 256 } else { 64 });
         assert_eq!(flow.sent.frames, frames);
     }
+    agree(&done.flows, done.ports[0].sent);
     assert!(by_kernel(&bench) > 1_000_000);
 }
 
@@ -189,6 +200,7 @@ fn root_orders_reach_flows_that_the_kernel_sends() {
     let done = bench.until_done();
     is_exact(&done.flows[1], 64);
     assert_eq!(done.flows[0].sent, done.flows[0].received);
+    agree(&done.flows, done.ports[0].sent);
     assert!(by_kernel(&bench) > 200_000);
     // From zero, and with none of the frames of before.
     bench.engine.transmit(&[second], Order::Start).unwrap();
@@ -220,6 +232,7 @@ fn ended_with_all() -> bool {
         is_exact(flow, 64);
         assert!(flow.sent.frames <= 100_000, "{flow:?}");
     }
+    agree(&done.flows, done.ports[0].sent);
     assert!(by_kernel(&bench) > 10_000);
     done.flows.iter().all(|flow| flow.sent.frames > 99_000)
 }
@@ -280,6 +293,7 @@ fn held_for_its_time() -> bool {
     for flow in &done.flows[..2] {
         is_exact(flow, 64);
     }
+    agree(&done.flows[..2], port.sent);
     // What it was held for is not owed: of the frames of the other, it lacks those of that time.
     let [free, held] = [0, 1].map(|flow| done.flows[flow].sent.frames);
     let expected = port.held[3] * RATE / 1_000_000_000;
@@ -373,6 +387,7 @@ fn root_a_link_that_goes_down_and_up_loses_none_of_a_fixed_number_of_frames() {
         is_exact(flow, 64);
         assert_eq!(flow.sent.frames, 300_000);
     }
+    agree(&done.flows, done.ports[0].sent);
     assert!(by_kernel(&bench) > 50_000);
 }
 
@@ -390,5 +405,6 @@ fn root_thousands_of_flows_leave_and_each_is_exact() {
         is_exact(flow, 64);
         assert_eq!(flow.sent.frames, 100);
     }
+    agree(&done.flows, done.ports[0].sent);
     assert!(by_kernel(&bench) > 200_000);
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use pfc_ebpf::flow_stamp::{self, FlowStamp};
 use validator::driver::kernel::link;
 use validator::driver::kernel::packet::PacketSocket;
 use validator::engine::{LiveEngine, Options};
@@ -50,6 +51,38 @@ fn root_frames_of_an_earlier_start_count_nowhere() {
     let captured = bench.engine.captured(PortIndex(1)).unwrap().unwrap();
     socket.send(&captured.frames[60].octets).unwrap();
     bench.until("a duplicate", |now| now.flows[0].duplicates == 1);
+}
+
+#[test]
+fn root_a_frame_that_nobody_sent_is_one_more_than_left() {
+    if !common::need_root("root_a_frame_that_nobody_sent_is_one_more_than_left") {
+        return;
+    }
+    let (one, end) = (Rate::FramesPerSecond(10_000), End::Frames(50));
+    let mut bench = Bench::new();
+    let plan = plan(Obeys::Nothing, vec![flow("one", 64, one, end)]);
+    bench.engine.configure(plan).unwrap();
+    bench.engine.capture(&[PortIndex(1)], true).unwrap();
+    let flows = [FlowIndex(0)];
+    bench.engine.transmit(&flows, Order::Start).unwrap();
+    bench.until_done();
+    let captured = bench.engine.captured(PortIndex(1)).unwrap().unwrap();
+    let mut frame = captured.frames[49].octets.clone();
+    let stamp = frame.last_chunk_mut::<{ flow_stamp::LEN }>().unwrap();
+    let last = FlowStamp::read(*stamp).unwrap();
+    let next = FlowStamp {
+        sequence: last.sequence + 1,
+        ..last
+    };
+    *stamp = next.emit();
+    let socket = bench.namespace.run(|| PacketSocket::open("a")).unwrap();
+    socket.unwrap().send(&frame).unwrap();
+    let now = bench.until("that frame", |now| now.flows[0].received.frames == 51);
+    let flow = &now.flows[0];
+    assert_eq!(
+        (flow.sent.frames, flow.duplicates, flow.corrupt),
+        (50, 0, 0)
+    );
 }
 
 #[test]
