@@ -280,7 +280,7 @@ impl Engine for LiveEngine {
         carried_out.map_err(|problem| vec![problem])
     }
 
-    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>> {
+    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<Vec<Warning>, Vec<Problem>> {
         self.known(changes.iter().map(|(flow, _)| *flow))?;
         self.change(changes)
     }
@@ -334,7 +334,7 @@ impl LiveEngine {
 
     /// Starts flows from their first frame on, with counts of their own.
     fn start(&mut self, flows: &[FlowIndex], hops: &[Option<[u8; 6]>]) -> Result<(), Problem> {
-        // What was in the way may be gone; who configured the flows was told of it.
+        // What was in the way may be gone; who configured or changed the flows was told of it.
         drop(self.fasten());
         // Rates are counted from here, also where nobody asked before.
         let before = Sample::of(&self.take_snapshot()?);

@@ -44,12 +44,13 @@ pub trait Engine: Send {
     /// it was.
     fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<(), Vec<Problem>>;
 
-    /// Changes rates and lengths of flows while they are sent, or before.
+    /// Changes rates and lengths of flows while they are sent, or before. The warnings are those
+    /// that the changes alone give rise to.
     ///
     /// # Errors
     ///
     /// All that is wrong with the changes; none of them is in force then.
-    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>>;
+    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<Vec<Warning>, Vec<Problem>>;
 
     /// Takes a port's link up or down. The link is as it was found once the engine is dropped.
     fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem>;

@@ -64,7 +64,8 @@ impl LiveEngine {
         self.ports[port.0].state.fast.read().frames
     }
 
-    /// Has the kernel send what threads cannot; where it does not, a warning says why.
+    /// Has the kernel send what threads cannot; where it does not, a warning says why, once for as
+    /// long as the port's flows want as much.
     pub(super) fn fasten(&mut self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let sender = self.options.sender;
@@ -79,9 +80,12 @@ impl LiveEngine {
             let flows = self.plan.flows.iter().filter(data);
             let wish = Wish::of(&flows.collect::<Vec<_>>(), port.line_rate);
             if !wish.is_fast() {
+                port.slow_told = false;
                 continue;
             }
-            if let Err(reason) = port.fasten(wish.length, sender) {
+            if let Err(reason) = port.fasten(wish.length, sender)
+                && !std::mem::replace(&mut port.slow_told, true)
+            {
                 warnings.push(Warning(format!(
                     "port \"{}\": its flows want {} frames a second, and leave by a thread, which \
                      sends some hundred thousand: {reason}",

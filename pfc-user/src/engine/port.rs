@@ -43,6 +43,8 @@ pub struct LivePort {
     mtu: u32,
     /// The kernel sends what its thread cannot.
     pub(super) is_fast: bool,
+    /// Who configured or changed the flows was told that the kernel does not send them.
+    pub(super) slow_told: bool,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
     pub(super) missed_before: u64,
@@ -102,6 +104,7 @@ impl LivePort {
             namespace,
             mtu: state.mtu,
             is_fast: false,
+            slow_told: false,
             capturing: false,
             missed_before: 0,
             down: None,
@@ -320,6 +323,8 @@ impl LiveEngine {
                 Err(port) => port,
             };
             port.line_rate = rate;
+            // Another plan may come from somebody else.
+            port.slow_told = false;
             port.program.set_holders(&planned.obeys.holders());
             port.program.configure(rate);
             self.ports.push(port);

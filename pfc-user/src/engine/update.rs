@@ -1,7 +1,7 @@
 //! Changes of flows while they are sent: all of those that come together, or none.
 
 use validator_core::engine::plan::{Flow, FlowIndex};
-use validator_core::engine::{Change, Problem};
+use validator_core::engine::{Change, Problem, Warning};
 
 use super::sender::{Command, Died, PortSender};
 use super::{LiveEngine, check, none};
@@ -18,7 +18,11 @@ struct Step<'a> {
 
 impl LiveEngine {
     /// Checks all changes before the first, and takes all back if one cannot be made.
-    pub(super) fn change(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>> {
+    /// The warnings are those that nobody was told before.
+    pub(super) fn change(
+        &mut self,
+        changes: &[(FlowIndex, Change)],
+    ) -> Result<Vec<Warning>, Vec<Problem>> {
         let mut changed = self.plan.flows.clone();
         for (flow, change) in changes {
             change.clone().apply(&mut changed[flow.0]);
@@ -52,9 +56,7 @@ impl LiveEngine {
         );
         carried_out.map_err(|died: Died| vec![Problem::from(died)])?;
         self.plan.flows = changed;
-        // Who configured the flows was told what is in the way, if anything is.
-        drop(self.fasten());
-        Ok(())
+        Ok(self.fasten())
     }
 
     /// What is wrong with the flows that these changes make, each said once.

@@ -2,9 +2,10 @@
 //! sends its first frame at once, and its second in minutes: whatever comes after the first is due
 //! to a change.
 
+use pfc_ebpf::units::LineRate;
 use validator_core::engine::plan::{End, Flow, FlowIndex, Length, Obeys, PortIndex, Rate};
 use validator_core::engine::snapshot::Count;
-use validator_core::engine::{Change, Engine, Order, Problem};
+use validator_core::engine::{Change, Engine, Order, Problem, Warning};
 
 use crate::bench::{Bench, flow, plan};
 use crate::common;
@@ -143,4 +144,43 @@ fn root_changes_that_come_together_are_made_all_or_none() {
             octets
         }
     );
+}
+
+#[test]
+fn root_a_rate_that_an_update_raises_beyond_a_thread_is_warned_of_once() {
+    let test = "root_a_rate_that_an_update_raises_beyond_a_thread_is_warned_of_once";
+    if !common::need_root(test) {
+        return;
+    }
+    let of = |rate| flow("one", 64, Rate::FramesPerSecond(rate), End::Never);
+    let [slow, fast] = [1000, 500_000].map(|rate| {
+        let mut plan = plan(Obeys::Nothing, vec![of(rate)]);
+        for port in &mut plan.ports {
+            port.line_rate = LineRate::from_bits_per_second(100_000_000_000).ok();
+        }
+        plan
+    });
+    // A veth takes no frames of the kernel's where the other end is not ours.
+    let mut bench = Bench::through();
+    assert_eq!(bench.engine.configure(slow), Ok(Vec::new()));
+    // Each rate with the number of warnings that it is the first to give rise to.
+    let change = |bench: &mut Bench, rate| {
+        let change = Change::Rate(Rate::FramesPerSecond(rate));
+        bench.engine.update(&[(ONE, change)]).unwrap()
+    };
+    for (rate, expected) in [(500_000, 1), (600_000, 0), (1000, 0), (500_000, 1)] {
+        let warnings = change(&mut bench, rate);
+        assert_eq!(warnings.len(), expected, "{rate}: {warnings:?}");
+        for Warning(text) in warnings {
+            assert!(
+                text.contains("port \"a\"") && text.contains("500000"),
+                "{text}"
+            );
+        }
+    }
+    // A plan tells all there is to tell, and the update after it nothing again.
+    for _ in 0..2 {
+        assert_eq!(bench.engine.configure(fast.clone()).unwrap().len(), 1);
+        assert_eq!(change(&mut bench, 600_000), []);
+    }
 }
