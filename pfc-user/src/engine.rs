@@ -100,8 +100,10 @@ impl LiveEngine {
         })
     }
 
-    /// Makes what the senders need of the flows, and hands it to them.
+    /// Makes what the senders need of the flows, and hands it to them. Those before end.
     fn install(&mut self) -> Result<(), Problem> {
+        self.starts.forget(&self.ports);
+        self.samples = Samples::default();
         let mut by_sender: Vec<Vec<SenderFlow>> = self.senders().map(|_| Vec::new()).collect();
         self.flows.clear();
         for flow in &self.plan.flows {
@@ -141,25 +143,11 @@ impl LiveEngine {
     }
 
     /// Has the ports tell the plan's own pause frames from those of others, by their sources.
-    fn know_own(&mut self) -> Result<Vec<Warning>, Problem> {
-        let mut sources = BTreeSet::new();
-        let mut warnings = Vec::new();
-        for flow in &self.plan.flows {
-            let all = flow
-                .packet
-                .add_control_sources(&mut sources, OWN_SOURCES as usize);
-            if !all {
-                warnings.push(Warning(format!(
-                    "flow \"{}\": its frames have more source addresses than the {OWN_SOURCES} \
-                     that are known as this tester's own: the others count as a device's",
-                    flow.name
-                )));
-            }
-        }
+    fn know_own(&mut self, sources: &BTreeSet<u64>) -> Result<(), Problem> {
         for port in &mut self.ports {
-            port.program.set_own(&sources).map_err(machine)?;
+            port.program.set_own(sources).map_err(machine)?;
         }
-        Ok(warnings)
+        Ok(())
     }
 
     /// Has the ports answer for the plan's interfaces, and ask for their next hops.
@@ -252,16 +240,23 @@ impl Engine for LiveEngine {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let mut warnings = self.take_ports(&plan)?;
+        let ports = self.take_ports(&plan)?;
         // The ports are the new plan's from here on.
-        self.plan = plan;
-        self.starts.forget(&self.ports);
-        self.samples = Samples::default();
-        let own = self
-            .install()
-            .and_then(|()| self.set_interfaces())
-            .and_then(|()| self.know_own());
-        warnings.extend(own.map_err(|problem| vec![problem])?);
+        let before = std::mem::replace(&mut self.plan, plan);
+        let (own, mut warnings) = own_sources(&self.plan);
+        if let Err((step, problem)) = self.put_in_force(&own, &before) {
+            self.plan = before;
+            let mut problems = vec![problem];
+            problems.extend(self.put_back(ports));
+            problems.extend(self.go_back(step));
+            return Err(problems);
+        }
+        // Those that are in use no longer are let go of.
+        drop(ports);
+        // Another plan may come from somebody else, who was told nothing yet.
+        self.ports
+            .iter_mut()
+            .for_each(|port| port.slow_told = false);
         warnings.extend(self.fasten());
         Ok(warnings)
     }
@@ -318,7 +313,50 @@ impl Engine for LiveEngine {
     }
 }
 
+/// What is done with a plan once its ports are taken, in this order.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Step {
+    Sources,
+    Interfaces,
+    Flows,
+}
+
 impl LiveEngine {
+    /// Puts the plan in force on its ports. What the machine may refuse comes before the flows of
+    /// the plan before end. The error says how far that went.
+    fn put_in_force(&mut self, own: &BTreeSet<u64>, before: &Plan) -> Result<(), (Step, Problem)> {
+        let at = |step| move |problem| (step, problem);
+        // Those of the flows that are still sent stay for as long as there is room.
+        let mut both = own.clone();
+        let old = own_sources(before).0;
+        let room = (OWN_SOURCES as usize).saturating_sub(own.len());
+        both.extend(old.difference(own).take(room));
+        self.know_own(&both).map_err(at(Step::Sources))?;
+        self.set_interfaces().map_err(at(Step::Interfaces))?;
+        // A sender that has died says so before the others take the flows.
+        for sender in self.senders() {
+            let alive = sender.order(Command::Stop(Vec::new()));
+            alive.map_err(|died| (Step::Interfaces, died.into()))?;
+        }
+        self.install().map_err(at(Step::Flows))?;
+        self.know_own(own).map_err(at(Step::Flows))
+    }
+
+    /// Puts the plan before in force again, from that step back. Its flows go on where they were
+    /// not reached.
+    fn go_back(&mut self, from: Step) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if from >= Step::Flows {
+            problems.extend(self.install().err());
+        }
+        if from >= Step::Interfaces {
+            problems.extend(self.set_interfaces().err());
+        }
+        let (own, _) = own_sources(&self.plan);
+        problems.extend(self.know_own(&own).err());
+        problems
+    }
+
     /// The MAC addresses of the next hops that these flows go to, by interface of the plan; the
     /// flows whose next hop has not answered are refused by name.
     fn next_hops(&self, flows: &[FlowIndex]) -> Result<Vec<Option<[u8; 6]>>, Vec<Problem>> {
@@ -360,6 +398,25 @@ impl LiveEngine {
         self.samples.begin(flows, before);
         self.give(by_sender, |flows| Command::Start { flows, at })
     }
+}
+
+/// The source addresses of a plan's own pause frames, as far as there is room for them.
+fn own_sources(plan: &Plan) -> (BTreeSet<u64>, Vec<Warning>) {
+    let mut sources = BTreeSet::new();
+    let mut warnings = Vec::new();
+    for flow in &plan.flows {
+        let all = flow
+            .packet
+            .add_control_sources(&mut sources, OWN_SOURCES as usize);
+        if !all {
+            warnings.push(Warning(format!(
+                "flow \"{}\": its frames have more source addresses than the {OWN_SOURCES} that \
+                 are known as this tester's own: the others count as a device's",
+                flow.name
+            )));
+        }
+    }
+    (sources, warnings)
 }
 
 /// A flow is to start, and its next hop is not known.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
 use validator_core::engine::plan::{Flow, Keeps, Plan, Port};
-use validator_core::engine::{Captured, Problem, Warning};
+use validator_core::engine::{Captured, Problem};
 
 use super::published::PortState;
 use super::reader::ReaderThread;
@@ -145,6 +145,13 @@ impl LivePort {
         Ok(line_rate(port, self.own_rate, &state)?)
     }
 
+    /// Obeys what that port of a plan does, at that line rate.
+    fn serve(&mut self, planned: &Port, rate: LineRate) {
+        self.line_rate = rate;
+        self.program.set_holders(&planned.obeys.holders());
+        self.program.configure(rate);
+    }
+
     /// True if it is the interface of that port of a plan.
     fn is(&self, port: &Port, namespace: &Namespace) -> Result<bool> {
         Ok(self.interface == port.interface && self.namespace.inode()? == namespace.inode()?)
@@ -217,6 +224,16 @@ impl LivePort {
     }
 }
 
+/// The ports of the plan before.
+pub struct Before {
+    /// Those that are in use no longer, in that plan's order.
+    ports: Vec<Option<LivePort>>,
+    /// The line rates of all, in that order.
+    rates: Vec<LineRate>,
+    /// Of each port that is in use now, its place among them.
+    places: Vec<Option<usize>>,
+}
+
 /// Turns off what merges frames below the program, and what takes tags out of them.
 fn quieten(namespace: &Namespace, interface: &str) -> Result<Vec<Change>> {
     let journal = Journal::open();
@@ -269,8 +286,8 @@ fn not_found(port: &Port, error: &anyhow::Error) -> Problem {
 
 impl LiveEngine {
     /// Takes the ports of a plan; those that are in use already are kept. Those that are in use no
-    /// longer are let go of once all are there.
-    pub(super) fn take_ports(&mut self, plan: &Plan) -> Result<Vec<Warning>, Vec<Problem>> {
+    /// longer are let go of with what this returns.
+    pub(super) fn take_ports(&mut self, plan: &Plan) -> Result<Before, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut found: Vec<Result<usize, LivePort>> = Vec::new();
         for port in &plan.ports {
@@ -316,20 +333,41 @@ impl LiveEngine {
             return Err(problems);
         }
         self.set_mtus(&mut found, plan)?;
-        let mut before: Vec<_> = self.ports.drain(..).map(Some).collect();
+        let mut before = Before {
+            rates: self.ports.iter().map(|port| port.line_rate).collect(),
+            ports: self.ports.drain(..).map(Some).collect(),
+            places: Vec::new(),
+        };
         for ((found, rate), planned) in found.into_iter().zip(rates).zip(&plan.ports) {
+            before.places.push(found.as_ref().ok().copied());
             let mut port = match found {
-                Ok(place) => before[place].take().expect("each place was found once"),
+                Ok(place) => before.ports[place]
+                    .take()
+                    .expect("each place was found once"),
                 Err(port) => port,
             };
-            port.line_rate = rate;
-            // Another plan may come from somebody else.
-            port.slow_told = false;
-            port.program.set_holders(&planned.obeys.holders());
-            port.program.configure(rate);
+            port.serve(planned, rate);
             self.ports.push(port);
         }
-        Ok(Vec::new())
+        Ok(before)
+    }
+
+    /// Goes back to the ports that were in use before some were taken, as the plan has them that is
+    /// in force again.
+    pub(super) fn put_back(&mut self, mut before: Before) -> Vec<Problem> {
+        for (port, place) in self.ports.drain(..).zip(before.places) {
+            if let Some(place) = place {
+                before.ports[place] = Some(port);
+            }
+        }
+        self.ports = before.ports.into_iter().flatten().collect();
+        let planned = self.plan.ports.iter().zip(before.rates);
+        let mut problems = Vec::new();
+        for (port, (planned, rate)) in self.ports.iter_mut().zip(planned) {
+            port.serve(planned, rate);
+            problems.extend(port.set_mtu(planned.mtu).err());
+        }
+        problems
     }
 
     /// Sets the MTUs that a plan asks for at the ports that were found for it: the last that the

@@ -1,12 +1,20 @@
 //! Settings of links that the machine refuses, or that somebody else changes meanwhile.
 
 use std::net::IpAddr;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
+use aya::maps::MapInfo;
+use aya::programs::loaded_programs;
+use pfc_ebpf::abi::flow::name::OWN;
+use validator::driver::bpf::flow::FlowProgram;
+use validator::driver::bpf::{XdpError, XdpMode};
 use validator::driver::kernel::link::{self, Property};
-use validator_core::engine::plan::{End, Interface, Obeys, PortIndex, Rate};
-use validator_core::engine::{Engine, Problem};
+use validator_core::engine::packet::Value;
+use validator_core::engine::plan::{End, Flow, FlowIndex, Interface, Obeys, PortIndex, Rate};
+use validator_core::engine::snapshot::Transmit;
+use validator_core::engine::{Engine, Order, Problem};
 
-use crate::bench::{Bench, flow, plan};
+use crate::bench::{Bench, flow, pauses, plan};
 use crate::common;
 
 #[test]
@@ -38,6 +46,96 @@ fn root_an_mtu_that_the_kernel_refuses_leaves_the_plan_in_force() {
     bench.until("frames of the plan in force", |now| {
         now.flows[0].received.frames > counted + 100 && now.ports[0].sent.frames > counted + 100
     });
+}
+
+/// The kernel no longer lets anybody write the map of own sources of that port's program.
+fn freeze_sources(bench: &Bench, port: &str) {
+    const BPF_MAP_FREEZE: libc::c_int = 22;
+    let taken = bench
+        .namespace
+        .run(|| FlowProgram::attach(port, XdpMode::default(), 1));
+    let Err(XdpError::Occupied { program, .. }) = taken.unwrap() else {
+        panic!("{port} has no program");
+    };
+    let mut programs = loaded_programs().filter_map(Result::ok);
+    let info = programs.find(|info| info.id() == program.id).unwrap();
+    let maps = info.map_ids().unwrap().unwrap().into_iter();
+    let mut maps = maps.map(|id| MapInfo::from_id(id).unwrap());
+    let own = maps.find(|map| map.name_as_str() == Some(OWN)).unwrap();
+    let fd = own.fd().unwrap();
+    let attributes = fd.as_fd().as_raw_fd();
+    // SAFETY: the call reads the map's descriptor, which is open and all that it has attributes.
+    let frozen = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_FREEZE,
+            &raw const attributes,
+            size_of_val(&attributes),
+        )
+    };
+    assert_eq!(frozen, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn root_a_plan_that_the_machine_refuses_late_leaves_the_one_before_as_it_was() {
+    let test = "root_a_plan_that_the_machine_refuses_late_leaves_the_one_before_as_it_was";
+    if !common::need_root(test) {
+        return;
+    }
+    let storm = |source| Flow {
+        from: PortIndex(0),
+        to: vec![PortIndex(1)],
+        ..pauses(
+            &[
+                ("src", Value::Fixed(source)),
+                ("class_enable_vector", Value::Fixed(1)),
+                ("pause_class_0", Value::Fixed(1)),
+            ],
+            1000,
+            End::Never,
+        )
+    };
+    let data = flow("data", 64, Rate::FramesPerSecond(1000), End::Never);
+    let mut bench = Bench::new();
+    bench.start(plan(Obeys::Nothing, vec![data, storm(1)]));
+    bench.until("frames of both flows", |now| {
+        now.flows.iter().all(|flow| flow.sent.frames > 10)
+    });
+
+    // Of its ports, the first takes all of it, and the second not the source of its flow.
+    freeze_sources(&bench, "a");
+    let mut refused = plan(Obeys::Nothing, vec![storm(2)]);
+    refused.ports.swap(0, 1);
+    refused.flows[0].from = PortIndex(1);
+    refused.flows[0].to = vec![PortIndex(0)];
+    refused.ports[0].mtu = Some(4000);
+    let problems = bench.engine.configure(refused).unwrap_err();
+    assert!(
+        matches!(&problems[..], [Problem::Machine(_)]),
+        "{problems:?}"
+    );
+
+    let mtu = |name: &str| link::state(&bench.namespace, name).unwrap().mtu;
+    assert_eq!((mtu("a"), mtu("b")), (9200, 9200));
+    let before = bench.snapshot();
+    assert_eq!(before.flows.len(), 2);
+    let now = bench.until("frames of both flows, which go on", |now| {
+        let more = |flow: usize| now.flows[flow].sent.frames > before.flows[flow].sent.frames + 100;
+        more(0)
+            && more(1)
+            && now.flows[0].received.frames > before.flows[0].received.frames + 100
+            && now.ports[1].own_pfc_received[0] > before.ports[1].own_pfc_received[0] + 100
+    });
+    assert_eq!(now.ports[1].pfc_received, [0; 8]);
+    // Orders reach the flows that they mean.
+    bench.engine.transmit(&[FlowIndex(0)], Order::Stop).unwrap();
+    let states = bench
+        .snapshot()
+        .flows
+        .iter()
+        .map(|flow| flow.transmit)
+        .collect::<Vec<_>>();
+    assert_eq!(states, [Transmit::Stopped, Transmit::Started]);
 }
 
 #[test]
