@@ -6,6 +6,7 @@
 
 mod check;
 mod fast;
+mod pause_in;
 mod port;
 mod published;
 mod rates;
@@ -257,6 +258,7 @@ impl Engine for LiveEngine {
         self.ports
             .iter_mut()
             .for_each(|port| port.slow_told = false);
+        warnings.extend(self.kept_pauses());
         warnings.extend(self.fasten());
         Ok(warnings)
     }

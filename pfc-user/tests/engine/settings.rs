@@ -12,7 +12,7 @@ use validator::driver::kernel::link::{self, Property};
 use validator_core::engine::packet::Value;
 use validator_core::engine::plan::{End, Flow, FlowIndex, Interface, Obeys, PortIndex, Rate};
 use validator_core::engine::snapshot::Transmit;
-use validator_core::engine::{Engine, Order, Problem};
+use validator_core::engine::{Engine, Order, Problem, Warning};
 
 use crate::bench::{Bench, flow, pauses, plan};
 use crate::common;
@@ -164,6 +164,29 @@ fn root_a_link_that_somebody_else_took_down_stays_as_it_was_ordered() {
     let Bench { engine, namespace } = bench;
     drop(engine);
     assert!(link::state(&namespace, "a").unwrap().up);
+}
+
+#[test]
+fn root_a_port_whose_mac_may_keep_pause_frames_is_warned_of_where_it_obeys_them() {
+    let test = "root_a_port_whose_mac_may_keep_pause_frames_is_warned_of_where_it_obeys_them";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    link::set(&bench.namespace, "lo", Property::Up(true)).unwrap();
+    // The kernel does not call it a link in software, and its driver is not in the table.
+    let mut of_lo = plan(Obeys::Pause, Vec::new());
+    of_lo.ports[1].interface = "lo".into();
+    assert_eq!(bench.engine.configure(of_lo.clone()), Ok(Vec::new()));
+    of_lo.ports[1].obeys = Obeys::Pause;
+    let warnings = bench.engine.configure(of_lo).unwrap();
+    let [Warning(text)] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert!(
+        text.starts_with("port \"b\"") && text.contains("MACs keep them"),
+        "{text}"
+    );
 }
 
 #[test]
