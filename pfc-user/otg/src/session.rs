@@ -83,21 +83,22 @@ impl Session {
         &self.force.config
     }
 
-    /// Changes rates and lengths of flows.
+    /// Changes rates and lengths of flows. Returns warnings.
     ///
     /// # Errors
     ///
     /// All that is wrong in it; nothing is changed then.
     pub fn update_config(&mut self, update: &DynamicMessage) -> Result<Warnings, Refusal> {
-        let changes = translate::changes(update, &self.force.flows)?;
+        let (changes, mut warnings) = translate::changes(update, &self.force.flows)?;
         let of_engine = |change: &FlowChange| (change.flow, change.change.clone());
         let of_engine: Vec<_> = changes.iter().map(of_engine).collect();
-        self.engine.update(&of_engine)?;
+        let told = self.engine.update(&of_engine)?;
+        warnings.extend(told.into_iter().map(|warning| warning.0));
         for change in changes {
             let (field, value) = change.field;
             replace(&mut self.force.config, change.flow, field, value);
         }
-        Ok(Warnings::new())
+        Ok(warnings)
     }
 
     /// Stops the flows that nothing but an order ends; their number.

@@ -20,12 +20,15 @@ pub struct FlowChange {
     pub field: (&'static str, Option<DynamicMessage>),
 }
 
-/// Understands an update of a configuration with these flows.
+/// Understands an update of a configuration with these flows; with warnings.
 ///
 /// # Errors
 ///
 /// All that is wrong in it, or not supported.
-pub fn changes(update: &DynamicMessage, flows: &[FlowNames]) -> Result<Vec<FlowChange>, Refusal> {
+pub fn changes(
+    update: &DynamicMessage,
+    flows: &[FlowNames],
+) -> Result<(Vec<FlowChange>, Vec<String>), Refusal> {
     let notes = Notes::default();
     let reader = Reader::new(update, &notes);
     let mut found = Vec::new();
@@ -33,8 +36,8 @@ pub fn changes(update: &DynamicMessage, flows: &[FlowNames]) -> Result<Vec<FlowC
         "flows" => of_flows(&reader.object("flows"), flows, &mut found),
         other => reader.refuse_choice(other, "flows are"),
     }
-    notes.accept(update)?;
-    Ok(found)
+    let warnings = notes.accept(update)?;
+    Ok((found, warnings))
 }
 
 fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange>) {

@@ -114,14 +114,14 @@ impl Engine for Fake {
         Ok(())
     }
 
-    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>> {
+    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<Vec<Warning>, Vec<Problem>> {
         let mut record = self.0.get();
         record.refuse()?;
         let changes = changes
             .iter()
             .map(|(flow, change)| (flow.0, change.clone()));
         record.changes.extend(changes);
-        Ok(())
+        Ok(vec![Warning("a fake engine sends no faster".into())])
     }
 
     fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem> {
