@@ -1,5 +1,6 @@
 //! Ports whose flows want more frames than a thread sends: the kernel is to send them.
 
+use pfc_ebpf::abi::generate::LONGEST;
 use pfc_ebpf::units::LineRate;
 use validator_core::engine::Warning;
 use validator_core::engine::flow::Pace;
@@ -50,8 +51,9 @@ impl Wish {
         wish
     }
 
+    /// More than a thread sends for certain.
     const fn is_fast(&self) -> bool {
-        self.frames > CARRIES && self.length > 0
+        self.frames > CARRIES
     }
 }
 
@@ -83,7 +85,16 @@ impl LiveEngine {
                 port.slow_told = false;
                 continue;
             }
-            if let Err(reason) = port.fasten(wish.length, sender)
+            let fastened = if wish.length > 0 {
+                port.fasten(wish.length, sender)
+            } else {
+                Err(format!(
+                    "the kernel makes frames of one length, up to {} octets, whose headers are all \
+                     the same, which these are not",
+                    LONGEST as u64 + LineRate::FCS
+                ))
+            };
+            if let Err(reason) = fastened
                 && !std::mem::replace(&mut port.slow_told, true)
             {
                 warnings.push(Warning(format!(

@@ -3,6 +3,7 @@
 //! to a change.
 
 use pfc_ebpf::units::LineRate;
+use validator_core::engine::packet::Value;
 use validator_core::engine::plan::{End, Flow, FlowIndex, Length, Obeys, PortIndex, Rate};
 use validator_core::engine::snapshot::Count;
 use validator_core::engine::{Change, Engine, Order, Problem, Warning};
@@ -183,4 +184,28 @@ fn root_a_rate_that_an_update_raises_beyond_a_thread_is_warned_of_once() {
         assert_eq!(bench.engine.configure(fast.clone()).unwrap().len(), 1);
         assert_eq!(change(&mut bench, 600_000), []);
     }
+}
+
+#[test]
+fn root_flows_beyond_a_thread_that_the_kernel_cannot_make_are_warned_of() {
+    let test = "root_flows_beyond_a_thread_that_the_kernel_cannot_make_are_warned_of";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut walks = flow("walks", 64, Rate::FramesPerSecond(500_000), End::Never);
+    let walk = Value::Increment {
+        start: 1,
+        step: 1,
+        count: 100,
+    };
+    walks.packet.headers[2].fields = vec![("src_port", walk)];
+    let mut plan = plan(Obeys::Nothing, vec![walks]);
+    for port in &mut plan.ports {
+        port.line_rate = LineRate::from_bits_per_second(100_000_000_000).ok();
+    }
+    let warnings = Bench::new().engine.configure(plan).unwrap();
+    let [Warning(text)] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert!(text.contains("whose headers are all the same"), "{text}");
 }
