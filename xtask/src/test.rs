@@ -129,6 +129,11 @@ impl Suite<'_> {
             )?;
             self.outcome.add(part.run());
         }
+        if self.full && self.client.is_some() && step::is_root() {
+            // They measure: nothing runs beside them.
+            let part = self.lab("all scripts of snappi, and what they measure", &["otg"])?;
+            self.outcome.add(part.run());
+        }
         if self.full && step::is_root() {
             let part = self.lab("a fleet in Prometheus", &["test-fleet"])?;
             self.outcome.add(part.run());

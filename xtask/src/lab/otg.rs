@@ -9,10 +9,11 @@ mod sonic;
 mod suites;
 mod switch;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::{network, python};
 use crate::step::{self, step};
@@ -67,12 +68,12 @@ pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
         .as_deref()
         .map(|clone| Conformance::prepare(clone, &folder))
         .transpose()?;
-    let scripts = chosen(options.only.as_deref())?;
     let mut outcome = Outcome::default();
+    let scripts = chosen(options.only.as_deref(), &mut outcome)?;
     let (cable, switch): (Vec<_>, Vec<_>) = scripts
         .into_iter()
         .partition(|(script, _)| script.between == Between::Cable);
-    network::with_veths(&[PORTS], || {
+    with_cables(&[PORTS], || {
         for (script, python) in &cable {
             outcome.add(script.run(root, python, &validator, &folder));
         }
@@ -92,18 +93,19 @@ pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
         }
         Ok(())
     })?;
-    network::with_veths(&switch::cables(), || {
+    with_cables(&switch::cables(), || {
         for (script, python) in &switch {
             outcome.add(script.run(root, python, &validator, &folder));
         }
         Ok(())
     })?;
-    outcome.judge()?;
+    outcome.close()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The scripts with a word in their titles, and the Python of each.
-fn chosen(only: Option<&str>) -> Result<Vec<(&'static Script, PathBuf)>> {
+/// The scripts with a word in their titles, and the Python of each. Those whose packages this
+/// machine cannot have are noted as skipped, where they can be spared.
+fn chosen(only: Option<&str>, outcome: &mut Outcome) -> Result<Vec<(&'static Script, PathBuf)>> {
     let wanted = |script: &&Script| only.is_none_or(|word| script.title().contains(word));
     let scripts: Vec<_> = LAB.iter().filter(wanted).collect();
     if scripts.is_empty() {
@@ -116,7 +118,9 @@ fn chosen(only: Option<&str>) -> Result<Vec<(&'static Script, PathBuf)>> {
             match script.python() {
                 Ok(python) => found.push((script, python)),
                 Err(error) if script.is_optional() => {
-                    println!("    skipped {}: {error:#}", script.title());
+                    outcome
+                        .skipped
+                        .push(format!("{}: {error:#}", script.title()));
                 }
                 Err(error) => return Err(error),
             }
@@ -139,6 +143,23 @@ fn sonic(root: &Path, clone: &Path, folder: &Path, only: Option<&str>) -> Result
         sonic.run(root, &validator, folder, only)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `work` in a namespace with these cables, on which only the tester and the switch send: the
+/// scripts compare all that a port received with what was sent to it. The kernel's own multicasts
+/// are IPv6.
+fn with_cables<T: Send>(
+    cables: &[[&str; 2]],
+    work: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    const DISABLED: &str = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
+    network::with_veths(cables, || {
+        // A kernel without IPv6 has no such file.
+        if Path::new(DISABLED).exists() {
+            fs::write(DISABLED, "1").context(DISABLED)?;
+        }
+        work()
+    })
 }
 
 fn require_root() -> Result<()> {

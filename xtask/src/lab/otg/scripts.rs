@@ -77,10 +77,12 @@ pub const LAB: [Script; 8] = [
 ];
 
 /// Those of `cargo xtask test`, beside which other tests may run.
-pub const SMOKE: [Script; 3] = [
+pub const SMOKE: [Script; 5] = [
     on_a_cable("client", &[], &BOTH),
     on_a_cable("otgen", &[], &BOTH),
     on_a_cable("truths", &UNTIMED, &BOTH),
+    at_a_switch(&["after_stop"], &[]),
+    at_a_switch(&["loss"], &["drops=all:100"]),
 ];
 
 impl Script {
@@ -157,6 +159,8 @@ pub struct Outcome {
     pub passed: Vec<String>,
     /// By title, with the reason.
     pub failed: Vec<String>,
+    /// Those that could not run here, by title, with the reason.
+    pub skipped: Vec<String>,
 }
 
 impl Outcome {
@@ -164,18 +168,57 @@ impl Outcome {
     pub fn add(&mut self, other: Self) {
         self.passed.extend(other.passed);
         self.failed.extend(other.failed);
+        self.skipped.extend(other.skipped);
     }
 
-    /// Fails if one of them did.
-    pub fn judge(&self) -> Result<()> {
+    /// Names each script, and prints a closing line like libtest's. Fails if one of them did.
+    pub fn close(&self) -> Result<()> {
+        println!("{}", self.closing());
         if !self.failed.is_empty() {
-            bail!(
-                "{} of {} scripts failed:\n    {}",
-                self.failed.len(),
-                self.failed.len() + self.passed.len(),
-                self.failed.join("\n    ")
-            );
+            bail!("{} of the scripts failed", self.failed.len());
         }
         Ok(())
+    }
+
+    /// What could not run here comes last: nobody takes the lab's success for that of all scripts.
+    fn closing(&self) -> String {
+        let word = if self.failed.is_empty() {
+            "ok"
+        } else {
+            "FAILED"
+        };
+        let passed = self.passed.iter().map(|title| format!("passed: {title}"));
+        let failed = self.failed.iter().map(|line| format!("failed: {line}"));
+        let skipped = self.skipped.iter().map(|line| format!("skipped: {line}"));
+        let result = format!(
+            "test result: {word}. {} passed; {} failed; {} ignored",
+            self.passed.len(),
+            self.failed.len(),
+            self.skipped.len()
+        );
+        let lines = passed.chain(failed).chain(skipped).chain([result]);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_lines_name_what_was_left_out() {
+        let mut outcome = Outcome {
+            passed: vec!["a".to_owned(), "b".to_owned()],
+            skipped: vec!["c with old: no wheel".to_owned()],
+            ..Outcome::default()
+        };
+        let expected = "passed: a\npassed: b\nskipped: c with old: no wheel\n\
+                        test result: ok. 2 passed; 0 failed; 1 ignored";
+        assert_eq!(outcome.closing(), expected);
+        assert!(outcome.close().is_ok());
+        outcome.failed.push("d: because".to_owned());
+        let expected = "test result: FAILED. 2 passed; 1 failed; 1 ignored";
+        assert!(outcome.closing().ends_with(expected));
+        assert!(outcome.close().is_err());
     }
 }

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use super::PORTS;
-use super::scripts::{Outcome, SMOKE};
-use crate::lab::{network, script};
+use super::scripts::{Between, Outcome, SMOKE};
+use super::{PORTS, switch, with_cables};
 
 /// Variable with the Python that has snappi.
 pub const PYTHON: &str = "VALIDATOR_SNAPPI";
@@ -20,17 +19,18 @@ pub fn test(root: &Path) -> Result<ExitCode> {
     let folder = root.join("target/lab/otg");
     let validator = root.join("target/release/validator");
     let mut outcome = Outcome::default();
-    network::with_veths(&[PORTS], || {
-        for script in &SMOKE {
-            outcome.add(script.run(root, &python, &validator, &folder));
-        }
-        Ok(())
-    })?;
-    for title in &outcome.passed {
-        println!("test {title} ... ok");
+    let (cable, switch): (Vec<_>, Vec<_>) = SMOKE
+        .iter()
+        .partition(|script| script.between == Between::Cable);
+    for (cables, scripts) in [(&[PORTS][..], cable), (&switch::cables(), switch)] {
+        with_cables(cables, || {
+            for script in scripts {
+                outcome.add(script.run(root, &python, &validator, &folder));
+            }
+            Ok(())
+        })?;
     }
-    let closed = script::close(outcome.passed.len(), &outcome.failed);
-    Ok(if closed.is_ok() {
+    Ok(if outcome.close().is_ok() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
