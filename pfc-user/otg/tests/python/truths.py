@@ -4,7 +4,9 @@
     VALIDATOR_COUNTERS=http://127.0.0.1:8443/counters \\
         python truths.py grpc 127.0.0.1:40051 LOCATION LOCATION [PART...]
 
-The two ports have to be connected to each other, with an MTU of 9000 or more. The parts after_stop
+The two ports have to be connected to each other, with an MTU of 9000 or more. Nothing else may send
+there, as the kernel does (sysctl net.ipv6.conf.INTERFACE.disable_ipv6=1): what a port received is
+compared with what was sent to it. The parts after_stop
 and loss run only if they are named: they need `validator dut switch --lossless 3` between the
 ports, the latter with `--fault drops=all:100`.
 """

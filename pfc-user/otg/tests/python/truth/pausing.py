@@ -114,7 +114,8 @@ def load(ports):
     for made in config.flows:
         made.duration.fixed_seconds.seconds = 10
         made.duration.fixed_seconds.delay.nanoseconds = 3e8
-    pfc(pauses(config), 1 << 3, {3: LONGEST}).duration.fixed_seconds.seconds = 11
+    storm = pfc(pauses(config), 1 << 3, {3: LONGEST})
+    storm.duration.fixed_seconds.seconds, storm.metrics.enable = 11, True
     ports.start(config)
     for _ in range(10):
         time.sleep(1)
@@ -131,3 +132,4 @@ def load(ports):
         exact = (told.frames_tx, told.bytes_tx) == (told.frames_rx, told.bytes_rx)
         expect(f"{what}: every frame arrives", exact and told.loss == 0, told)
     expect("load: the storm holds its queue", found["paused"].frames_tx == 0, found["paused"])
+    ports.exact("load")

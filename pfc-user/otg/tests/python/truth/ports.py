@@ -14,6 +14,7 @@ SPEED = 1_000_000_000
 LAYER_1 = 20
 SOURCE, DESTINATION = "02:00:00:00:00:01", "02:00:00:00:00:02"
 PORT = 5001
+FAULTS = "duplicates", "beyond_window", "reordered", "corrupt", "leaked"
 failed = []
 
 
@@ -35,6 +36,12 @@ def until(what, limit, holds):
             sys.exit(f"{what}: not so within {limit} s")
         time.sleep(0.05)
     return found
+
+
+def since(before, now, direction):
+    """Frames and octets of a port in between."""
+    return [getattr(now, f"{unit}_{direction}") - getattr(before, f"{unit}_{direction}")
+            for unit in ("frames", "bytes")]
 
 
 class Ports:
@@ -69,6 +76,7 @@ class Ports:
 
     def start(self, config):
         self.api.set_config(config)
+        self.before = self.of_ports()
         self.order("start")
 
     def order(self, state, *flows):
@@ -100,15 +108,48 @@ class Ports:
         request.flow.flow_names = []
         return {flow.name: flow for flow in self.api.get_metrics(request).flow_metrics}
 
+    def of_ports(self):
+        """The metrics of ports, which the server counts apart from those of flows."""
+        request = self.api.metrics_request()
+        request.port.port_names = []
+        return {port.name: port for port in self.api.get_metrics(request).port_metrics}
+
     def counters(self):
         """The counts beyond the model, by name of the port."""
         with urllib.request.urlopen(self.counted, timeout=10) as reply:
             return {port["name"]: port for port in json.load(reply)["ports"]}
 
+    def faults(self):
+        """By flow, the counts of what should not happen, unless they are zero."""
+        with urllib.request.urlopen(self.counted, timeout=10) as reply:
+            flows = json.load(reply)["flows"]
+        found = {flow["name"]: {fault: flow[fault] for fault in FAULTS if flow[fault]}
+                 for flow in flows}
+        return {name: faults for name, faults in found.items() if faults}
+
+    def exact(self, what):
+        """All that was started last has arrived once, by the ports' own counts, too."""
+        flows, ports = self.metrics().values(), self.of_ports()
+        for name, other in (("tx", "rx"), ("rx", "tx")):
+            sent = [flow for flow in flows if flow.port_tx == name]
+            wanted = [sum(flow.frames_tx for flow in sent), sum(flow.bytes_tx for flow in sent)]
+            left = since(self.before[name], ports[name], "tx")
+            came = since(self.before[other], ports[other], "rx")
+            if not left == came == wanted:
+                found = f"{left} left, {came} came, of flows {wanted}"
+                expect(f"{what}: counts of what {name} sent", False, found)
+        faults = self.faults()
+        expect(f"{what}: nothing came twice, late, changed or elsewhere", not faults, faults)
+
+    def stopped(self, prefix=""):
+        """The metrics, if all flows whose names begin so have stopped; or None."""
+        found = self.metrics()
+        chosen = [flow.transmit for name, flow in found.items() if name.startswith(prefix)]
+        return found if all(transmit == "stopped" for transmit in chosen) else None
+
     def ended(self, limit=20):
         """The metrics once all flows have stopped, and what was under way has arrived."""
-        until("flows have stopped", limit, lambda: all(
-            flow.transmit == "stopped" for flow in self.metrics().values()))
+        until("flows have stopped", limit, self.stopped)
         time.sleep(0.2)
         return self.metrics()
 

@@ -19,6 +19,7 @@ def counts(ports):
         told = (found.frames_tx, found.frames_rx, found.bytes_tx, found.bytes_rx)
         right = told == (1000, 1000, 1000 * size, 1000 * size)
         expect(f"1000 frames of {size} octets", right, told)
+        ports.exact(f"1000 frames of {size} octets")
 
 
 def rates(ports):
