@@ -3,7 +3,7 @@
 import time
 
 from .octets import of_flow
-from .ports import LAYER_1, SPEED, expect, flow, near, pause, pauses, pfc
+from .ports import LAYER_1, SPEED, expect, flow, near, pause, pauses, pfc, until
 
 LONGEST = 65535
 SAME = {of_class: of_class for of_class in range(8)}
@@ -20,17 +20,18 @@ def held(ports, what, queues, headers, expected):
         made = flow(config, f"q{queue}", 512, queue)
         made.rate.pps, made.duration.fixed_seconds.seconds = 500, 1
         made.duration.fixed_seconds.delay.nanoseconds = 3e8
-    headers(pauses(config)).duration.fixed_seconds.seconds = 1.5
+    # It goes on long after the flows: one that waited for the end of its pause would show.
+    storm = headers(pauses(config))
+    storm.duration.fixed_seconds.seconds, storm.metrics.enable = 10, True
     ports.start(config)
-    begin = time.monotonic()
-    found = ports.ended()
-    took = time.monotonic() - begin
+    found = until(f"{what}: flows end", 20, lambda: ports.stopped("q"))
     sent = [found[f"q{queue}"].frames_tx for queue in range(8)]
     # The storm is there before the flows: a queue is held from its first frame to its last.
     right = all(frames == 0 if queue in expected else 490 < frames <= 501
                 for queue, frames in enumerate(sent))
     expect(f"{what}: queues {sorted(expected)} are held", right, sent)
-    expect(f"{what}: flows end in wall time", took < 3, took)
+    storming = found["storm"].transmit
+    expect(f"{what}: flows end in wall time", storming == "started", f"the storm {storming}")
 
 
 def obeying(ports):
