@@ -7,7 +7,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
-from .ports import PORT, addressed, bare, expect, flow, pause, pauses, pfc
+from .ports import DESTINATION, PORT, SOURCE, addressed, bare, expect, flow, pause, pauses, pfc
 
 
 def whole(what, frame, length):
@@ -93,6 +93,37 @@ def stacks(ports):
         expect(f"{what}: checksums", not wrong, wrong)
 
 
+def bad_checksums(ports):
+    """Those that are asked to be wrong are, or are the value that is given; the others are right."""
+    for what, asked, layer, wanted in (
+        ("bad checksum of IPv4", lambda ip, udp: bad(ip.header_checksum), IP, None),
+        ("bad checksum of UDP", lambda ip, udp: bad(udp.checksum), UDP, None),
+        ("checksum 0x1234 of UDP", lambda ip, udp: given(udp.checksum, 0x1234), UDP, 0x1234),
+    ):
+        config = ports.config()
+        made = flow(config, "f", 200)
+        asked(*made.packet[1:3])
+        made.duration.fixed_packets.packets, made.rate.pps = 5, 1000
+        frames = [Ether(whole(what, frame, 200)) for frame in of_flow(ports.captured(config))]
+        right = [Ether(again(bytes(frame))) for frame in frames]
+        found = [(frame[layer].chksum, good[layer].chksum) for frame, good in zip(frames, right)]
+        as_asked = all(one != good and wanted in (None, one) for one, good in found)
+        expect(what, len(found) == 5 and as_asked, found)
+        other = UDP if layer is IP else IP
+        found = [(frame[other].chksum, good[other].chksum) for frame, good in zip(frames, right)]
+        expect(f"{what}: the other is right", all(one == good for one, good in found), found)
+        counted = ports.metrics()["f"]
+        expect(f"{what}: all are counted", counted.frames_rx == 5 and not ports.faults(), counted)
+
+
+def bad(checksum):
+    checksum.generated = checksum.BAD
+
+
+def given(checksum, value):
+    checksum.custom = value
+
+
 def ipv4(ip, net="192.0.2"):
     ip.src.value, ip.dst.value, ip.time_to_live.value = f"{net}.1", f"{net}.2", 9
 
@@ -133,7 +164,31 @@ def vxlan(packet):
     inner_udp.src_port.value, inner_udp.dst_port.value = PORT - 1, PORT
 
 
+CUSTOM = "88b5" "000102030405060708090a0b0c0d0e0f"
+
+
+def custom(packet):
+    """All octets behind the addresses, as of a protocol that nothing here knows."""
+    addresses, octets = packet.custom().custom()
+    addresses.bytes = (DESTINATION + SOURCE).replace(":", "")
+    octets.bytes = CUSTOM
+
+
+def around_custom(packet):
+    """A tag as octets, before a header with a checksum."""
+    ethernet, tag, ip, udp = packet.ethernet().custom().ipv4().udp()
+    addressed(ethernet)
+    ethernet.ether_type.value = 0x8100
+    tag.bytes = "60c80800"
+    ipv4(ip)
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+
+
 STACKS = (
+    ("custom headers alone", custom, lambda frame: bytes(frame)[12:30].hex() == CUSTOM),
+    ("UDP over IPv4 behind a custom header", around_custom, lambda frame: (
+        (frame[Dot1Q].prio, frame[Dot1Q].vlan, frame[Dot1Q].type) == (3, 200, 0x800)
+        and (frame[IP].ttl, frame[IP].len, frame[UDP].dport) == (9, 178, PORT))),
     ("UDP over IPv4 with a VLAN tag", tagged, lambda frame: (
         (frame[Dot1Q].prio, frame[Dot1Q].vlan) == (5, 100)
         and (frame[IP].ttl, frame[IP].len, frame[UDP].dport) == (9, 178, PORT))),
@@ -153,15 +208,20 @@ STACKS = (
 def pause_frames(ports):
     address = "0180c2000001" "020000000002" "8808"
     times = "1234" "0000" "0000" "5678" "0000" "0000" "0000" "ffff"
-    for what, headers, body in (
-        ("PFC", lambda made: pfc(made, 0x81, {0: 0x1234, 3: 0x5678, 7: 0xffff}), "01010081" + times),
-        ("PAUSE", lambda made: pause(made, 0xfedc), "0001fedc"),
+    for what, headers, body, counted in (
+        ("PFC", lambda made: pfc(made, 0x81, {0: 0x1234, 3: 0x5678, 7: 0xffff}),
+         "01010081" + times, [0, 10, 0, 0, 0, 0, 0, 0, 10]),
+        ("PAUSE", lambda made: pause(made, 0xfedc), "0001fedc", [10] + [0] * 8),
     ):
         config = ports.config()
         made = headers(pauses(config, pps=100))
         made.tx_rx.port.tx_name, made.tx_rx.port.rx_names = "tx", ["rx"]
         made.duration.fixed_packets.packets, made.metrics.enable = 10, True
+        ports.api.set_config(config)
+        before = ports.own_pauses("rx")
         frames = [frame for frame in ports.captured(config) if frame.type == 0x8808]
         found = [whole(what, frame, 64) for frame in frames]
         right = found == [bytes.fromhex(address + body).ljust(60, b"\0")] * 10
         expect(f"{what} frames octet by octet", right, [frame.hex() for frame in found[:1]])
+        own = [now - then for now, then in zip(ports.own_pauses("rx"), before)]
+        expect(f"{what} frames are counted where they arrive", own == counted, own)

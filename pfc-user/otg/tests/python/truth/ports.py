@@ -119,6 +119,11 @@ class Ports:
         with urllib.request.urlopen(self.counted, timeout=10) as reply:
             return {port["name"]: port for port in json.load(reply)["ports"]}
 
+    def own_pauses(self, name):
+        """PAUSE frames of the configuration's own that a port received, and PFC frames by class."""
+        port = self.counters()[name]
+        return [port["pause_own_rx"], *port["pfc_own_rx"]]
+
     def faults(self):
         """By flow, the counts of what should not happen, unless they are zero."""
         with urllib.request.urlopen(self.counted, timeout=10) as reply:
