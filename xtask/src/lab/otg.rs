@@ -78,17 +78,17 @@ pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
             outcome.add(script.run(root, python, &validator, &folder));
         }
         if let Some(otgen) = &options.otgen {
-            step("otgen over https", || {
+            outcome.note("otgen over https", || {
                 otgen::run(otgen, &validator, &folder)
-            })?;
+            });
         }
         if let Some(conformance) = &conformance {
             for transport in ["https", "grpc"] {
-                let server = Server::start(&validator, &folder)?;
-                step(&format!("conformance over {transport}"), || {
-                    conformance.run(transport, &server.location(transport), PORTS)
-                })?;
-                server.stop()?;
+                outcome.note(&format!("conformance over {transport}"), || {
+                    let server = Server::start(&validator, &folder)?;
+                    conformance.run(transport, &server.location(transport), PORTS)?;
+                    server.stop()
+                });
             }
         }
         Ok(())

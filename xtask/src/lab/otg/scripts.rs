@@ -115,13 +115,9 @@ impl Script {
     pub fn run(&self, root: &Path, python: &Path, validator: &Path, folder: &Path) -> Outcome {
         let mut outcome = Outcome::default();
         for transport in self.transports {
-            let title = format!("{} over {transport}", self.title());
-            match step(&title, || {
+            outcome.note(&format!("{} over {transport}", self.title()), || {
                 self.over(root, python, validator, folder, transport)
-            }) {
-                Ok(()) => outcome.passed.push(title),
-                Err(error) => outcome.failed.push(format!("{title}: {error:#}")),
-            }
+            });
         }
         outcome
     }
@@ -171,6 +167,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Runs what has a title of its own, and notes how it ended.
+    pub fn note(&mut self, title: &str, run: impl FnOnce() -> Result<()>) {
+        match step(title, run) {
+            Ok(()) => self.passed.push(title.to_owned()),
+            Err(error) => self.failed.push(format!("{title}: {error:#}")),
+        }
+    }
+
     /// Adds that of another script.
     pub fn add(&mut self, other: Self) {
         self.passed.extend(other.passed);

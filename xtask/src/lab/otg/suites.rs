@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::lab::python::{Environment, SNAPPI};
 use crate::step::{self, step};
@@ -23,7 +23,21 @@ const SUITE: Environment = Environment {
 };
 
 /// Folders of its tests that need no control plane.
-const TESTS: [&str; 2] = ["feature/b2b/packet", "feature/b2b/interfaces"];
+const FOLDERS: [&str; 2] = ["feature/b2b/packet", "feature/b2b/interfaces"];
+/// What has to pass of them: a pass of the suite says nothing of tests that it did not find, or that
+/// skipped themselves.
+const TESTS: [&str; 10] = [
+    "test_ip_neighbors",
+    "test_ipv6_udp_port_values",
+    "test_tcp_port_incr_decr",
+    "test_tcp_port_value",
+    "test_tcp_port_values",
+    "test_udp_port_incr_decr",
+    "test_udp_port_value",
+    "test_udp_port_values",
+    "test_vxlan_inner_ipv4",
+    "test_vxlan_inner_ipv6",
+];
 
 impl Conformance {
     /// Makes their environment. Nothing is written into the clone.
@@ -37,7 +51,7 @@ impl Conformance {
         })
     }
 
-    /// Runs the tests against a server.
+    /// Runs the tests against a server. Fails if one fails, or if one of [`TESTS`] did not run.
     pub fn run(&self, transport: &str, location: &str, ports: [&str; 2]) -> Result<()> {
         fs::create_dir_all(&self.folder)?;
         // The suite reads it from the working directory.
@@ -49,6 +63,11 @@ impl Conformance {
             transport == "grpc"
         );
         fs::write(self.folder.join("test-config.yaml"), settings)?;
+        let report = self.folder.join("report.xml");
+        // That of the run before says nothing of this one.
+        if report.exists() {
+            fs::remove_file(&report).with_context(|| report.display().to_string())?;
+        }
         let mut command = Command::new(&self.python);
         command
             .args(["-m", "pytest", "-p", "no:cacheprovider", "-m", "dp or cpdp"])
@@ -56,10 +75,47 @@ impl Conformance {
             .arg(self.clone.join("pytest.ini"))
             .arg("--rootdir")
             .arg(&self.clone)
-            .args(TESTS.map(|tests| self.clone.join(tests)))
+            .arg("--junitxml")
+            .arg(&report)
+            .args(FOLDERS.map(|folder| self.clone.join(folder)))
             .env("PYTHONPATH", &self.clone)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .current_dir(&self.folder);
-        step::run(&mut command)
+        step::run(&mut command)?;
+        let told = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
+        let missing: Vec<_> = TESTS.iter().filter(|test| !passed(&told, test)).collect();
+        if !missing.is_empty() {
+            bail!("expected these to pass, which did not run: {missing:?}");
+        }
+        Ok(())
+    }
+}
+
+/// True if a test passed by pytest's report: its element has nothing in it, such as a failure or the
+/// reason of a skip.
+fn passed(report: &str, test: &str) -> bool {
+    report
+        .split("<testcase ")
+        .skip(1)
+        .filter_map(|element| element.split_once('>'))
+        .any(|(attributes, _)| {
+            attributes.contains(&format!(" name=\"{test}\"")) && attributes.ends_with('/')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_passed_if_the_report_has_nothing_else_to_say_of_it() {
+        let report = r#"<testsuites><testsuite name="pytest" errors="0" tests="3">
+            <testcase classname="feature.a" name="test_a" time="1.5" />
+            <testcase classname="feature.b" name="test_b" time="0"><skipped message="no" />
+            </testcase><testcase classname="c" name="test_c" time="1"><failure message="1 > 2"/>
+            </testcase></testsuite></testsuites>"#;
+        let found =
+            ["test_a", "test_b", "test_c", "test", "pytest"].map(|test| passed(report, test));
+        assert_eq!(found, [true, false, false, false, false]);
     }
 }
