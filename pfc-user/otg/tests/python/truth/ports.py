@@ -8,7 +8,7 @@ import time
 import urllib.request
 
 import snappi
-from scapy.utils import PcapNgReader, PcapReader
+from scapy.utils import PcapNgReader, PcapReader, RawPcapReader
 
 SPEED = 1_000_000_000
 LAYER_1 = 20
@@ -85,23 +85,45 @@ class Ports:
         control.traffic.flow_transmit.flow_names = list(flows)
         self.api.set_control_state(control)
 
-    def capture(self, state):
+    def capture(self, state, ports):
         control = self.api.control_state()
-        control.port.capture.port_names, control.port.capture.state = ["rx"], state
+        control.port.capture.port_names, control.port.capture.state = list(ports), state
         self.api.set_control_state(control)
 
     def captured(self, config):
         """What arrived of all flows of a configuration, each frame whole."""
+        self.record(config)
+        of_format = {"pcap": PcapReader, "pcapng": PcapNgReader}
+        return self.frames("rx", of_format[config.captures[0].format])
+
+    def frames(self, name, reader=PcapReader):
+        """What a port captured."""
+        return list(reader(self.recorded(name)))
+
+    def arrivals(self, config):
+        """When each frame arrived, in nanoseconds. A reply of gRPC has no room for all of them."""
+        config.captures[0].packet_size = 64
+        self.record(config)
+        reader = RawPcapReader(self.recorded("rx"))
+        # What is called microseconds are nanoseconds then.
+        unit = 1 if reader.nano else 1000
+        return [told.sec * 1_000_000_000 + told.usec * unit for _, told in reader]
+
+    def record(self, config):
+        """Captures from the start of all flows to their end."""
         self.api.set_config(config)
-        self.capture("start")
+        self.before = self.of_ports()
+        ports = config.captures[0].port_names
+        self.capture("start", ports)
         self.order("start")
         self.ended()
-        self.capture("stop")
+        self.capture("stop", ports)
+
+    def recorded(self, name):
+        """The file of a port's capture."""
         request = self.api.capture_request()
-        request.port_name = "rx"
-        octets = io.BytesIO(self.api.get_capture(request).read())
-        of_format = {"pcap": PcapReader, "pcapng": PcapNgReader}
-        return list(of_format[config.captures[0].format](octets))
+        request.port_name = name
+        return io.BytesIO(self.api.get_capture(request).read())
 
     def metrics(self):
         request = self.api.metrics_request()
@@ -116,8 +138,24 @@ class Ports:
 
     def counters(self):
         """The counts beyond the model, by name of the port."""
+        return {port["name"]: port for port in self.all_counters()["ports"]}
+
+    def all_counters(self):
+        """The counts beyond the model, and when they were taken."""
         with urllib.request.urlopen(self.counted, timeout=10) as reply:
-            return {port["name"]: port for port in json.load(reply)["ports"]}
+            return json.load(reply)
+
+    def measured(self, seconds):
+        """Frames that arrive in a second, at the port and of each flow, by the kernel's clock."""
+        first = self.all_counters()
+        time.sleep(seconds)
+        last = self.all_counters()
+        took = (last["at_ns"] - first["at_ns"]) / 1e9
+
+        def rate(kind, row):
+            return (last[kind][row]["frames_rx"] - first[kind][row]["frames_rx"]) / took
+
+        return rate("ports", 1), [rate("flows", row) for row in range(len(first["flows"]))]
 
     def own_pauses(self, name):
         """PAUSE frames of the configuration's own that a port received, and PFC frames by class."""
@@ -126,10 +164,8 @@ class Ports:
 
     def faults(self):
         """By flow, the counts of what should not happen, unless they are zero."""
-        with urllib.request.urlopen(self.counted, timeout=10) as reply:
-            flows = json.load(reply)["flows"]
         found = {flow["name"]: {fault: flow[fault] for fault in FAULTS if flow[fault]}
-                 for flow in flows}
+                 for flow in self.all_counters()["flows"]}
         return {name: faults for name, faults in found.items() if faults}
 
     def exact(self, what):
