@@ -19,7 +19,8 @@ from truth.ports import Ports, failed
 CABLE = (
     sending.counts, sending.rates, sending.shares, sending.bursts,
     octets.octets, octets.pcapng, octets.stacks, octets.bad_checksums, octets.pause_frames,
-    pausing.obeying, pausing.link_pauses, pausing.pause_length, pausing.release, pausing.load,
+    pausing.held_queues, pausing.obeying, pausing.link_pauses, pausing.pause_length,
+    pausing.release, pausing.load,
 )
 SWITCH = (switch.after_stop, switch.loss)
 

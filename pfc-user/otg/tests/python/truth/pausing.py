@@ -34,30 +34,71 @@ def held(ports, what, queues, headers, expected):
     expect(f"{what}: flows end in wall time", storming == "started", f"the storm {storming}")
 
 
+def of_pfc(vector, times):
+    return lambda made: pfc(made, vector, times)
+
+
+def of_pause(made):
+    return pause(made, LONGEST)
+
+
+# A storm, what the port obeys, and the queues that are held.
+OF_PFC = (
+    ("class 3 of the same queues", SAME, of_pfc(1 << 3, {3: LONGEST}), {3}),
+    ("classes 3 and 4", SAME, of_pfc(3 << 3, {3: LONGEST, 4: LONGEST}), {3, 4}),
+    ("class 3 of reversed queues", REVERSED, of_pfc(1 << 3, {3: LONGEST}), {4}),
+    ("class 3 swapped with 4", SWAPPED, of_pfc(1 << 3, {3: LONGEST}), {4}),
+    ("class 4 swapped with 3", SWAPPED, of_pfc(1 << 4, {4: LONGEST}), {3}),
+    ("all classes to queue 1", ALL_TO_1, of_pfc(1 << 5, {5: LONGEST}), {1}),
+    ("class 3 at another queue", MOVED, of_pfc(1 << 3, {3: LONGEST}), {6}),
+    ("time 0", SAME, of_pfc(1 << 3, {3: 0}), set()),
+    ("a time without its bit", SAME, of_pfc(0, {3: LONGEST}), set()),
+    ("no flow control", None, of_pfc(1 << 3, {3: LONGEST}), set()),
+    ("PFC at a port of 802.3x", "pause", of_pfc(1 << 3, {3: LONGEST}), set()),
+)
+OF_PAUSE = (
+    ("PAUSE at a port of 802.3x", "pause", of_pause, set(range(8))),
+    ("PAUSE at a port of PFC", SAME, of_pause, set()),
+    ("PAUSE without flow control", None, of_pause, set()),
+)
+
+
 def obeying(ports):
-    for what, queues, vector, times, expected in (
-        ("class 3 of the same queues", SAME, 1 << 3, {3: LONGEST}, {3}),
-        ("classes 3 and 4", SAME, 3 << 3, {3: LONGEST, 4: LONGEST}, {3, 4}),
-        ("class 3 of reversed queues", REVERSED, 1 << 3, {3: LONGEST}, {4}),
-        ("class 3 swapped with 4", SWAPPED, 1 << 3, {3: LONGEST}, {4}),
-        ("class 4 swapped with 3", SWAPPED, 1 << 4, {4: LONGEST}, {3}),
-        ("all classes to queue 1", ALL_TO_1, 1 << 5, {5: LONGEST}, {1}),
-        ("class 3 at another queue", MOVED, 1 << 3, {3: LONGEST}, {6}),
-        ("time 0", SAME, 1 << 3, {3: 0}, set()),
-        ("a time without its bit", SAME, 0, {3: LONGEST}, set()),
-        ("no flow control", None, 1 << 3, {3: LONGEST}, set()),
-        ("PFC at a port of 802.3x", "pause", 1 << 3, {3: LONGEST}, set()),
-    ):
-        held(ports, what, queues, lambda made: pfc(made, vector, times), expected)
+    for case in OF_PFC:
+        held(ports, *case)
 
 
 def link_pauses(ports):
-    for what, queues, expected in (
-        ("PAUSE at a port of 802.3x", "pause", set(range(8))),
-        ("PAUSE at a port of PFC", SAME, set()),
-        ("PAUSE without flow control", None, set()),
-    ):
-        held(ports, what, queues, lambda made: pause(made, LONGEST), expected)
+    for case in OF_PAUSE:
+        held(ports, *case)
+
+
+def held_queues(ports):
+    """Which queues' senders find themselves held, however late their thread or the storm's is."""
+    for what, queues, headers, expected in OF_PFC + OF_PAUSE:
+        config = ports.config(queues)
+        for queue in range(8):
+            flow(config, f"q{queue}", 512, queue).rate.pps = 500
+        headers(pauses(config)).metrics.enable = True
+        ports.api.set_config(config)
+        before = ports.counters()["tx"]["holds"]
+        ports.order("start")
+
+        def found():
+            holds = ports.counters()["tx"]["holds"]
+            return {queue for queue in range(8) if holds[queue] > before[queue]}
+
+        until(f"{what}: queues {sorted(expected)} are held", 10, lambda: expected <= found())
+        # What holds no queue has had its chance.
+        until(f"{what}: a storm", 10, lambda: ports.metrics()["storm"].frames_tx >= 10)
+        ports.order("stop", "storm")
+        stopped = until(f"{what}: the storm stops", 10, lambda: ports.stopped("storm"))
+        # The last pause would go on in the next configuration.
+        until(f"{what}: all queues send then", 10, lambda: all(
+            each.frames_tx > stopped[name].frames_tx
+            for name, each in ports.metrics().items() if name != "storm"))
+        expect(f"{what}: queues {sorted(expected)} are held", found() == expected, found())
+        ports.order("stop")
 
 
 def slow(ports):
