@@ -24,8 +24,8 @@ const SUITE: Environment = Environment {
 
 /// Folders of its tests that need no control plane.
 const FOLDERS: [&str; 2] = ["feature/b2b/packet", "feature/b2b/interfaces"];
-/// What has to pass of them: a pass of the suite says nothing of tests that it did not find, or that
-/// skipped themselves.
+/// What has to pass of them. The suite also passes where it does not find them, or they skip
+/// themselves.
 const TESTS: [&str; 10] = [
     "test_ip_neighbors",
     "test_ipv6_udp_port_values",
@@ -91,7 +91,7 @@ impl Conformance {
     }
 }
 
-/// True if a test passed by pytest's report: its element has nothing in it, such as a failure or the
+/// True if a test passed by pytest's report: its element holds nothing, such as a failure or the
 /// reason of a skip.
 fn passed(report: &str, test: &str) -> bool {
     report

@@ -94,7 +94,7 @@ def stacks(ports):
 
 
 def bad_checksums(ports):
-    """Those that are asked to be wrong are, or are the value that is given. The others are right."""
+    """Checksums that are asked to be wrong, or to be a value, are so; the others are right."""
     for what, asked, layer, wanted in (
         ("bad checksum of IPv4", lambda ip, udp: bad(ip.header_checksum), IP, None),
         ("bad checksum of UDP", lambda ip, udp: bad(udp.checksum), UDP, None),

@@ -78,11 +78,12 @@ def shares(ports):
     total, each = ports.measured(2)
     ports.order("stop")
     ports.ended()
-    right = 0.99 <= total / LINE <= 1.001
+    # Never more than the line; less where the thread has to wait for a CPU, of all flows alike.
+    right = 0.98 <= total / LINE <= 1.001
     what = "160 % of the line leave as the line, of eight flows"
     expect(what, right, f"{total / LINE:.4f} of it")
     for number, frames in enumerate(each):
-        near(f"flow {number} has an eighth of it", frames, total / 8)
+        near(f"flow {number} has an eighth of it", frames, total / 8, 0.001)
     ports.exact(what)
 
 
