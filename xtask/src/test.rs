@@ -216,7 +216,7 @@ impl Suite<'_> {
         if let Some(python) = &self.client
             && step::is_root()
         {
-            let mut part = self.lab("snappi on a cable of veths", &["test-otg"])?;
+            let mut part = self.lab("snappi on veths and at the switch", &["test-otg"])?;
             part.command.env(otg::smoke::PYTHON, python);
             waiting.push(part);
         }

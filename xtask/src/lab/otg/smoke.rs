@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use super::scripts::{Between, Outcome, SMOKE};
-use super::{PORTS, switch, with_cables};
+use super::{PORTS, sonic, switch, with_cables};
 
 /// Variable with the Python that has snappi.
 pub const PYTHON: &str = "VALIDATOR_SNAPPI";
@@ -30,6 +30,12 @@ pub fn test(root: &Path) -> Result<ExitCode> {
             Ok(())
         })?;
     }
+    with_cables(&switch::cables(), || {
+        outcome.note("what stands in for a SONiC host", || {
+            sonic::offline(root, &python, &validator, &folder)
+        });
+        Ok(())
+    })?;
     Ok(if outcome.close().is_ok() {
         ExitCode::SUCCESS
     } else {

@@ -14,6 +14,8 @@ use crate::step::{self, step};
 
 /// The script that calls the helpers, and what stands in for a SONiC host.
 const SCRIPT: &str = "pfc-user/otg/tests/sonic/pfc.py";
+/// What tries the latter without a clone.
+const OFFLINE: &str = "pfc-user/otg/tests/sonic/offline.py";
 /// How the script ends where a helper's assertions failed.
 const FAILED: i32 = 1;
 /// The same where the tester's own storm had gaps.
@@ -78,6 +80,20 @@ const CASES: [Case; 22] = [
     bad("pfcwd_burst_storm", &["loses-held=1"], "should be dropped"),
     bad("pfcwd_basic", &["loses-held=1"], "Loss rate"),
 ];
+
+/// Tries what stands in for a SONiC host without the helpers, which only a clone has.
+pub fn offline(root: &Path, python: &Path, validator: &Path, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let switch = Switch::start(validator, folder, "1G", &[])?;
+    let mut command = Command::new(python);
+    command
+        .arg(root.join(OFFLINE))
+        .arg(&switch.counters)
+        .args(CASES.iter().map(|case| case.name))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    step::run(&mut command)?;
+    switch.stop()
+}
 
 const fn good(name: &'static str) -> Case {
     Case {
