@@ -135,6 +135,28 @@ mod tests {
         assert!(read("pfc-user/README.md").contains("cargo install lossless-validator "));
     }
 
+    /// A notice, which only says where the licence is, would do for neither registry nor licence.
+    #[test]
+    fn the_licences_are_whole() {
+        let apache = read("LICENSE-APACHE");
+        assert!(apache.len() > 10_000, "{} octets", apache.len());
+        for part in [
+            "Version 2.0, January 2004",
+            "2. Grant of Copyright License.",
+            "9. Accepting Warranty or Additional Liability.",
+            "END OF TERMS AND CONDITIONS",
+        ] {
+            assert!(apache.contains(part), "LICENSE-APACHE: {part}");
+        }
+        let mit = read("LICENSE-MIT");
+        for part in [
+            "Permission is hereby granted",
+            "WITHOUT WARRANTY OF ANY KIND",
+        ] {
+            assert!(mit.contains(part), "LICENSE-MIT: {part}");
+        }
+    }
+
     #[test]
     fn versions_are_those_of_the_workspace() {
         let manifest = read("Cargo.toml");
