@@ -96,7 +96,17 @@ fn renamed(manifest: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::FEATURES;
     use super::*;
+
+    /// Of the crates, in their order.
+    const FOLDERS: [&str; PUBLISHED.len()] = [
+        "ib-mad",
+        "pfc-ebpf",
+        "pfc-user/core",
+        "pfc-user/otg",
+        "pfc-user",
+    ];
 
     fn read(path: &str) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -105,13 +115,7 @@ mod tests {
 
     #[test]
     fn each_crate_has_what_a_registry_asks_for() {
-        for folder in [
-            "ib-mad",
-            "pfc-ebpf",
-            "pfc-user/core",
-            "pfc-user/otg",
-            "pfc-user",
-        ] {
+        for folder in FOLDERS {
             let manifest = read(&format!("{folder}/Cargo.toml"));
             for key in [
                 "description = ",
@@ -132,7 +136,9 @@ mod tests {
         }
         let program = renamed(&read("pfc-user/Cargo.toml")).unwrap();
         assert!(program.starts_with("[package]\nname = \"lossless-validator\"\n"));
-        assert!(read("pfc-user/README.md").contains("cargo install lossless-validator "));
+        // Whoever follows the crate's page gets what is in the package.
+        let install = format!("cargo install {PROGRAM} --features {FEATURES}\n");
+        assert!(read("pfc-user/README.md").contains(&install), "{install}");
     }
 
     /// A notice, which only says where the licence is, would do for neither registry nor licence.
@@ -154,6 +160,40 @@ mod tests {
             "WITHOUT WARRANTY OF ANY KIND",
         ] {
             assert!(mit.contains(part), "LICENSE-MIT: {part}");
+        }
+    }
+
+    /// Names of crates in the table of a page's section, in order.
+    fn listed(page: &str) -> Vec<&str> {
+        let (_, section) = page.split_once("\n## Crates\n").unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        section
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0))
+            .collect()
+    }
+
+    #[test]
+    fn the_page_has_the_crates_in_the_order_in_which_they_are_published() {
+        assert_eq!(listed(&read("docs/packages.md")), PUBLISHED);
+        let page = "\n## Crates\n| crate | x |\n|---|---|\n| `b` | 1 |\n| `a` | 2 |\n## C\n| `c` |";
+        assert_eq!(listed(page), ["b", "a"]);
+    }
+
+    /// Each needs only those before it, by the manifests.
+    #[test]
+    fn each_crate_is_published_after_those_that_it_needs() {
+        for (place, folder) in FOLDERS.iter().enumerate() {
+            let manifest = read(&format!("{folder}/Cargo.toml"));
+            for later in &PUBLISHED[place..] {
+                assert!(
+                    !manifest.lines().any(|line| {
+                        line.starts_with(&format!("{later}.workspace"))
+                            || line.starts_with(&format!("{later} = "))
+                    }),
+                    "{folder} needs {later}, which is published later"
+                );
+            }
         }
     }
 
