@@ -44,6 +44,9 @@ const UNITS: [(&str, u32); 3] = [
     ("validator-otg.service", 24),
 ];
 
+/// Links of the enabled services: one each, and that which starts a count with its interface.
+const LINKS: usize = 4;
+
 /// A property of what was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
@@ -169,9 +172,36 @@ fn on_debian(release: &Release) -> Result<()> {
         runs_cases(debian)?;
         check_units(debian)?;
         service::start(debian)?;
+        keeps_links(debian)?;
+        debian.must("apt-get remove --yes validator")?;
+        links(debian, 0)?;
         debian.must("apt-get purge --yes validator")?;
         leaves_nothing(debian)
     })
+}
+
+/// Enables the services as their pages say. An upgrade, here to the same version, keeps them so.
+fn keeps_links(debian: &Chroot) -> Result<()> {
+    debian.must("systemctl enable validator-watch@t0 validator-agent validator-otg")?;
+    links(debian, LINKS)?;
+    debian.must(&format!("apt-get install --yes --reinstall {PACKAGE}"))?;
+    links(debian, LINKS)
+}
+
+/// Compares the number of the links that enable services of ours.
+fn links(debian: &Chroot, expected: usize) -> Result<()> {
+    let found = debian.output(&[
+        "find",
+        "/etc/systemd/system",
+        "-type",
+        "l",
+        "-name",
+        "validator-*",
+    ])?;
+    if found.lines().count() != expected {
+        bail!("expected {expected} links that enable services, found {found:?}");
+    }
+    Ok(())
 }
 
 fn answers(debian: &Chroot, line: &str, expected: &str) -> Result<()> {

@@ -191,7 +191,7 @@ fn as_field(text: &str) -> String {
     text.trim().lines().map(line).collect()
 }
 
-fn make_executable(file: &Path) -> Result<()> {
+pub fn make_executable(file: &Path) -> Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o755))
         .with_context(|| format!("cannot change {}", file.display()))
 }

@@ -162,3 +162,50 @@ fn remove(path: &Path) -> Result<()> {
     };
     removed.with_context(|| format!("cannot remove {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::env;
+    use std::process::Command;
+
+    use super::*;
+    use crate::dist::deb;
+
+    /// Calls of systemctl by the package's script, with a program in its place that notes them.
+    fn calls(argument: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let noted = folder.path().join("noted");
+        let stub = folder.path().join("systemctl");
+        fs::write(
+            &stub,
+            format!("#!/bin/sh\necho \"$@\" >> {}\n", noted.display()),
+        )
+        .unwrap();
+        deb::make_executable(&stub).unwrap();
+        let path = env::join_paths(
+            [folder.path().to_owned()]
+                .into_iter()
+                .chain(env::split_paths(&env::var_os("PATH").unwrap())),
+        );
+        let mut script = Command::new("sh");
+        script.arg(root.join("configs/debian/prerm")).arg(argument);
+        let status = script.env("PATH", path.unwrap()).status().unwrap();
+        assert!(status.success());
+        fs::read_to_string(noted).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_unit_is_disabled_when_the_package_is_removed_and_by_no_upgrade() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let units = crate::dist::names(&root.join("configs/systemd")).unwrap();
+        let calls_of_removal = calls("remove");
+        let disabled = calls_of_removal
+            .lines()
+            .find_map(|line| line.strip_prefix("disable "));
+        let disabled: BTreeSet<_> = disabled.unwrap_or_default().split(' ').collect();
+        assert_eq!(disabled, units.iter().map(String::as_str).collect());
+        assert_eq!(calls("upgrade"), "");
+    }
+}
