@@ -112,7 +112,7 @@ impl Package<'_> {
         let doc = |name: &str| format!("usr/share/doc/validator/{name}");
         let copyright = read(&configs.join("debian/copyright"))?;
         let licence = read(&root.join("LICENSE-MIT"))?;
-        let copyright = copyright.replace("@MIT@\n", &as_field(&licence));
+        let copyright = copyright.replace("@MIT@\n", &as_field(terms(&licence)?));
         self.put(&doc("copyright"), copyright.as_bytes())?;
         self.copy(&root.join("CHANGELOG.md"), &doc("changelog"))?;
         self.copy(
@@ -182,6 +182,13 @@ impl Package<'_> {
     }
 }
 
+/// The terms of the MIT licence, which are the same whoever grants them.
+fn terms(licence: &str) -> Result<&str> {
+    let start = licence.find("Permission is hereby granted");
+    let start = start.context("LICENSE-MIT: expected the terms of the MIT licence")?;
+    Ok(&licence[start..])
+}
+
 /// A text as the continuation of a field: indented, with a dot in place of an empty line.
 fn as_field(text: &str) -> String {
     let line = |line: &str| match line.trim() {
@@ -242,6 +249,26 @@ mod tests {
     #[test]
     fn texts_become_fields() {
         assert_eq!(as_field("a\n\n  b\n"), " a\n .\n b\n");
+    }
+
+    /// One paragraph has the terms for all files that are under the MIT licence.
+    #[test]
+    fn files_of_others_are_theirs_in_the_copyright() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+        let copyright = read("configs/debian/copyright");
+        let files: Vec<_> = copyright
+            .lines()
+            .filter_map(|line| line.strip_prefix("Files: "))
+            .filter(|files| *files != "*")
+            .collect();
+        assert_eq!(files, ["pfc-user/otg/model/otg.binpb"]);
+        assert!(root.join(files[0]).is_file());
+        assert!(copyright.contains("\nCopyright: 2021 Open Traffic Generator\nLicense: MIT\n"));
+        let (own, theirs) = (read("LICENSE-MIT"), read("pfc-user/otg/model/LICENSE-MIT"));
+        assert_eq!(terms(&own).unwrap(), terms(&theirs).unwrap());
+        assert!(theirs.contains("Copyright (c) 2021 Open Traffic Generator\n"));
+        assert!(terms("a notice").is_err());
     }
 
     /// The package of a program that is no program, made twice in two folders.

@@ -1,7 +1,8 @@
 //! The list of what is in the program, in SPDX 2.3, and the licences of others in it.
 //!
 //! The packages are the crates that are linked into the program and the XDP programs, or that
-//! generate code for them, as cargo resolves them for this machine.
+//! generate code for them, as cargo resolves them for this machine; and what is in the programs
+//! without being a crate of cargo's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,12 +16,51 @@ use serde_json::{Value, json};
 use super::Release;
 use crate::lab::python::Environment;
 use crate::step;
+use crate::toolchain::Toolchain;
 use crate::workspace::VERSION;
 
 /// Crates that programs of ours are made of, with their features.
 const FEATURES: &str = "pfc-user/verbs,pfc-user/otg,pfc-ebpf/bpf,pfc-ebpf/trace";
 /// The crates of both programs.
 const ROOTS: [&str; 2] = ["pfc-user", "pfc-ebpf"];
+
+/// Something of others' in the programs that cargo does not know as a crate.
+struct Part {
+    name: &'static str,
+    version: String,
+    license: &'static str,
+    copyright: &'static str,
+    /// The crate that it came in by, and how.
+    within: (&'static str, &'static str),
+    /// A file of the tree with its licence.
+    text: &'static str,
+}
+
+/// Its version is that of the snappi which carries it.
+const MODEL_VERSION: &str = "1.62.0";
+
+/// `compiler`: of the program; `bpf`: of the XDP programs, each as `rustc --version` prints it.
+fn parts(compiler: &str, bpf: Option<&str>) -> Vec<Part> {
+    let of_rust = |name, version: &str, root| Part {
+        name,
+        version: version.split(' ').nth(1).unwrap_or(version).to_owned(),
+        license: "MIT OR Apache-2.0",
+        copyright: "NOASSERTION",
+        within: (root, "DEPENDS_ON"),
+        text: "LICENSE-APACHE",
+    };
+    let model = Part {
+        name: "open-traffic-generator-model",
+        version: MODEL_VERSION.to_owned(),
+        license: "MIT",
+        copyright: "Copyright (c) 2021 Open Traffic Generator",
+        within: ("validator-otg", "CONTAINS"),
+        text: "pfc-user/otg/model/LICENSE-MIT",
+    };
+    let mut parts = vec![model, of_rust("rust-std", compiler, "pfc-user")];
+    parts.extend(bpf.map(|version| of_rust("rust-core", version, "pfc-ebpf")));
+    parts
+}
 
 pub fn file_name() -> String {
     format!("validator-{VERSION}.spdx.json")
@@ -50,30 +90,40 @@ pub fn validate(list: &Path) -> Result<()> {
     step::run(validate.arg("--infile").arg(list))
 }
 
-/// The texts of the licences of all crates from elsewhere.
+/// The texts of the licences of all that is from elsewhere.
 pub fn licences(release: &Release) -> Result<String> {
+    let crates = Crates::of(release)?;
     let mut text = String::new();
-    for package in Crates::of(release)?.packages.values() {
+    for part in &crates.parts {
+        let file = release.root.join(part.text);
+        let contents =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        text += &heading(part.name, &part.version, part.license);
+        text += &body(&contents);
+    }
+    for package in crates.packages.values() {
         let folder = package.manifest_path.parent().context("a manifest")?;
         if package.source.is_none() {
             continue;
         }
         let licence = package.license.as_deref().unwrap_or("see below");
-        text += &format!(
-            "{0}\n{1} {2}: {licence}\n",
-            "=".repeat(80),
-            package.name,
-            package.version
-        );
+        text += &heading(&package.name, &package.version, licence);
         for name in super::names(folder)? {
             if is_licence(&name) && folder.join(&name).is_file() {
                 let octets = fs::read(folder.join(&name))?;
-                let contents = String::from_utf8_lossy(&octets);
-                text += &format!("{}\n{}\n", "-".repeat(80), contents.trim_end());
+                text += &body(&String::from_utf8_lossy(&octets));
             }
         }
     }
     Ok(text)
+}
+
+fn heading(name: &str, version: &str, licence: &str) -> String {
+    format!("{}\n{name} {version}: {licence}\n", "=".repeat(80))
+}
+
+fn body(licence: &str) -> String {
+    format!("{}\n{}\n", "-".repeat(80), licence.trim_end())
 }
 
 fn is_licence(name: &str) -> bool {
@@ -139,6 +189,7 @@ struct Crates {
     edges: BTreeSet<(String, String)>,
     /// SHA-256 of a crate's archive by name and version.
     sums: BTreeMap<(String, String), String>,
+    parts: Vec<Part>,
     compiler: String,
 }
 
@@ -151,7 +202,11 @@ impl Crates {
         let metadata = serde_json::from_str(&text).context("cargo metadata: unexpected output")?;
         let lock = fs::read_to_string(release.root.join("Cargo.lock"))?;
         let rustc = step::output(Command::new("rustc").arg("--version"))?;
+        let version =
+            |toolchain: Toolchain| step::output(Command::new(toolchain.rustc).arg("--version"));
+        let bpf = Toolchain::find().map(version).transpose()?;
         let mut crates = Self::select(metadata, sums(&lock));
+        crates.parts = parts(&rustc, bpf.as_deref());
         crates.compiler = rustc;
         Ok(crates)
     }
@@ -196,6 +251,7 @@ impl Crates {
             packages: by_id.into_values().map(key).collect(),
             edges,
             sums,
+            parts: Vec::new(),
             compiler: String::new(),
         }
     }
@@ -205,8 +261,13 @@ impl Crates {
             .packages
             .values()
             .map(|one| self.package(one))
+            .chain(self.parts.iter().map(Part::package))
             .collect();
         let root = |name| self.packages.values().find(move |one| one.name == name);
+        let parts = self.parts.iter().filter_map(|part| {
+            let (within, how) = part.within;
+            Some(relationship(&spdx_id(root(within)?), how, &part.spdx_id()))
+        });
         let describes = ROOTS
             .into_iter()
             .filter_map(root)
@@ -228,7 +289,7 @@ impl Crates {
                 "comment": format!("built by {}", self.compiler),
             },
             "packages": packages,
-            "relationships": describes.chain(edges).collect::<Vec<_>>(),
+            "relationships": describes.chain(edges).chain(parts).collect::<Vec<_>>(),
         })
     }
 
@@ -244,16 +305,7 @@ impl Crates {
         // SPDX knows no slash between licences, which old manifests have.
         let license = license.as_ref().map(|text| text.replace('/', " OR "));
         let license = license.unwrap_or_else(|| "NOASSERTION".to_owned());
-        let mut value = json!({
-            "SPDXID": spdx_id(package),
-            "name": name,
-            "versionInfo": version,
-            "downloadLocation": "NOASSERTION",
-            "filesAnalyzed": false,
-            "licenseConcluded": "NOASSERTION",
-            "licenseDeclared": license,
-            "copyrightText": "NOASSERTION",
-        });
+        let mut value = entry(&spdx_id(package), name, version, &license, "NOASSERTION");
         if let Some(sum) = self.sums.get(&key) {
             value["checksums"] = json!([{ "algorithm": "SHA256", "checksumValue": sum }]);
             value["externalRefs"] = json!([{
@@ -267,6 +319,36 @@ impl Crates {
         }
         value
     }
+}
+
+impl Part {
+    fn spdx_id(&self) -> String {
+        format!("SPDXRef-Part-{}", self.name)
+    }
+
+    fn package(&self) -> Value {
+        entry(
+            &self.spdx_id(),
+            self.name,
+            &self.version,
+            self.license,
+            self.copyright,
+        )
+    }
+}
+
+/// A package in the words of SPDX.
+fn entry(id: &str, name: &str, version: &str, license: &str, copyright: &str) -> Value {
+    json!({
+        "SPDXID": id,
+        "name": name,
+        "versionInfo": version,
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": false,
+        "licenseConcluded": "NOASSERTION",
+        "licenseDeclared": license,
+        "copyrightText": copyright,
+    })
 }
 
 fn relationship(from: &str, kind: &str, to: &str) -> Value {
@@ -338,6 +420,8 @@ mod tests {
             "sideway",
             "validator-otg",
             "tonic",
+            "open-traffic-generator-model",
+            "rust-std",
         ] {
             assert!(names.contains(name), "{name} is missing");
         }
@@ -350,12 +434,16 @@ mod tests {
             .collect();
         assert_eq!(ids.len(), packages.len());
         for package in packages {
+            // Cargo knows no sum of them.
             let own = [
                 "pfc-user",
                 "pfc-ebpf",
                 "validator-core",
                 "validator-otg",
                 "ib-mad",
+                "open-traffic-generator-model",
+                "rust-std",
+                "rust-core",
             ];
             let name = package["name"].as_str().unwrap();
             assert_ne!(
@@ -371,9 +459,63 @@ mod tests {
             let related = relationship["relatedSpdxElement"].as_str().unwrap();
             assert!(ids.contains(related), "{relationship}");
         }
+        for part in &crates.parts {
+            let is_its = |one: &&Value| one["relatedSpdxElement"] == part.spdx_id().as_str();
+            assert_eq!(
+                relationships.iter().filter(is_its).count(),
+                1,
+                "{}",
+                part.name
+            );
+        }
         let texts = licences(&release).unwrap();
         assert!(texts.contains("\naya 0.14.0: MIT OR Apache-2.0\n"));
         assert!(texts.contains("Permission is hereby granted"));
+        assert!(texts.contains("\nopen-traffic-generator-model 1.62.0: MIT\n"));
+        assert!(texts.contains("Copyright (c) 2021 Open Traffic Generator\n"));
+        assert!(texts.contains("\nrust-std 1."));
+    }
+
+    #[test]
+    fn parts_are_those_of_the_tree_and_of_the_compilers() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let model = fs::read_to_string(root.join("pfc-user/otg/src/model.rs")).unwrap();
+        assert!(model.contains(&format!("VERSION: &str = \"{MODEL_VERSION}\";")));
+        let parts = parts(
+            "rustc 1.95.0 (59807616e 2026-04-14)",
+            Some("rustc 1.97.0-nightly (x)"),
+        );
+        let versions: Vec<_> = parts.iter().map(|part| part.version.as_str()).collect();
+        assert_eq!(versions, [MODEL_VERSION, "1.95.0", "1.97.0-nightly"]);
+        let licence = fs::read_to_string(root.join(parts[0].text)).unwrap();
+        assert!(licence.contains(parts[0].copyright));
+    }
+
+    /// A licence that is no crate's own belongs to something of others', which has to be a part.
+    #[test]
+    fn every_licence_in_the_tree_is_that_of_a_part_or_our_own() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        if !root.join(".git").exists() {
+            return println!("skipped: needs a clone");
+        }
+        let mut list = crate::workspace::git(root);
+        list.args(["ls-files", "*LICENSE*", "*COPYING*", "*NOTICE*"]);
+        let listed = step::output(&mut list).unwrap();
+        let own = |file: &&str| {
+            ["LICENSE-MIT", "LICENSE-APACHE"].iter().any(|name| {
+                file.ends_with(name)
+                    && fs::read(root.join(file)).unwrap() == fs::read(root.join(name)).unwrap()
+            })
+        };
+        let foreign: BTreeSet<_> = listed
+            .lines()
+            .filter(|file| !own(file))
+            .map(str::to_owned)
+            .collect();
+        let parts = parts("", None);
+        let mut texts: BTreeSet<_> = parts.iter().map(|part| part.text.to_owned()).collect();
+        texts.remove("LICENSE-APACHE");
+        assert_eq!(foreign, texts);
     }
 
     #[test]
