@@ -92,6 +92,9 @@ fn as_rules(dashboard: &Value) -> String {
 }
 
 #[cfg(test)]
+mod labels;
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
@@ -103,14 +106,14 @@ mod tests {
     /// Columns of a dashboard.
     const COLUMNS: u64 = 24;
 
-    fn read(path: &str) -> String {
+    pub fn read(path: &str) -> String {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("..")
             .join(path);
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    fn dashboard() -> Value {
+    pub fn dashboard() -> Value {
         serde_json::from_str(&read("configs/prometheus/dashboard.json")).unwrap()
     }
 
