@@ -249,6 +249,40 @@ mod tests {
         assert_eq!(resident("VmSize:\t9 kB\n"), None);
     }
 
+    /// The page's calculation begins with them.
+    #[test]
+    fn the_page_calculates_with_the_samples_that_a_port_has() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+        let golden = read("pfc-user/src/watch/prometheus/golden.txt");
+        let samples: Vec<_> = golden
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect();
+        let with = |label: &str| {
+            let label = format!(",{label}=");
+            samples.iter().filter(|line| line.contains(&label)).count()
+        };
+        // Those alone that were met have samples.
+        let of_port = samples.len() - with("dscp") - with("opcode");
+        let [priority, pcp] = ["priority", "pcp"].map(with);
+        let page = read("docs/fleet.md").replace('\n', " ").replace("  ", " ");
+        for words in [
+            format!(
+                "has {of_port} samples: {priority} are 6 counts by priority, {pcp} are 2 by PCP"
+            ),
+            format!("and {} are others.", of_port - priority - pcp),
+            format!("3 ports x ({of_port} + 4) = {}", 3 * (of_port + 4)),
+            format!(
+                "32 ports has {},{:03} samples",
+                32 * of_port / 1000,
+                32 * of_port % 1000
+            ),
+        ] {
+            assert!(page.contains(&words), "docs/fleet.md: {words}");
+        }
+    }
+
     #[test]
     fn this_process_uses_memory() {
         let usage = Usage::of(std::process::id()).unwrap();
