@@ -1,5 +1,6 @@
 //! Tests of the files for CI servers in `docs/ci`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,30 @@ fn they_call_commands_that_there_are_and_hand_out_the_results() {
             );
         }
     }
+}
+
+/// Paths that GitHub is to upload.
+fn uploaded(workflow: &str) -> BTreeSet<&str> {
+    let paths = workflow.lines().map(str::trim);
+    paths.filter(|line| line.starts_with("results/")).collect()
+}
+
+#[test]
+fn all_that_a_run_writes_is_uploaded() {
+    let source = fs::read_to_string(root().join("pfc-user/core/src/report.rs")).unwrap();
+    let written = ["EVIDENCE", "REPORT", "JUNIT", "PAGE", "CAPTURES"].map(|name| {
+        let start = format!("pub const {name}: &str = \"");
+        let value = source.lines().find_map(|line| line.strip_prefix(&start));
+        let value = value.and_then(|value| value.strip_suffix("\";"));
+        format!("results/{}", value.unwrap_or_else(|| panic!("{name}")))
+    });
+    let written: BTreeSet<_> = written.iter().map(String::as_str).collect();
+    let github = read("github.yml");
+    assert_eq!(uploaded(&github), written);
+    let without = github.replace("            results/report.html\n", "");
+    assert_ne!(uploaded(&without), written);
+    // GitLab takes the whole folder.
+    assert!(read("gitlab.yml").contains("    paths:\n      - results\n"));
 }
 
 #[test]
