@@ -47,9 +47,44 @@ pub fn write(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Makes the crates and compiles each as a registry would hand it out.
+/// Makes the crates, and compiles each and its examples as a registry would hand it out.
 pub fn verify(release: &Release) -> Result<()> {
-    step::run(&mut cargo(&stage(release)?))
+    let tree = stage(release)?;
+    step::run(&mut cargo(&tree))?;
+    examples(&tree, &release.work.join("unpacked"))
+}
+
+/// Compiles the examples of the crates, which cargo leaves out when it makes a crate. They lie in a
+/// workspace of their own, so that each finds the others, and none a file outside its crate.
+fn examples(tree: &Path, folder: &Path) -> Result<()> {
+    empty(folder)?;
+    for name in PUBLISHED {
+        let file = tree.join(format!("target/package/{name}-{VERSION}.crate"));
+        let mut unpack = Command::new("tar");
+        step::run(unpack.arg("-xf").arg(file).arg("-C").arg(folder))?;
+    }
+    let manifest = folder.join("Cargo.toml");
+    fs::write(&manifest, unpacked())
+        .with_context(|| format!("cannot write {}", manifest.display()))?;
+    // The versions are those of the tree.
+    fs::copy(tree.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let mut cargo = step::cargo();
+    cargo.args(["check", "--quiet", "--workspace", "--examples"]);
+    cargo.arg("--target-dir").arg(tree.join("target"));
+    step::run(cargo.current_dir(folder))
+}
+
+/// The manifest of a workspace of the unpacked crates.
+fn unpacked() -> String {
+    let mut members = String::new();
+    let mut sources = String::new();
+    for name in PUBLISHED {
+        members += &format!("    \"{name}-{VERSION}\",\n");
+        sources += &format!("{name} = {{ path = \"{name}-{VERSION}\" }}\n");
+    }
+    format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\n{members}]\n\n[patch.crates-io]\n{sources}"
+    )
 }
 
 fn cargo(tree: &Path) -> Command {
