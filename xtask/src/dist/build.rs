@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::{Release, empty};
 use crate::step::{self, step};
@@ -22,12 +22,10 @@ pub struct Program {
     pub id: String,
 }
 
-impl Program {
-    /// Path below `/` where debuggers look for the symbols.
-    pub fn path_of_symbols(&self) -> String {
-        let (folder, file) = self.id.split_at(2);
-        format!("usr/lib/debug/.build-id/{folder}/{file}.debug")
-    }
+/// Path below `/` where debuggers look for the symbols of a program, by its number.
+pub fn path_of_symbols(id: &str) -> String {
+    let (folder, file) = id.split_at(2);
+    format!("usr/lib/debug/.build-id/{folder}/{file}.debug")
 }
 
 /// Builds it into a folder of its own, so that other builds keep theirs.
@@ -81,12 +79,10 @@ fn cargo(release: &Release) -> Command {
 /// Takes the debug symbols out of a program.
 pub fn split(built: &Path, folder: &Path) -> Result<Program> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let notes = step::output(Command::new("readelf").arg("--notes").arg(built))?;
     let program = Program {
         stripped: folder.join("validator"),
         symbols: folder.join("validator.debug"),
-        id: build_id(&notes)
-            .with_context(|| format!("expected a build id in {}", built.display()))?,
+        id: id_of(built)?,
     };
     let mut keep = Command::new("objcopy");
     keep.args(["--only-keep-debug", "--compress-debug-sections"]);
@@ -95,6 +91,29 @@ pub fn split(built: &Path, folder: &Path) -> Result<Program> {
     strip.arg("--strip-unneeded");
     step::run(strip.arg(built).arg(&program.stripped))?;
     Ok(program)
+}
+
+/// Fails unless the symbols are those of the program, and only the one file has them.
+pub fn compare(program: &Path, symbols: &Path) -> Result<()> {
+    let (id, of_symbols) = (id_of(program)?, id_of(symbols)?);
+    if id != of_symbols {
+        bail!("the symbols are of a program {of_symbols}; expected {id}");
+    }
+    for (file, expected) in [(program, false), (symbols, true)] {
+        let mut sections = Command::new("readelf");
+        let sections = step::output(sections.args(["--sections", "--wide"]).arg(file))?;
+        if sections.contains(".debug_line ") != expected {
+            let found = if expected { "no" } else { "its" };
+            bail!("{} has {found} debug symbols", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// The number by which a debugger finds the symbols of a program.
+pub fn id_of(file: &Path) -> Result<String> {
+    let notes = step::output(Command::new("readelf").arg("--notes").arg(file))?;
+    build_id(&notes).with_context(|| format!("expected a build id in {}", file.display()))
 }
 
 /// Finds the build id in what `readelf --notes` prints.
@@ -107,19 +126,44 @@ fn build_id(notes: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup;
 
     #[test]
     fn symbols_lie_where_debuggers_look() {
         let notes = "  GNU  0x00000014\tNT_GNU_BUILD_ID\n    Build ID: 8e35abcd\n  x";
-        let program = Program {
-            stripped: PathBuf::new(),
-            symbols: PathBuf::new(),
-            id: build_id(notes).unwrap(),
-        };
         assert_eq!(
-            program.path_of_symbols(),
+            path_of_symbols(&build_id(notes).unwrap()),
             "usr/lib/debug/.build-id/8e/35abcd.debug"
         );
         assert_eq!(build_id("no notes"), None);
+    }
+
+    #[test]
+    fn symbols_are_those_of_the_program_and_of_no_other() {
+        if !["cc", "objcopy", "readelf"]
+            .iter()
+            .all(|tool| setup::in_path(tool))
+        {
+            return println!("skipped: needs a C compiler and binutils");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let made = |code: &str| {
+            let folder = folder.path().join(code);
+            fs::create_dir(&folder).unwrap();
+            let source = folder.join("a.c");
+            fs::write(&source, format!("int main(void) {{ return {code}; }}\n")).unwrap();
+            let mut compile = Command::new("cc");
+            compile.args(["-g", "-Wl,--build-id=sha1", "-o"]);
+            let built = folder.join("built");
+            step::run(compile.arg(&built).arg(&source)).unwrap();
+            (split(&built, &folder).unwrap(), built)
+        };
+        let ((first, built), (second, _)) = (made("1"), made("2"));
+        compare(&first.stripped, &first.symbols).unwrap();
+        let error =
+            |program: &Path, symbols: &Path| compare(program, symbols).unwrap_err().to_string();
+        assert!(error(&first.stripped, &second.symbols).contains(&first.id));
+        assert!(error(&built, &first.symbols).ends_with("built has its debug symbols"));
+        assert!(error(&first.stripped, &first.stripped).ends_with("has no debug symbols"));
     }
 }

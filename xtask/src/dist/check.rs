@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Release, SUMS, crates, deb, empty, make, sbom, service};
+use super::{Release, SUMS, build, crates, deb, empty, make, sbom, service};
 use crate::lab::userspace::chroot::{self, Chroot};
 use crate::lab::userspace::debian::Suite;
 use crate::setup::{self, Group, Install};
@@ -16,6 +16,7 @@ use crate::workspace;
 
 /// Where the package lies in the chroot.
 const PACKAGE: &str = "/root/validator.deb";
+const SYMBOLS: &str = "/root/validator-dbgsym.deb";
 /// Exit code of an inconclusive run, as on a busy machine, and how often one is tried again.
 const INCONCLUSIVE: i32 = 3;
 const TRIES: usize = 3;
@@ -151,12 +152,14 @@ fn differing<'a>(first: &'a str, second: &'a str) -> Vec<&'a str> {
 }
 
 fn on_debian(release: &Release) -> Result<()> {
-    let package = super::names(&release.out())?
-        .into_iter()
-        .find(|name| name.starts_with(&format!("{}_", deb::NAME)))
-        .context("there is no package")?;
     chroot::with(release.root, Suite::Bookworm, |debian| {
-        fs::copy(release.out().join(&package), debian.path(PACKAGE))?;
+        for (name, to) in [(deb::NAME, PACKAGE), (deb::SYMBOLS, SYMBOLS)] {
+            let package = super::names(&release.out())?
+                .into_iter()
+                .find(|file| file.starts_with(&format!("{name}_")))
+                .with_context(|| format!("there is no package {name}"))?;
+            fs::copy(release.out().join(&package), debian.path(to))?;
+        }
         for tool in ["cargo", "rustc", "cc"] {
             if debian.path("/usr/bin").join(tool).exists() {
                 bail!("the fresh Debian has {tool}");
@@ -169,15 +172,25 @@ fn on_debian(release: &Release) -> Result<()> {
         for (line, expected) in ANSWERS {
             answers(debian, line, expected)?;
         }
+        finds_symbols(debian)?;
         runs_cases(debian)?;
         check_units(debian)?;
         service::start(debian)?;
         keeps_links(debian)?;
+        // The symbols go with the program.
         debian.must("apt-get remove --yes validator")?;
         links(debian, 0)?;
         debian.must("apt-get purge --yes validator")?;
         leaves_nothing(debian)
     })
+}
+
+/// Installs the symbols, which lie where a debugger looks for those of the installed program.
+fn finds_symbols(debian: &Chroot) -> Result<()> {
+    debian.must(&format!("apt-get install --yes {SYMBOLS}"))?;
+    let program = debian.path("/usr/bin/validator");
+    let symbols = build::path_of_symbols(&build::id_of(&program)?);
+    build::compare(&program, &debian.path(&symbols))
 }
 
 /// Enables the services as their pages say. An upgrade, here to the same version, keeps them so.
@@ -269,6 +282,9 @@ fn leaves_nothing(debian: &Chroot) -> Result<()> {
         "/var/lib/dpkg/info",
         "-name",
         "*validator*",
+        "-o",
+        "-path",
+        "/usr/lib/debug/.build-id/*",
     ])?;
     if !left.is_empty() {
         bail!("the removed package leaves: {left}");

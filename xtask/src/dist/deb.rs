@@ -8,13 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::build::Program;
+use super::build::{self, Program};
 use super::{Release, empty, sbom};
 use crate::step;
 use crate::workspace::VERSION;
 
 /// Name of the package, and of the program in it.
 pub const NAME: &str = "validator";
+/// Name of the package of its debug symbols.
+pub const SYMBOLS: &str = "validator-dbgsym";
 /// Programs of the package's own that dpkg calls.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that dpkg asks about before it replaces changed ones.
@@ -37,9 +39,9 @@ pub fn write(release: &Release, program: &Program, manual: &Path) -> Result<()> 
     empty(&main.folder)?;
     main.fill(program, manual)?;
     main.finish("control")?;
-    let symbols = package("validator-dbgsym");
+    let symbols = package(SYMBOLS);
     empty(&symbols.folder)?;
-    symbols.copy(&program.symbols, &program.path_of_symbols())?;
+    symbols.copy(&program.symbols, &build::path_of_symbols(&program.id))?;
     symbols.finish("control-dbgsym")
 }
 
