@@ -201,12 +201,34 @@ fn custom(reader: &Reader<'_>) -> Option<Header> {
     })
 }
 
+/// Octets of hexadecimal digits. Spaces and colons between them mean nothing, and neither does `0x`
+/// before them: the model's pattern has both.
 fn hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
+    let prefix = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = prefix.unwrap_or(text).chars();
+    let digits = digits.filter(|digit| ![' ', ':'].contains(digit));
+    let digits: Vec<u8> = digits
+        .map(|digit| Some(digit.to_digit(16)? as u8))
+        .collect::<Option<_>>()?;
+    let octet = |pair: &[u8]| Some(pair[0] << 4 | *pair.get(1)?);
+    digits.chunks(2).map(octet).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn custom_octets_are_read_as_the_model_writes_them() {
+        let octets = Some(vec![0x08, 0x00, 0xab]);
+        for text in [
+            "0800ab", "0x0800AB", "0X0800ab", "08:00:ab", "08 00 ab", "0 800:ab",
+        ] {
+            assert_eq!(hex(text), octets, "{text}");
+        }
+        for text in ["080", "0g", "+1", "0x", "0800-ab", "\u{661}\u{661}"] {
+            let expected = (text == "0x").then(Vec::new);
+            assert_eq!(hex(text), expected, "{text}");
+        }
     }
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
 }
