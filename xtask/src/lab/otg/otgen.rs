@@ -13,16 +13,24 @@ use crate::step;
 /// Frames of the flow; half a second of it.
 const FRAMES: u64 = 500;
 
-/// The stages as its authors have them in a pipe. Frames of TCP, its default, have too little room
-/// for a stamp at 64 octets.
+/// The stages as its authors have them in a pipe.
 const PIPE: &str = r#"set -o pipefail
-"$OTGEN" create flow --name f1 --txl "$1" --rxl "$2" --proto udp --size 128 --count "$3" \
-    --rate 1000 --loss |
+"$OTGEN" create flow --name f1 --txl "$1" --rxl "$2" --count "$3" --rate 1000 --loss "${@:5}" |
     "$OTGEN" run --insecure --api "$4" --metrics flow |
     "$OTGEN" transform"#;
 
-/// Runs the pipe, and expects all frames in the last metrics that it prints.
+/// More words for the first stage. By itself it asks for TCP, and for no size.
+const FLOWS: [&[&str]; 2] = [&[], &["--proto", "udp", "--size", "128"]];
+
+/// Runs the pipe for each of these flows.
 pub fn run(otgen: &Path, validator: &Path, folder: &Path) -> Result<()> {
+    FLOWS
+        .iter()
+        .try_for_each(|flow| pipe(otgen, validator, folder, flow))
+}
+
+/// Runs the pipe, and expects all frames in the last metrics that it prints.
+fn pipe(otgen: &Path, validator: &Path, folder: &Path, flow: &[&str]) -> Result<()> {
     let server = Server::start(validator, folder)?;
     let mut command = Command::new("bash");
     command
@@ -30,6 +38,7 @@ pub fn run(otgen: &Path, validator: &Path, folder: &Path) -> Result<()> {
         .args(PORTS)
         .arg(FRAMES.to_string())
         .arg(server.location("https"))
+        .args(flow)
         .env("OTGEN", otgen);
     let told = step::output(&mut command)?;
     println!("{told}");
