@@ -131,16 +131,19 @@ impl LiveEngine {
             });
         }
         let mut by_sender = by_sender.into_iter();
+        let mut installed = Ok(());
         for (port, plan) in self.ports.iter().zip(&self.plan.ports) {
             for (sender, flows) in port.senders.iter().zip(by_sender.by_ref()) {
-                sender.order(Command::Install {
+                let of_sender = sender.order(Command::Install {
                     flows,
                     obeys: plan.obeys,
                     line_rate: port.line_rate,
-                })?;
+                });
+                // One that has died leaves no other with flows that nobody counts.
+                installed = installed.and(of_sender.map_err(Problem::from));
             }
         }
-        Ok(())
+        installed
     }
 
     /// Has the ports tell the plan's own pause frames from those of others, by their sources.
@@ -206,16 +209,18 @@ impl LiveEngine {
         by_sender: Vec<Vec<F>>,
         command: impl Fn(Vec<F>) -> Command,
     ) -> Result<(), Problem> {
-        let mut carried_out = Vec::new();
-        for (sender, flows) in self.senders().zip(by_sender) {
-            if !flows.is_empty() {
-                carried_out.push(sender.give(command(flows))?);
-            }
+        let asked = self.senders().zip(by_sender);
+        let asked = asked.filter(|(_, flows)| !flows.is_empty());
+        let given: Vec<_> = asked
+            .map(|(sender, flows)| sender.give(command(flows)))
+            .collect();
+        // One that has died keeps no other from its order.
+        let mut carried_out = Ok(());
+        for given in given {
+            let told = given.and_then(|told| told.recv().map_err(|_| Died));
+            carried_out = carried_out.and(told.map_err(Problem::from));
         }
-        for sender in carried_out {
-            sender.recv().map_err(|_| Died)?;
-        }
-        Ok(())
+        carried_out
     }
 
     /// Refuses flows that the plan does not have.

@@ -142,7 +142,16 @@ async fn guard(
     refused(&Refusal::new(Why::Unproven, text))
 }
 
-/// True of a host that nobody can make lead elsewhere: `localhost` or an address.
+/// Names of loopback, also in the files of hosts of Debian and Fedora.
+const LOCAL: [&str; 4] = [
+    "localhost",
+    "localhost.localdomain",
+    "ip6-localhost",
+    "ip6-loopback",
+];
+
+/// True of a host that nobody can make lead elsewhere: one of loopback's names (RFC 6761, 6.3) or
+/// an address.
 fn is_no_name(host: &HeaderValue) -> bool {
     let Ok(authority) = Authority::try_from(host.as_bytes()) else {
         return false;
@@ -153,7 +162,11 @@ fn is_no_name(host: &HeaderValue) -> bool {
         .and_then(|host| host.strip_suffix(']'));
     match within {
         Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok(),
+        None => {
+            let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+            let is_local = LOCAL.contains(&&*name) || name.ends_with(".localhost");
+            is_local || host.parse::<IpAddr>().is_ok()
+        }
     }
 }
 

@@ -20,6 +20,8 @@ use crate::driver::kernel::link;
 struct Wish {
     /// Frames a second, of all flows.
     frames: u64,
+    /// The same of those whose frames the kernel cannot make.
+    by_thread: u64,
     /// Octets without FCS of the longest frame that the kernel can make; 0: it can make none.
     length: usize,
 }
@@ -33,19 +35,19 @@ impl Wish {
         let rates = flows.iter().map(|flow| pace(flow).rate().0);
         let mut wish = Self {
             frames: rates.sum(),
+            by_thread: 0,
             length: 0,
         };
         if wish.frames <= CARRIES {
             return wish;
         }
         for flow in flows {
-            let Some(steady) = pace(flow).steady() else {
-                continue;
-            };
-            let length = steady.length as usize - LineRate::FCS as usize;
+            let length = pace(flow).steady().map(|steady| steady.length as usize);
+            let length = length.map(|length| length - LineRate::FCS as usize);
             let template = Template::new(&flow.packet, None, flow.metrics.count);
-            if Kind::of(&template, length).is_some() {
-                wish.length = wish.length.max(length);
+            match length.filter(|length| Kind::of(&template, *length).is_some()) {
+                Some(length) => wish.length = wish.length.max(length),
+                None => wish.by_thread += pace(flow).rate().0,
             }
         }
         wish
@@ -75,32 +77,18 @@ impl LiveEngine {
             return warnings;
         }
         for (place, port) in self.ports.iter_mut().enumerate() {
-            if port.is_fast {
-                continue;
-            }
             let data = |flow: &&Flow| flow.from.0 == place && !flow.packet.is_pause();
             let flows = self.plan.flows.iter().filter(data);
             let wish = Wish::of(&flows.collect::<Vec<_>>(), port.line_rate);
-            if !wish.is_fast() {
+            let Some((frames, reason)) = port.slow(&wish, sender) else {
                 port.slow_told = false;
                 continue;
-            }
-            let fastened = if wish.length > 0 {
-                port.fasten(wish.length, sender)
-            } else {
-                Err(format!(
-                    "the kernel makes frames of one length, up to {} octets, whose headers are all \
-                     the same, which these are not",
-                    LONGEST as u64 + LineRate::FCS
-                ))
             };
-            if let Err(reason) = fastened
-                && !std::mem::replace(&mut port.slow_told, true)
-            {
+            if !std::mem::replace(&mut port.slow_told, true) {
                 warnings.push(Warning(format!(
-                    "port \"{}\": its flows want {} frames a second, and leave by a thread, which \
-                     sends some hundred thousand: {reason}",
-                    self.plan.ports[place].name, wish.frames
+                    "port \"{}\": its flows want {frames} frames a second, and leave by a thread, \
+                     which sends some hundred thousand: {reason}",
+                    self.plan.ports[place].name
                 )));
             }
         }
@@ -109,6 +97,26 @@ impl LiveEngine {
 }
 
 impl LivePort {
+    /// Has the kernel send what a thread cannot. Frames a second that are left to the thread and
+    /// more than it sends, and why; `None` where there are none.
+    fn slow(&mut self, wish: &Wish, sender: Sender) -> Option<(u64, String)> {
+        if !wish.is_fast() {
+            return None;
+        }
+        if wish.length > 0
+            && !self.is_fast
+            && let Err(reason) = self.fasten(wish.length, sender)
+        {
+            return Some((wish.frames, reason));
+        }
+        let reason = format!(
+            "the kernel makes frames of one length, up to {} octets, whose headers are all the \
+             same, which these are not",
+            LONGEST as u64 + LineRate::FCS
+        );
+        (wish.by_thread > CARRIES).then_some((wish.by_thread, reason))
+    }
+
     /// Has the kernel send frames of up to so many octets without FCS; an error says why it does
     /// not.
     fn fasten(&mut self, length: usize, sender: Sender) -> Result<(), String> {

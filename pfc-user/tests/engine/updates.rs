@@ -199,13 +199,27 @@ fn root_flows_beyond_a_thread_that_the_kernel_cannot_make_are_warned_of() {
         count: 100,
     };
     walks.packet.headers[2].fields = vec![("src_port", walk)];
-    let mut plan = plan(Obeys::Nothing, vec![walks]);
-    for port in &mut plan.ports {
-        port.line_rate = LineRate::from_bits_per_second(100_000_000_000).ok();
-    }
-    let warnings = Bench::new().engine.configure(plan).unwrap();
-    let [Warning(text)] = &warnings[..] else {
-        panic!("{warnings:?}");
+    let constant = |rate| flow("constant", 64, Rate::FramesPerSecond(rate), End::Never);
+    let of = |flows: Vec<Flow>| {
+        let mut plan = plan(Obeys::Nothing, flows);
+        for port in &mut plan.ports {
+            port.line_rate = LineRate::from_bits_per_second(100_000_000_000).ok();
+        }
+        plan
     };
-    assert!(text.contains("whose headers are all the same"), "{text}");
+    let mut bench = Bench::new();
+    let beside = vec![constant(10), walks.clone()];
+    // The kernel sends at that port from the second plan on, which changes nothing for the others.
+    for (flows, slow) in [
+        (vec![walks.clone()], true),
+        (vec![constant(500_000)], false),
+        (vec![walks], true),
+        (beside, true),
+    ] {
+        let warnings = bench.engine.configure(of(flows)).unwrap();
+        assert_eq!(warnings.len(), usize::from(slow), "{warnings:?}");
+        for Warning(text) in warnings {
+            assert!(text.contains("whose headers are all the same"), "{text}");
+        }
+    }
 }

@@ -439,11 +439,16 @@ async fn a_name_that_a_web_page_made_lead_to_loopback_is_not_served() {
     for (host, status) in [
         ("localhost", 200),
         ("LocalHost:9999", 200),
+        ("localhost.:8443", 200),
+        ("otg.localhost:8443", 200),
+        ("ip6-localhost:8443", 200),
+        ("localhost.localdomain", 200),
         ("127.0.0.1:8443", 200),
         ("[::1]:8443", 200),
         // Of a forwarded port.
         ("192.0.2.1:8443", 200),
         ("evil.example", 403),
+        ("evillocalhost", 403),
         ("evil.example:8443", 403),
         ("localhost.evil.example", 403),
         ("127.0.0.1.evil.example:8443", 403),

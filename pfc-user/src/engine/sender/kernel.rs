@@ -233,6 +233,7 @@ impl Worker {
             runs = match refusals.after(worker.delivered, worker.dropped, clock::now()) {
                 Next::Send => RUNS,
                 Next::Pause(pause) => {
+                    prepared.rest(&self.generator, &self.state, clock::now());
                     thread::sleep(pause);
                     FEW_RUNS
                 }

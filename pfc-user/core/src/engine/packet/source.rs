@@ -10,6 +10,8 @@ use super::{Header, Packet, Protocol, Value};
 /// Where the EtherType is in a frame, and how many octets reach up to its end.
 const TYPE: usize = 12;
 const TYPE_END: usize = TYPE + 2;
+/// Frames of a walk that are looked at: one of few values may have any number of frames.
+const LOOKED_AT: u64 = 65_536;
 /// Where the source is.
 const SOURCE: usize = 6;
 
@@ -28,8 +30,13 @@ impl Packet {
             return source.is_none_or(|source| add(number(*source)));
         }
         let source = header.field("src").unwrap_or(&Value::Fixed(0));
+        if let Some(source) = source.constant(48) {
+            return add(source as u64);
+        }
         // A walk is as long as it has frames, though its values may come again.
-        (0..source.walk()).all(|frame| add(source.at(frame, 48) as u64))
+        let frames = source.walk();
+        (0..frames.min(LOOKED_AT)).all(|frame| add(source.at(frame, 48) as u64))
+            && frames <= LOOKED_AT
     }
 }
 
@@ -96,10 +103,10 @@ mod tests {
 
     #[test]
     fn more_sources_than_there_is_room_for_are_told() {
-        let walk = |count| {
+        let walk = |count, step| {
             let src = Value::Increment {
                 start: 0,
-                step: 1,
+                step,
                 count,
             };
             let header = Header {
@@ -113,7 +120,10 @@ mod tests {
             };
             (packet.add_control_sources(&mut found, 4), found.len())
         };
-        assert_eq!(walk(4), (true, 4));
-        assert_eq!(walk(u64::MAX), (false, 4));
+        assert_eq!(walk(4, 1), (true, 4));
+        assert_eq!(walk(u64::MAX, 1), (false, 4));
+        // One value, and two.
+        assert_eq!(walk(u64::MAX, 0), (true, 2));
+        assert_eq!(walk(u64::MAX, 1 << 47), (false, 3));
     }
 }

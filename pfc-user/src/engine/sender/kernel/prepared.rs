@@ -188,6 +188,15 @@ impl Prepared {
         over
     }
 
+    /// The program does not run from `now` on, for a while or for good: what it let go has left,
+    /// which it did not see itself.
+    pub fn rest(&self, generator: &FlowGenerator, port: &PortState, now: Nanos) {
+        let mut worker = generator.workers.get(self.cpu);
+        rest(&mut worker, now);
+        generator.workers.set(self.cpu, &worker);
+        self.publish_responses(&worker, port);
+    }
+
     /// Says how fast pause frames were obeyed so far.
     fn publish_responses(&self, worker: &Worker, port: &PortState) {
         let before = self.responses_before.iter().zip(&port.fast_responses);
@@ -214,13 +223,7 @@ impl Prepared {
         now: Nanos,
         held: &[Nanos; Priority::COUNT],
     ) -> Vec<Back> {
-        let mut worker = generator.workers.get(self.cpu);
-        for queue in (0..Priority::COUNT).filter(|queue| worker.stopping & 1 << queue != 0) {
-            // The run's last batch has ended, which the program did not see.
-            let longest = &mut worker.responses[queue].longest;
-            *longest = (*longest).max(now.saturating_sub(worker.held_since[queue]));
-        }
-        self.publish_responses(&worker, port);
+        self.rest(generator, port, now);
         let honoured = self.worker.honoured;
         let back = |(place, begun): (usize, Begun)| {
             let entry = generator.flows.get(place);
@@ -289,6 +292,17 @@ impl Begun {
     }
 }
 
+/// Ends the worker's batch, and leaves none before the next one.
+fn rest(worker: &mut Worker, now: Nanos) {
+    for queue in (0..Priority::COUNT).filter(|queue| worker.stopping & 1 << queue != 0) {
+        let longest = &mut worker.responses[queue].longest;
+        *longest = (*longest).max(now.saturating_sub(worker.held_since[queue]));
+    }
+    worker.stopping = 0;
+    worker.batch = [0; Priority::COUNT];
+    worker.batch_before = [0; Priority::COUNT];
+}
+
 /// The flow's entry with what all its frames have.
 fn stamped(mut entry: Flow, flow: &FastFlow) -> Flow {
     let mut frame = flow.frame.clone();
@@ -306,4 +320,29 @@ fn stamped(mut entry: Flow, flow: &FastFlow) -> Flow {
     entry.block = std::array::from_fn(|index| word(8 * index));
     entry.head = word(at);
     entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_ends_the_batch_and_no_frame_of_it_counts_as_sent_after_a_later_pause() {
+        let mut worker = Worker {
+            stopping: 1 << 3,
+            held_since: [1000; Priority::COUNT],
+            batch: [5; Priority::COUNT],
+            batch_before: [7; Priority::COUNT],
+            ..Worker::default()
+        };
+        worker.responses[3].longest = 200;
+        worker.responses[4].longest = 300;
+        rest(&mut worker, 1500);
+        let longest = worker.responses.map(|response| response.longest);
+        assert_eq!(longest, [0, 0, 0, 500, 300, 0, 0, 0]);
+        assert_eq!((worker.batch, worker.batch_before), ([0; 8], [0; 8]));
+        // What holds the queue longer is no response any more.
+        rest(&mut worker, 9000);
+        assert_eq!(worker.responses[3].longest, 500);
+    }
 }

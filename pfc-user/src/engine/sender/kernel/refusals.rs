@@ -47,7 +47,8 @@ impl Refusals {
             self.since = None;
         }
         if !some_refused {
-            self.pause = None;
+            // Where none was due the port was not asked.
+            (self.since, self.pause) = (None, None);
             return Next::Send;
         }
         if !some_taken && now - *self.since.get_or_insert(now) >= REFUSES {
@@ -98,6 +99,16 @@ mod tests {
         assert_eq!(refusals.after(1, 3, 21 * MS), micros(200));
         assert_eq!(refusals.after(1, 4, 40 * MS), micros(400));
         assert_eq!(refusals.after(1, 5, 41 * MS), Next::GiveUp);
+    }
+
+    #[test]
+    fn time_in_which_nothing_was_due_is_none_of_the_20_ms() {
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.after(10, 1, 0), micros(50));
+        assert_eq!(refusals.after(10, 1, 15 * MS), Next::Send);
+        assert_eq!(refusals.after(10, 2, 25 * MS), micros(50));
+        assert_eq!(refusals.after(10, 3, 44 * MS), micros(100));
+        assert_eq!(refusals.after(10, 4, 45 * MS), Next::GiveUp);
     }
 
     #[test]
