@@ -13,14 +13,13 @@ GRAPHS = {"conn_data": {}, "fanout_data": {}}
 
 @dataclasses.dataclass
 class Case:
-    """A helper, what it is called with, and the speed of all ports in Gbit/s."""
+    """A helper, and what it is called with."""
 
     module: str
     helper: str
     arguments: dict
     # Of the helper's parameters.
     settings: dict = dataclasses.field(default_factory=dict)
-    speed: int = 1
 
 
 def pause(priorities, held, **settings):
@@ -45,8 +44,9 @@ def global_pause():
 def valid_pfc_frame():
     """The PFC frames of the switch, from a capture of its ingress port.
 
-    The helper asks for 12000 frames. A switch repeats its XOFF 90 times a second at 1 Gbit/s, and
-    900 times at 10 Gbit/s. It does so for little data as well, as long as that fills its buffer.
+    The helper asks for 12000 frames. A switch at 1 Gbit/s repeats its XOFF 90 times a second where
+    it asks for the longest pause, and 2000 times where it asks for 3000 quanta. It does so for
+    little data as well, as long as that fills its buffer.
     """
     from tests.common.snappi_tests.common_helpers import packet_capture, traffic_flow_mode
     from tests.common.snappi_tests.traffic_flow_config import TrafficFlowConfig
@@ -61,11 +61,9 @@ def valid_pfc_frame():
         "flow_pkt_size": 1024,
         "flow_traffic_type": traffic_flow_mode.FIXED_DURATION,
     }
-    case = pause(
+    return pause(
         LOSSLESS, True, packet_capture_type=packet_capture.PFC_CAPTURE,
         is_snappi_ingress_port_cap=False, gen_background_traffic=False, traffic_flow_config=flows)
-    case.speed = 10
-    return case
 
 
 def tx_drop_counter():

@@ -2,7 +2,7 @@
 
     python pfc.py CLONE TRANSPORT SERVER URL COUNTERS LOCATION LOCATION CASE
 
-A switch that is lossless for priorities 3 and 4, with ports of the case's speed, has to be between
+A switch that is lossless for priorities 3 and 4, with ports of 1 Gbit/s, has to be between
 the ports. COUNTERS is the socket at which it tells its counts, URL the server's own over HTTP. Ends
 with 1 if the helper's assertions fail, and says which; with 75 if the storm of the server had gaps,
 so that a failure says nothing of the switch.
@@ -24,7 +24,7 @@ from dut import PORTS, Dut
 DSCPS = {priority: [priority] for priority in range(8)}
 
 
-def testbed(api, locations, speed):
+def testbed(api, locations):
     """The configuration and the ports that the fixtures read from a testbed."""
     from tests.common.snappi_tests.port import SnappiPortConfig, SnappiPortType
 
@@ -44,7 +44,7 @@ def testbed(api, locations, speed):
             id=number, ip=address, mac=mac, gw="192.0.2.254", gw_mac=None, prefix_len="24",
             port_type=SnappiPortType.VlanMember, peer_port=PORTS[number]))
     layer1 = config.layer1.layer1(name="L1 config", port_names=names)[-1]
-    layer1.speed = f"speed_{speed}_gbps"
+    layer1.speed = "speed_1_gbps"
     layer1.flow_control.directed_address = "01:80:C2:00:00:01"
     layer1.flow_control.choice = layer1.flow_control.IEEE_802_1QBB
     for of_class in range(8):
@@ -94,7 +94,7 @@ def main(clone, transport, server, url, counters, first, second, name):
     # Taken for a session of the chassis, whose views have no rows.
     api._ixnetwork = None
     case = CASES[name]()
-    config, ports = testbed(api, (first, second), case.speed)
+    config, ports = testbed(api, (first, second))
     helper = getattr(importlib.import_module(case.module), case.helper)
     try:
         helper(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use super::config::{Scheduler, SwitchConfig};
 use super::process::SwitchOptions;
@@ -36,6 +36,10 @@ pub struct SwitchArgs {
     /// Fill level in octets at or below which XON is sent (default 256 KiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xon: Option<u64>,
+    /// Pause time that XOFF asks for, in quanta of 512 bit times; XOFF is repeated each third of it
+    /// (default 65535).
+    #[arg(long, value_name = "QUANTA", value_parser = clap::value_parser!(u16).range(1..))]
+    xoff_quanta: Option<u16>,
     /// Headroom in octets beyond XOFF (default 1 MiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     headroom: Option<u64>,
@@ -69,6 +73,7 @@ impl SwitchArgs {
         config.dscp_to_priority = self.dscp_map.map_or(config.dscp_to_priority, |map| map.0);
         config.xoff = self.xoff.unwrap_or(config.xoff);
         config.xon = self.xon.unwrap_or(config.xon);
+        config.xoff_quanta = self.xoff_quanta.map_or(config.xoff_quanta, Quanta);
         config.headroom = self.headroom.unwrap_or(config.headroom);
         config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
         config.scheduler = self.scheduler;
@@ -148,7 +153,8 @@ mod tests {
             .join(",");
         let line = format!(
             "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} \
-             --xoff 9KiB --xon 8 --headroom 7B --lossy-queue 6 --scheduler drr --fault leaks=5 --fault dips \
+             --xoff 9KiB --xon 8 --xoff-quanta 300 --headroom 7B --lossy-queue 6 --scheduler drr \
+             --fault leaks=5 --fault dips \
              --counters /run/switch.sock"
         );
         let options = options(&line).unwrap();
@@ -165,6 +171,7 @@ mod tests {
             expected.headroom,
             expected.lossy_queue,
         ) = (9 << 10, 8, 7, 6);
+        expected.xoff_quanta = Quanta(300);
         expected.scheduler = Scheduler::Drr;
         assert_eq!(options.config, expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
@@ -178,6 +185,7 @@ mod tests {
             ("--port b --port c", "--port must be given twice, found 3"),
             ("--port b --lossless 8", "priority must be 0 to 7, found 8"),
             ("--port b --trust vlan", "expected dscp or pcp"),
+            ("--port b --xoff-quanta 0", "0 is not in 1..=65535"),
             (
                 "--port b --scheduler fair",
                 "expected strict, round-robin or drr, found \"fair\"",

@@ -133,7 +133,7 @@ impl Script {
     ) -> Result<()> {
         let switch = match self.between {
             Between::Cable => None,
-            Between::Switch(faults) => Some(Switch::start(validator, folder, "1G", faults)?),
+            Between::Switch(faults) => Some(Switch::start(validator, folder, &[], faults)?),
         };
         let server = Server::start(validator, folder)?;
         let mut command = Command::new(python);

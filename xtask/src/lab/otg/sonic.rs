@@ -44,8 +44,8 @@ const HELPERS: Environment = Environment {
 struct Case {
     name: &'static str,
     transport: &'static str,
-    /// Speed of the ports, for the switch.
-    speed: &'static str,
+    /// More arguments of the switch.
+    switch: &'static [&'static str],
     faults: &'static [&'static str],
     wrong: Option<&'static str>,
 }
@@ -60,7 +60,7 @@ const CASES: [Case; 22] = [
     good("pause_unset_bit"),
     good("pause_counter"),
     good("global_pause"),
-    good("valid_pfc_frame").at("10G"),
+    good("valid_pfc_frame").asking_often(),
     good("tx_drop_counter"),
     good("pfcwd_runtime"),
     good("pfcwd_burst_storm"),
@@ -69,7 +69,7 @@ const CASES: [Case; 22] = [
     good("pfcwd_basic").over("http"),
     bad("pause_lossless", &["ignores-pfc"], "should be paused"),
     bad("pause_multi_lossy", &["lossy-obeys-pfc"], "dropped packet"),
-    bad("valid_pfc_frame", &["no-upstream-pfc"], "No PFC frames").at("10G"),
+    bad("valid_pfc_frame", &["no-upstream-pfc"], "No PFC frames").asking_often(),
     // It sends less than comes in, and does not say so.
     bad(
         "tx_drop_counter",
@@ -84,7 +84,7 @@ const CASES: [Case; 22] = [
 /// Tries what stands in for a SONiC host without the helpers, which only a clone has.
 pub fn offline(root: &Path, python: &Path, validator: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
-    let switch = Switch::start(validator, folder, "1G", &[])?;
+    let switch = Switch::start(validator, folder, &[], &[])?;
     let mut command = Command::new(python);
     command
         .arg(root.join(OFFLINE))
@@ -99,7 +99,7 @@ const fn good(name: &'static str) -> Case {
     Case {
         name,
         transport: "grpc",
-        speed: "1G",
+        switch: &[],
         faults: &[],
         wrong: None,
     }
@@ -114,8 +114,10 @@ const fn bad(name: &'static str, faults: &'static [&'static str], wrong: &'stati
 }
 
 impl Case {
-    const fn at(self, speed: &'static str) -> Self {
-        Self { speed, ..self }
+    /// Its switch repeats XOFF each half millisecond.
+    const fn asking_often(self) -> Self {
+        let switch = &["--xoff-quanta", "3000"];
+        Self { switch, ..self }
     }
 
     const fn over(self, transport: &'static str) -> Self {
@@ -201,7 +203,7 @@ impl Sonic {
     /// Runs the script between a new server and a new switch.
     fn call(&self, root: &Path, validator: &Path, log: &Path, case: &Case) -> Result<ExitStatus> {
         let folder = log.parent().expect("it is in a folder");
-        let switch = Switch::start(validator, folder, case.speed, case.faults)?;
+        let switch = Switch::start(validator, folder, case.switch, case.faults)?;
         let server = Server::start(validator, folder)?;
         let mut command = Command::new(&self.python);
         command

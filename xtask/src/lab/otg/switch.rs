@@ -27,8 +27,9 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch with ports of that speed, and waits until it takes frames.
-    pub fn start(validator: &Path, folder: &Path, speed: &str, faults: &[&str]) -> Result<Self> {
+    /// Starts a switch with ports of 1 Gbit/s and these arguments besides, and waits until it takes
+    /// frames.
+    pub fn start(validator: &Path, folder: &Path, more: &[&str], faults: &[&str]) -> Result<Self> {
         let counters = folder.join("switch.sock");
         // One of a lab that was killed may be left.
         if counters.exists() {
@@ -36,8 +37,8 @@ impl Switch {
         }
         let mut command = Command::new(validator);
         command.args(["dut", "switch", "--lossless", "3,4"]);
-        command.args(["--line-rate", speed, "--counters"]);
-        command.arg(&counters);
+        command.args(["--line-rate", "1G", "--counters"]);
+        command.arg(&counters).args(more);
         command.args(ENDS.iter().flat_map(|port| ["--port", port]));
         command.args(faults.iter().flat_map(|fault| ["--fault", fault]));
         let mut child = command

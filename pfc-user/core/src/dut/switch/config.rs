@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -40,6 +40,8 @@ pub struct SwitchConfig {
     pub xoff: u64,
     /// Octets at or below which XON is sent.
     pub xon: u64,
+    /// The pause time that XOFF asks for. It is sent again each third of it.
+    pub xoff_quanta: Quanta,
     /// Octets above `xoff` that are still taken: what is on its way when XOFF is sent.
     pub headroom: u64,
     /// Octets held of a port's lossy priority; what comes on top is dropped.
@@ -138,8 +140,8 @@ impl FromIterator<Priority> for Priorities {
 
 impl SwitchConfig {
     /// A switch at `line_rate` with these lossless priorities, that trusts DSCP (priority = DSCP
-    /// mod 8) and serves priorities in turn; XOFF above 512 KiB, XON at 256 KiB, headroom 1 MiB,
-    /// lossy queues of 4 MiB.
+    /// mod 8) and serves priorities in turn; XOFF of the longest pause above 512 KiB, XON at 256
+    /// KiB, headroom 1 MiB, lossy queues of 4 MiB.
     pub fn new(line_rate: LineRate, lossless: Priorities) -> Self {
         Self {
             line_rate,
@@ -148,6 +150,7 @@ impl SwitchConfig {
             dscp_to_priority: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
             xoff: 512 << 10,
             xon: 256 << 10,
+            xoff_quanta: Quanta::MAX,
             headroom: 1 << 20,
             lossy_queue: 4 << 20,
             scheduler: Scheduler::default(),

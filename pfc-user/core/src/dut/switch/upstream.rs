@@ -8,8 +8,6 @@ use super::control;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
-/// The pause time asked for; XON follows long before it runs out.
-const XOFF: Quanta = Quanta::MAX;
 /// Pause time of an XOFF that should not be there: too short to hold anything up.
 const STRAY_XOFF: Quanta = Quanta(16);
 /// Frames of lossy priorities for each such XOFF.
@@ -21,6 +19,8 @@ pub struct Upstream {
     mac: [u8; 6],
     xoff: u64,
     xon: u64,
+    /// The pause time that XOFF asks for; XON follows before it runs out.
+    asks: Quanta,
     refresh: Nanos,
     /// Priorities whose buffer is above the thresholds.
     congested: Priorities,
@@ -46,7 +46,8 @@ impl Upstream {
             mac,
             xoff: config.xoff,
             xon: config.xon,
-            refresh: refresh(config.line_rate),
+            asks: config.xoff_quanta,
+            refresh: refresh(config.xoff_quanta, config.line_rate),
             congested: Priorities::default(),
             refresh_at: 0,
             held: (Priorities::default(), 0),
@@ -84,7 +85,7 @@ impl Upstream {
         if !self.is_asking() {
             self.refresh_at = now + self.refresh;
         }
-        self.pending[priority.index()] = Some(XOFF);
+        self.pending[priority.index()] = Some(self.asks);
     }
 
     /// A lossless priority's buffer has shrunk to `octets`.
@@ -135,7 +136,7 @@ impl Upstream {
         }
         if self.is_asking() && self.refresh_at <= now {
             for priority in self.congested.iter().chain(self.held.0.iter()) {
-                self.pending[priority.index()] = Some(XOFF);
+                self.pending[priority.index()] = Some(self.asks);
             }
             self.refresh_at = now + self.refresh;
         }
@@ -161,6 +162,7 @@ impl Upstream {
 }
 
 /// The time from one XOFF to the next: a third of the pause, so that one may get lost.
-fn refresh(line_rate: LineRate) -> Nanos {
-    XOFF.nanos(line_rate) / 3
+fn refresh(asks: Quanta, line_rate: LineRate) -> Nanos {
+    // Time has to pass between two of them.
+    (asks.nanos(line_rate) / 3).max(1)
 }

@@ -1,3 +1,5 @@
+use pfc_ebpf::units::Quanta;
+
 use super::lab::*;
 use crate::dut::switch::model::{Departure, Switch};
 use crate::plan::Nanos;
@@ -161,6 +163,23 @@ fn xoff_is_sent_above_its_threshold_and_repeated_until_xon() {
     );
     assert_eq!(switch.xoff_sent(), [0, 0, 0, 3, 0, 0, 0, 0]);
     assert_eq!(switch.next_event(), None, "nothing more to refresh");
+}
+
+#[test]
+fn xoff_asks_for_the_configured_time_and_is_repeated_each_third_of_it() {
+    let mut config = config();
+    config.xoff = 0;
+    config.xon = 0;
+    config.xoff_quanta = Quanta(3000);
+    let mut switch = with(config, &[]);
+    switch.ingress(1, 0, pfc(3, 0xffff));
+    switch.ingress(0, 100, frame(3, 0));
+    let left = departures(&mut switch, 2 * MS).into_iter();
+    let left = left.filter(|left| left.port == 0);
+    let left: Vec<_> = left.map(|left| (left.at, asked(&left.frame))).collect();
+    // 1000 quanta of 512 ns.
+    let expected = [0, 1, 2, 3].map(|n| (100 + n * 512_000 + CONTROL, vec![(3, 3000)]));
+    assert_eq!(left, expected);
 }
 
 #[test]
