@@ -53,7 +53,8 @@ const REMEDIES: [(&str, &str); 17] = [
     ),
     (
         "m-key",
-        "Set m_key_current in the testbed's table [mad] to the DUT's M_Key, or take its M_Key away.",
+        "Set m_key_current in the testbed's table [mad] to the DUT's M_Key, or take its M_Key \
+         away.",
     ),
     (
         "qualifier",
@@ -107,8 +108,8 @@ const BY_WORDS: [(&[&str], &str); 9] = [
     ),
     (
         &["Initialized, Armed or Active"],
-        "Bring both ends of the link up: a subnet manager sets their state to Active; end it before \
-         the run.",
+        "Bring both ends of the link up: a subnet manager sets their state to Active; end it \
+         before the run.",
     ),
     (
         &["`timeout` of the testbed"],
