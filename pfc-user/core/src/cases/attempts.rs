@@ -87,24 +87,24 @@ fn combine(case: &PfcCase, attempts: &[AttemptResult]) -> Vec<CheckResult> {
             Verdict::Fail | Verdict::Error | Verdict::Inconclusive
         ) {
             let of = attempts.len();
-            found.reason = format!("{ATTEMPT}{attempt}{OF}{of}{WHY}{}", found.reason);
+            found.reason = reason_of(attempt, of, &found.reason);
         }
         combined.push(found);
     }
     combined
 }
 
-/// What stands before a reason that one of several attempts gave: `attempt 2 of 3: `.
-const ATTEMPT: &str = "attempt ";
-const OF: &str = " of ";
-const WHY: &str = ": ";
+/// The reason that one of several attempts gave.
+fn reason_of(attempt: u32, of: usize, reason: &str) -> String {
+    format!("attempt {attempt} of {of}: {reason}")
+}
 
 /// A reason without the attempt that gave it.
 pub(crate) fn reason_alone(reason: &str) -> &str {
     let alone = || {
-        let (number, rest) = reason.strip_prefix(ATTEMPT)?.split_once(OF)?;
-        let (all, alone) = rest.split_once(WHY)?;
-        let _: (u32, u32) = (number.parse().ok()?, all.parse().ok()?);
+        let (attempt, rest) = reason.strip_prefix("attempt ")?.split_once(" of ")?;
+        let (of, alone) = rest.split_once(": ")?;
+        let _: (u32, usize) = (attempt.parse().ok()?, of.parse().ok()?);
         Some(alone)
     };
     alone().unwrap_or(reason)
@@ -138,4 +138,22 @@ pub fn again(evidence: &CaseEvidence) -> Option<String> {
         found.verdict == Verdict::Inconclusive && open.contains(&found.check.as_str())
     })?;
     Some(format!("{}: {}", undecided.check, undecided.reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_the_same_whichever_attempt_gave_it() {
+        for reason in [
+            "rate: too low",
+            "3 of 4: lost",
+            "attempt to connect of 2: none",
+            "",
+        ] {
+            assert_eq!(reason_alone(reason), reason);
+            assert_eq!(reason_alone(&reason_of(2, 3, reason)), reason);
+        }
+    }
 }

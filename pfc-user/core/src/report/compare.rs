@@ -15,9 +15,15 @@ pub const SCHEMA: u32 = 1;
 /// A figure none of whose numbers changed by this share of what it was is left out of the text.
 const NOTABLE: f64 = 0.1;
 
-/// The runs, as [`Unmatched::only`] names them.
-const BEFORE: &str = "before";
-const AFTER: &str = "after";
+/// One of the runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Side {
+    /// The earlier one.
+    Before,
+    /// The later one.
+    After,
+}
 
 /// Two runs that cannot be compared: they share no check of a repetition.
 #[derive(Debug, thiserror::Error)]
@@ -89,8 +95,7 @@ pub struct Unmatched<'r> {
     case: &'r str,
     check: &'r str,
     repetition: &'r str,
-    /// `before` or `after`.
-    only: &'static str,
+    only: Side,
 }
 
 /// How bad a verdict is. What does not apply, or passed, is equally good.
@@ -164,7 +169,7 @@ pub fn compare<'r>(
     };
     for old in &earlier {
         let Some(new) = later.iter().find(|new| new.is_same(old)) else {
-            unmatched.push(alone(old, BEFORE));
+            unmatched.push(alone(old, Side::Before));
             continue;
         };
         common += 1;
@@ -182,7 +187,7 @@ pub fn compare<'r>(
     }
     let new = later.iter();
     let new = new.filter(|new| !earlier.iter().any(|old| old.is_same(new)));
-    unmatched.extend(new.map(|new| alone(new, AFTER)));
+    unmatched.extend(new.map(|new| alone(new, Side::After)));
     if common == 0 {
         return Err(Incomparable {
             before: cases(before.1),
@@ -195,7 +200,7 @@ pub fn compare<'r>(
         after: run(after),
         // What nobody looked at any more is not as it was.
         regression: checks.iter().any(|change| change.worse)
-            || unmatched.iter().any(|alone| alone.only == BEFORE),
+            || unmatched.iter().any(|alone| alone.only == Side::Before),
         checks,
         figures: figures(before.1, after.1),
         unmatched,
@@ -321,10 +326,13 @@ pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
     changes(&mut out, "worse", &worse, colour);
     changes(&mut out, "other changes of verdicts", &other, colour);
     changed_figures(&mut out, &comparison.figures);
-    alone(&mut out, "missing in the second run", comparison, BEFORE);
-    alone(&mut out, "only in the second run", comparison, AFTER);
-    let of_the_first = |alone: &&Unmatched<'_>| alone.only == BEFORE;
-    let missing = comparison.unmatched.iter().filter(of_the_first).count();
+    let missing = of_one_run(
+        &mut out,
+        "missing in the second run",
+        comparison,
+        Side::Before,
+    );
+    of_one_run(&mut out, "only in the second run", comparison, Side::After);
     let conclusion = match (worse.len(), missing) {
         (0, 0) if comparison.checks.is_empty() => {
             "no regression: every result is as it was".to_owned()
@@ -340,8 +348,8 @@ pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
     out + &format!("\n{conclusion} (exit code {exit})\n")
 }
 
-/// Repetitions with checks of one run alone, and how many of them.
-fn alone(out: &mut String, title: &str, comparison: &Comparison<'_>, only: &str) {
+/// Repetitions with checks of one run alone, and how many of them; returns how many in all.
+fn of_one_run(out: &mut String, title: &str, comparison: &Comparison<'_>, only: Side) -> usize {
     let mut places: Vec<(&str, &str, usize)> = Vec::new();
     for alone in comparison
         .unmatched
@@ -357,14 +365,14 @@ fn alone(out: &mut String, title: &str, comparison: &Comparison<'_>, only: &str)
             _ => places.push((alone.case, alone.repetition, 1)),
         }
     }
-    if places.is_empty() {
-        return;
+    if !places.is_empty() {
+        out.push_str(&format!("\n{title}\n"));
     }
-    out.push_str(&format!("\n{title}\n"));
-    for (case, repetition, checks) in places {
+    for (case, repetition, checks) in &places {
         let place = format!("{case} [{repetition}]: {checks} results of checks");
         paragraph(out, "  ", &plain::text(&place));
     }
+    places.iter().map(|(.., checks)| checks).sum()
 }
 
 fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: bool) {
@@ -479,8 +487,7 @@ mod tests {
             Verdict::Error,
             Verdict::Fail,
         ];
-        assert!(order.is_sorted_by_key(|verdict| badness(*verdict)));
+        assert!(order.is_sorted_by(|one, next| badness(*one) < badness(*next)));
         assert_eq!(badness(Verdict::NotApplicable), badness(Verdict::Pass));
-        assert_eq!(badness(Verdict::Fail), 4, "no two are alike");
     }
 }

@@ -10,10 +10,10 @@ use super::{Header, Packet, Protocol, Value};
 /// Where the EtherType is in a frame, and how many octets reach up to its end.
 const TYPE: usize = 12;
 const TYPE_END: usize = TYPE + 2;
-/// Frames of a walk that are looked at: one of few values may have any number of frames.
-const LOOKED_AT: u64 = 65_536;
 /// Where the source is.
 const SOURCE: usize = 6;
+/// Frames of a walk that are looked at: one of few values may have any number of frames.
+const LOOKED_AT: u64 = 65_536;
 
 impl Packet {
     /// Adds the source addresses of the packet's frames, as 48-bit numbers, if they are MAC control

@@ -62,8 +62,8 @@ const REMEDIES: [(&str, &str); 17] = [
     ),
     (
         "neighbour",
-        "See that the DUT reaches the tester's address: the link, and addresses and prefix length \
-         in the testbed's table [rc].",
+        "See that the DUT reaches the tester's address (address in the testbed's table [rc]): the \
+         link is up, and the DUT's address is in the same subnet.",
     ),
     (
         "path",
@@ -85,9 +85,6 @@ const REMEDIES: [(&str, &str); 17] = [
     ),
 ];
 
-/// What to do where something was not done, for something else ended the case.
-const ENDED_BEFORE: &str = "Mend what ended the case before: it stands in another row.";
-
 /// What to do where a reason has one of these words: those of checks, which name no precondition.
 const BY_WORDS: [(&[&str], &str); 9] = [
     (
@@ -100,7 +97,7 @@ const BY_WORDS: [(&[&str], &str); 9] = [
             "not tried",
             "not done again",
         ],
-        ENDED_BEFORE,
+        "Mend what ended the case before: it stands in another row.",
     ),
     (
         &["stood still"],

@@ -1,0 +1,231 @@
+//! What the page draws: time lines, distributions and ladders.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Nanos;
+use roxmltree::Node;
+use validator_core::evidence::Repetition;
+use validator_core::evidence::pfc::{
+    ControlReceived, Gap, GapHistogram, PfcEvidence, PhaseSpan as Span, Stall, Withheld,
+};
+
+use crate::{named, page, pages, parse, samples, text_of};
+
+#[test]
+fn each_family_is_drawn() {
+    let samples = samples();
+    for (family, class, number) in [
+        // Cases with one repetition, but one with two.
+        ("pfc", "timeline", 5),
+        ("mad", "ladder", 5),
+        ("rc", "ladder", 3),
+    ] {
+        for verdict in ["good", "failing", "inconclusive"] {
+            let name = format!("{family}-{verdict}");
+            let (_, evidence) = samples.iter().find(|(found, _)| *found == name).unwrap();
+            let page = page(evidence);
+            let document = parse(&page);
+            let drawn = named(&document, "svg");
+            let drawn = drawn.filter(|node| node.attribute("class") == Some(class));
+            assert_eq!(drawn.count(), number, "{name}");
+        }
+    }
+}
+
+/// Time line of the first repetition of that PFC evidence.
+fn time_line(e: PfcEvidence) -> String {
+    let samples = samples();
+    let (_, good) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
+    let mut evidence = good.clone();
+    evidence.cases.truncate(1);
+    evidence.cases[0].repetitions = vec![Repetition::Pfc(Box::new(e))];
+    page(&evidence)
+}
+
+/// Left edges of the drawn things of a class, in pixels.
+fn places(page: &str, class: &str) -> Vec<f64> {
+    let document = parse(page);
+    let drawn = document.descendants();
+    let drawn = drawn.filter(|node| node.attribute("class") == Some(class));
+    let drawn = drawn.filter(|node| ["rect", "path"].contains(&node.tag_name().name()));
+    drawn
+        .flat_map(|node| match (node.attribute("x"), node.attribute("d")) {
+            (Some(x), _) => vec![x.parse().unwrap()],
+            (_, Some(d)) => {
+                let moves = d.split('M').skip(1);
+                let x = |part: &str| part.split(' ').next().unwrap().parse().unwrap();
+                moves.map(x).collect()
+            }
+            _ => panic!("no place"),
+        })
+        .collect()
+}
+
+#[test]
+fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
+    let mut samples = samples();
+    let good = samples.iter_mut().find(|(name, _)| name == "pfc-good");
+    let mut e = pages::pfc(&mut good.unwrap().1).next().unwrap().clone();
+    let span = e.phases.iter().find(|span| span.phase == Phase::Storm);
+    let Span { from, to, .. } = *span.unwrap();
+    let at = |share: Nanos| from + (to - from) * share / 10;
+    let priority = e.plan.flows[0].priority;
+    e.storm.as_mut().unwrap().gaps.clear();
+    e.sender.withheld.clear();
+    e.sender.withheld_left_out.clear();
+    e.sender.stalls.clear();
+    e.dut.iter_mut().for_each(|dut| dut.stalls.clear());
+    e.tx_port.controls.clear();
+    let bare = time_line(e.clone());
+    for class in ["gap", "xoff", "xon", "held", "loss", "stall", "dut-stall"] {
+        assert_eq!(places(&bare, class), [0.0; 0], "{class}");
+    }
+    let control = |time, quanta| ControlReceived {
+        time,
+        opcode: 0x0101,
+        vector: 1 << priority.index(),
+        quanta: [quanta; 8],
+    };
+    e.storm.as_mut().unwrap().gaps = vec![Gap {
+        from: at(1),
+        to: at(2),
+    }];
+    e.tx_port.controls = vec![control(at(3), 0xffff), control(at(4), 0)];
+    e.sender.withheld = vec![Withheld {
+        priority,
+        phase: Phase::Storm,
+        from: at(5),
+        to: at(6),
+    }];
+    e.sender.stalls = vec![Stall {
+        from: at(7),
+        to: at(8),
+    }];
+    e.dut.as_mut().unwrap().stalls = vec![Stall {
+        from: at(8),
+        to: at(9),
+    }];
+    let flow = e.plan.flows[0].id;
+    let lost = e.received.iter_mut();
+    let mut lost = lost.filter(|found| (found.flow, found.phase) == (flow, Phase::Storm));
+    lost.next().unwrap().frames -= 1;
+    let page = time_line(e.clone());
+    // The scale is that of the bands of phases.
+    let bands: Vec<_> = ["phase", "phase odd"]
+        .iter()
+        .flat_map(|class| places(&page, class))
+        .collect();
+    assert_eq!(bands.len(), e.phases.len());
+    let storm = places(&page, "loss");
+    let [storm_at] = storm[..] else {
+        panic!("{storm:?}");
+    };
+    assert!(bands.contains(&storm_at), "{bands:?}");
+    let document = parse(&page);
+    let drawing = named(&document, "svg").find(|svg| svg.attribute("class") == Some("timeline"));
+    let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
+    let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
+    for (class, share) in [
+        ("gap", 1),
+        ("xoff", 3),
+        ("xon", 4),
+        ("held", 5),
+        ("stall", 7),
+        ("dut-stall", 8),
+    ] {
+        let expected = storm_at + (at(share) - from) as f64 / 1e9 / seconds * width;
+        let found = places(&page, class);
+        let [found] = found[..] else {
+            panic!("{class}: {found:?}");
+        };
+        assert!(
+            (found - expected).abs() <= 1.1,
+            "{class} at {found}, not at {expected}"
+        );
+    }
+}
+
+/// Left edge, width and height of the bars of a histogram.
+fn bars(histogram: Node<'_, '_>) -> Vec<[f64; 3]> {
+    let mut paths = histogram.descendants();
+    let drawn = paths.find(|node| node.attribute("class") == Some("bar"));
+    let path = drawn.unwrap().attribute("d").unwrap();
+    let bar = |drawn: &str| {
+        // `LEFT BOTTOMv-HEIGHThWIDTHvHEIGHTz`.
+        let (left, rest) = drawn.split_once(' ').unwrap();
+        let (height, rest) = rest.split_once("v-").unwrap().1.split_once('h').unwrap();
+        let width = rest.split_once('v').unwrap().0;
+        [left, width, height].map(|number| number.parse().unwrap())
+    };
+    path.split('M').skip(1).map(bar).collect()
+}
+
+#[test]
+fn a_distribution_has_a_bar_for_each_length_and_the_pause_at_its_place() {
+    let samples = samples();
+    let inconclusive = samples.iter().find(|(name, _)| name == "pfc-inconclusive");
+    let mut evidence = inconclusive.unwrap().1.clone();
+    let e = pages::pfc(&mut evidence).next().unwrap();
+    // Lengths a factor of ten from each other, with the pause of a frame (33.55 ms) in between.
+    e.storm.as_mut().unwrap().histogram = GapHistogram(vec![
+        (1_000_000, 100),
+        (10_000_000, 1000),
+        (100_000_000, 500),
+    ]);
+    let page = page(&evidence);
+    let document = parse(&page);
+    let mut histograms = named(&document, "svg");
+    let histogram = histograms.find(|node| node.attribute("class") == Some("histogram"));
+    let histogram = histogram.unwrap();
+    let [first, second, third] = bars(histogram)[..] else {
+        panic!("three bars");
+    };
+    // The right ends are the lengths below which the gaps are.
+    let ends = [first, second, third].map(|[left, width, _]| left + width);
+    let decade = ends[1] - ends[0];
+    assert!((ends[2] - ends[1] - decade).abs() < 0.5, "{ends:?}");
+    let heights = [first, second, third].map(|[.., height]| height);
+    assert!((heights[0] / heights[1] - 0.1).abs() < 0.01, "{heights:?}");
+    assert!((heights[2] / heights[1] - 0.5).abs() < 0.01, "{heights:?}");
+    let mut marks = histogram.descendants();
+    let mark = marks.find(|node| node.attribute("class") == Some("mark"));
+    let place = mark.unwrap().attribute("d").unwrap();
+    let place: f64 = place[1..].split(' ').next().unwrap().parse().unwrap();
+    let expected = ends[1] + decade * 3.355_392f64.log10();
+    assert!((place - expected).abs() < 0.5, "{place}, not {expected}");
+    assert!(
+        histogram
+            .attribute("aria-label")
+            .unwrap()
+            .contains("33.55 ms")
+    );
+}
+
+/// The words of the waits of a page's ladders.
+fn waits(name: &str) -> Vec<String> {
+    let samples = samples();
+    let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
+    let page = page(evidence);
+    let document = parse(&page);
+    let brackets = named(&document, "path");
+    let brackets = brackets.filter(|node| node.attribute("class") == Some("wait"));
+    brackets
+        .map(|node| text_of(node.next_sibling_element().unwrap()))
+        .collect()
+}
+
+#[test]
+fn ladders_name_each_wait_for_an_answer_that_did_not_come_and_each_timer() {
+    let count = |name: &str, words: &str| {
+        let waits = waits(name).into_iter();
+        waits.filter(|wait| wait.ends_with(words)).count()
+    };
+    // Four requests with a wrong key in each of two repetitions, none of which may be answered.
+    assert_eq!(count("mad-good", "no answer within 200 ms"), 8);
+    // The positive control waits for one retry; the test for two of them, or seven.
+    for (device, retries) in [("rc-good", [2, 7]), ("rc-failing", [1, 6])] {
+        for (timer, retries) in ["1.074 s", "1.049 ms"].into_iter().zip(retries) {
+            let waits = count(device, &format!("to the next; T_tr {timer}"));
+            assert_eq!(waits, 1 + retries, "{device}, {timer}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What the page says, in words.
+
+use validator_core::case::{AttemptResult, Verdict};
+use validator_core::cases;
+use validator_core::report::{html, text};
+
+use crate::{assert_sound, judged, named, page, parse, samples, text_of, words};
+
+#[test]
+fn every_page_is_one_well_formed_file_that_leads_everywhere() {
+    for (name, evidence) in samples() {
+        assert_sound(&name, &page(&evidence));
+    }
+}
+
+#[test]
+fn a_page_says_what_the_other_reports_say() {
+    for (name, evidence) in samples() {
+        let (results, exit) = judged(&evidence);
+        let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
+        let expected = name.split_once('-').unwrap().1;
+        let expected = match expected {
+            "good" => Verdict::Pass,
+            "failing" => Verdict::Fail,
+            _ => Verdict::Inconclusive,
+        };
+        assert_eq!(verdict, expected, "{name}");
+        let page = html::page(&evidence, &results, exit);
+        let document = parse(&page);
+        let heading = text_of(named(&document, "h1").next().unwrap());
+        assert!(heading.ends_with(verdict.word()), "{name}: {heading}");
+        let whole = text_of(named(&document, "body").next().unwrap());
+        let summary = text::summary(&evidence, &results, exit, false);
+        let conclusion = words(summary.lines().last().unwrap());
+        assert!(whole.contains(&conclusion), "{name}: {conclusion}");
+        for fact in [
+            &evidence.testbed.name,
+            &evidence.version,
+            &format!("Linux {}", evidence.host.kernel),
+            &format!("{} with {} CPUs", evidence.host.machine, evidence.host.cpus),
+        ] {
+            assert!(whole.contains(fact), "{name}: {fact}");
+        }
+        for result in &results {
+            let known = cases::all().into_iter().find(|case| case.id == result.case);
+            let known = known.unwrap();
+            let requirements = [known.title, known.document, known.requirement].into_iter();
+            let of_checks = known.checks.iter();
+            let of_checks = of_checks.flat_map(|check| [check.passes_when, check.tolerance]);
+            for said in requirements.chain(of_checks) {
+                assert!(whole.contains(&words(said)), "{name}: {said}");
+            }
+            for check in known.checks.iter().filter(|check| check.step != "-") {
+                let clause = words(&format!("step {}", check.step));
+                assert!(whole.contains(&clause), "{name}: {clause}");
+            }
+            let open = result
+                .checks
+                .iter()
+                .filter(|check| check.verdict != Verdict::Pass);
+            for check in open {
+                assert!(whole.contains(&words(&check.reason)), "{name}: {check:?}");
+                let first = check
+                    .assertions
+                    .iter()
+                    .find(|made| made.verdict == check.verdict);
+                for said in first
+                    .iter()
+                    .flat_map(|made| [&made.what, &made.expected, &made.actual])
+                {
+                    assert!(whole.contains(&words(said)), "{name}: {said}");
+                }
+            }
+            for figure in &result.figures {
+                let row = words(&format!("{} {}", figure.name, figure.value));
+                assert!(whole.contains(&row), "{name}: {row}");
+            }
+            for assertion in &result.assertions {
+                assert!(whole.contains(&assertion.id), "{name}: {}", assertion.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn attempts_and_what_a_pass_would_have_found_stand_at_their_check() {
+    let samples = samples();
+    let (_, evidence) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
+    let (mut results, exit) = judged(evidence);
+    let result = &mut results[0];
+    let repetition = result.checks[0].repetition.clone();
+    let mut checks: Vec<_> = result.checks.clone();
+    checks.retain(|check| check.repetition == repetition);
+    checks[0].verdict = Verdict::Inconclusive;
+    checks[0].reason = "the storm had a gap".into();
+    let (first, last) = (
+        checks[0].check.clone(),
+        checks.last().unwrap().check.clone(),
+    );
+    result.attempts.push(AttemptResult {
+        repetition,
+        attempt: 1,
+        checks,
+    });
+    let page = html::page(evidence, &results, exit);
+    let document = parse(&page);
+    let part = |check: &str| {
+        let heading = format!("Attempts at {check}");
+        let caption = named(&document, "caption").find(|node| text_of(*node) == heading);
+        let table = caption.and_then(|caption| caption.parent()).unwrap();
+        text_of(table)
+    };
+    assert!(part(&first).contains("1 ? inconclusive the storm had a gap"));
+    assert!(part(&last).contains("pass"));
+    let least: Vec<_> = named(&document, "caption")
+        .map(text_of)
+        .filter(|caption| caption.starts_with("The least that "))
+        .collect();
+    assert!(
+        least.contains(&"The least that paused would have found".into()),
+        "{least:?}"
+    );
+}
+
+#[test]
+fn causes_of_what_is_inconclusive_have_a_remedy() {
+    let samples = samples();
+    let of = |name: &str| {
+        let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
+        page(evidence)
+    };
+    let good = of("pfc-good");
+    assert!(!good.contains("id=\"undecided\""));
+    let page = of("pfc-inconclusive");
+    let document = parse(&page);
+    let mut sections = named(&document, "section");
+    let section = sections.find(|node| node.attribute("id") == Some("undecided"));
+    let text = text_of(section.unwrap());
+    for expected in [
+        "the DUT's PFC watchdog is off; declare facts.watchdog = \"off\"",
+        "drops on the tester's own side: wire lost +5 Take load off the tester",
+        "pfc.pause-single-lossless (1",
+        "Make the repetition possible",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    for name in ["mad-inconclusive", "rc-inconclusive"] {
+        let page = of(name);
+        assert!(page.contains("id=\"undecided\""), "{name}");
+        assert!(!page.contains("Mend what is found"), "{name}");
+    }
+}
+
+#[test]
+fn a_cause_found_in_several_attempts_is_one_row_with_its_remedy() {
+    let samples = samples();
+    let (_, evidence) = samples
+        .iter()
+        .find(|(name, _)| name == "pfc-again")
+        .unwrap();
+    let page = page(evidence);
+    let document = parse(&page);
+    let mut sections = named(&document, "section");
+    let section = sections.find(|node| node.attribute("id") == Some("undecided"));
+    let rows = section.unwrap().descendants();
+    let rows = rows.filter(|node| node.tag_name().name() == "tr");
+    let rows: Vec<String> = rows.map(text_of).collect();
+    let of: Vec<_> = rows
+        .iter()
+        .filter(|row| row.contains("wire lost +5"))
+        .collect();
+    let [row] = of[..] else { panic!("{rows:?}") };
+    let expected = "Take load off the tester, or give its ports longer rings";
+    assert!(row.contains(expected), "{row}");
+    assert!(!rows.iter().any(|row| row.contains("attempt")), "{rows:?}");
+    assert!(!page.contains("Mend what is found"), "{rows:?}");
+    // Each attempt has its figures.
+    for attempt in [
+        "lossless 3, attempt 1]",
+        "lossless 3, attempt 2]",
+        "lossless 3]",
+    ] {
+        let caption = format!("Figures of pfc.pause-single-lossless [{attempt}");
+        assert!(page.contains(&caption), "{caption}");
+    }
+    // The ports are there with what to mend.
+    assert!(text_of(document.root_element()).contains("tx enp23s0f0np0"));
+}
