@@ -179,6 +179,7 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
         return Ok(Exit::Passed);
     }
     let mut text = report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);
+    text += &report::dry_run::not_done(&cases);
     for planned in cases {
         for plan in &planned.repetitions {
             text += &format!("\n{}", run::dry_run(config, plan, line_rate));

@@ -7,7 +7,8 @@ use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
 use crate::cases::pfc::feasibility::frames_too_long;
-use crate::cases::pfc::planning::{PortContext, Repetitions};
+use crate::cases::pfc::planning::PortContext;
+use crate::cases::pfc::unfolding::Repetitions;
 use crate::cases::{self, PlannedCase, Task};
 use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
@@ -18,7 +19,9 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
 use crate::evidence::preflight::{Preflight, UnfitCase};
-use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, Planned as InPlan, SCHEMA};
+use crate::evidence::{
+    self, CaseEvidence, Evidence, FixedSet, Host, Omitted, Planned as InPlan, SCHEMA,
+};
 use crate::live;
 use crate::port_check;
 use crate::report;
@@ -33,6 +36,8 @@ pub struct Planned {
     pub omitted: Vec<Omitted>,
     /// Why one of these never can at this speed.
     impossible: Option<String>,
+    /// The DUT's lossless set, where the repetitions follow it.
+    pub fixed: Option<FixedSet>,
 }
 
 impl Planned {
@@ -42,6 +47,7 @@ impl Planned {
             repetitions,
             omitted: Vec::new(),
             impossible: None,
+            fixed: None,
         }
     }
 
@@ -64,6 +70,7 @@ impl Planned {
 ///
 /// An error when nothing of what the plan asks can be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
+    refuse_watchdog(config)?;
     let cases = config.plan.cases.iter();
     let planned: Vec<Planned> = cases
         .map(|planned| plan_case(config, line_rate, planned))
@@ -85,11 +92,13 @@ fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase
                     plans,
                     omitted,
                     impossible,
+                    fixed,
                 } = pfc.repetitions(&port, parameters);
                 let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, Box::new(plan)));
                 Planned {
                     omitted,
                     impossible,
+                    fixed,
                     ..Planned::new(case, tasks.collect())
                 }
             }
@@ -171,6 +180,7 @@ pub struct Prepared<'c> {
 /// Puts back what a killed run left changed, brings the testbed up and plans all repetitions. Sends
 /// no test traffic.
 pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<Prepared<'c>> {
+    refuse_watchdog(config)?;
     let journal = Journal::open();
     for said in journal.recover()?.into_iter().chain(journal.kept()) {
         events(Event::Note(said));
@@ -215,32 +225,60 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     })
 }
 
+/// Fails where a case of the plan cannot be judged with the PFC watchdog that the testbed declares.
+fn refuse_watchdog(config: &Config) -> Result<()> {
+    let unfit: Vec<UnfitCase> = watched(config).collect();
+    let Some(UnfitCase { reason, remedy, .. }) = unfit.first() else {
+        return Ok(());
+    };
+    let cases: Vec<&str> = unfit.iter().map(|unfit| unfit.case.as_str()).collect();
+    bail!("{}: {reason}; {remedy}", cases.join(", "))
+}
+
+/// The cases that cannot be judged with the PFC watchdog that the testbed declares.
+fn watched(config: &Config) -> impl Iterator<Item = UnfitCase> {
+    let declared = config.testbed.pfc.as_ref();
+    let declared = declared.and_then(|testbed| testbed.watchdog.as_deref());
+    config.plan.cases.iter().filter_map(move |planned| {
+        let PlannedCase::Pfc(pfc, _) = planned else {
+            return None;
+        };
+        let (found, wanted) = (declared?, pfc.watchdog.word());
+        (found != wanted).then(|| UnfitCase {
+            case: pfc.case.id.into(),
+            reason: format!(
+                "expected a DUT whose PFC watchdog is {wanted}, found facts.watchdog = \"{found}\""
+            ),
+            remedy: format!("turn it {wanted} on the DUT, and declare it so"),
+        })
+    })
+}
+
 /// The cases of the plan that can never be judged at the testbed's speed, with the reason for one
 /// repetition of each. What is wrong with the ports themselves is not told here.
 pub fn unfit(config: &Config) -> Vec<UnfitCase> {
     let Ok(line_rate) = planned_line_rate(config) else {
-        return Vec::new();
+        return watched(config).collect();
     };
     let cases = config.plan.cases.iter();
-    cases
-        .filter_map(|planned| {
-            let planned = plan_case(config, line_rate, planned);
-            let impossible = planned.impossible.map(|reason| (reason, String::new()));
-            let limits = config.testbed.pfc.as_ref().zip(line_rate);
-            let limits = limits.map(|(testbed, line_rate)| testbed.limits.at(line_rate));
-            let too_long = planned.repetitions.iter().find_map(|task| match task {
-                Task::Pfc(_, plan) => frames_too_long(limits.as_ref()?, plan),
-                _ => None,
-            });
-            let too_long = too_long.map(|unfit| (unfit.reason, unfit.remedy));
-            let (reason, remedy) = impossible.or(too_long)?;
-            Some(UnfitCase {
-                case: planned.case.id.into(),
-                reason,
-                remedy,
-            })
+    let too_fast = cases.filter_map(|planned| {
+        let planned = plan_case(config, line_rate, planned);
+        let impossible = planned.impossible.map(|reason| (reason, String::new()));
+        let limits = config.testbed.pfc.as_ref().zip(line_rate);
+        let limits = limits.map(|(testbed, line_rate)| testbed.limits.at(line_rate));
+        let too_long = planned.repetitions.iter().find_map(|task| match task {
+            Task::Pfc(_, plan) => frames_too_long(limits.as_ref()?, plan),
+            _ => None,
+        });
+        let too_long = too_long.map(|unfit| (unfit.reason, unfit.remedy));
+        let (reason, remedy) = impossible.or(too_long)?;
+        Some(UnfitCase {
+            case: planned.case.id.into(),
+            reason,
+            remedy,
         })
-        .collect()
+    });
+    watched(config).chain(too_fast).collect()
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the
@@ -374,6 +412,7 @@ impl Runner<'_, '_> {
             repetitions: Vec::new(),
             attempts: 0,
             omitted: planned.omitted.clone(),
+            fixed_set: planned.fixed.clone(),
             error: None,
         }
     }

@@ -12,6 +12,7 @@ pub mod rc;
 pub mod whole;
 pub mod xdp;
 
+use pfc_ebpf::units::Priority;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::mad::MadPlan;
@@ -91,6 +92,9 @@ pub struct CaseEvidence {
     pub attempts: u64,
     /// Repetitions of the plan that were not done, and why.
     pub omitted: Vec<Omitted>,
+    /// The DUT's lossless set, where it cannot be changed and the repetitions follow it.
+    #[serde(default)]
+    pub fixed_set: Option<FixedSet>,
     /// The reason why the case could not go on: a fault of the tester or its surroundings.
     pub error: Option<String>,
 }
@@ -108,6 +112,7 @@ impl CaseEvidence {
             attempts: repetitions.len() as u64,
             repetitions,
             omitted: Vec::new(),
+            fixed_set: None,
             error: None,
         }
     }
@@ -163,6 +168,15 @@ pub struct Omitted {
     /// True: it makes no sense here (no DSCP for the priority); false: it could not be done, so
     /// its checks are inconclusive.
     pub not_applicable: bool,
+}
+
+/// The lossless set of a DUT that the tester cannot configure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixedSet {
+    /// Its priorities, in ascending order.
+    pub lossless: Vec<Priority>,
+    /// Names of the plan's repetitions that need another set. They touch no verdict.
+    pub not_done: Vec<String>,
 }
 
 /// Records of one repetition, by family of cases.

@@ -1,6 +1,7 @@
 //! Reports of events and results, one format per file.
 
 pub mod compare;
+pub mod fixed_set;
 pub mod html;
 pub mod json;
 pub mod junit;

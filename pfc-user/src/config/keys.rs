@@ -56,7 +56,16 @@ pub const TESTBED: &[Table] = &[
     Table {
         name: "",
         about: "A testbed has a name and at least one of the tables `[dut]`, `[mad]` and `[rc]`.",
-        keys: &[key("name", "text", "", "Its name in reports. Mandatory.")],
+        keys: &[
+            key("name", "text", "", "Its name in reports. Mandatory."),
+            key(
+                "short",
+                "`true`, `false`",
+                "`false`",
+                "On an external DUT without `hooks.configure`, whose lossless set stands in the \
+                 place of the plan's, a case has no more repetitions than are listed.",
+            ),
+        ],
     },
     Table {
         name: "dut",
@@ -278,7 +287,7 @@ pub const TESTBED: &[Table] = &[
                 "`off`, `on`",
                 "`off` with `sim` and `bridge`, else not known",
                 "The DUT's PFC watchdog. The PFC checks are inconclusive unless it is declared as \
-                 off.",
+                 off, or `hooks.prepare` says so. With `on`, cases that need it off are refused.",
             ),
             key(
                 "facts.direct",

@@ -27,6 +27,8 @@ pub struct Plan {
 struct File {
     name: String,
     #[serde(default)]
+    short: bool,
+    #[serde(default)]
     durations: DurationsTable,
     #[serde(default)]
     traffic: TrafficTable,
@@ -58,6 +60,7 @@ pub(super) fn read(
     let tables = PlanTables {
         durations: file.durations,
         storm: file.storm,
+        short: file.short,
         frame: parameters::frame(file.traffic.frame, is_ipv4, is_tagged).map_err(of_plan)?,
         line_rate: testbed.pfc.as_ref().and_then(|pfc| pfc.line_rate),
     };

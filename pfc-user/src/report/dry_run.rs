@@ -8,6 +8,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use serde_json::{Value, json};
 
+use super::fixed_set;
 use super::layout::paragraph;
 use crate::cases::Task;
 use crate::cases::mad::MadCase;
@@ -32,6 +33,17 @@ pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRa
     out
 }
 
+/// The repetitions of the plan that the DUT's fixed lossless set does not allow, if any.
+pub fn not_done(planned: &[Planned]) -> String {
+    let cases = planned.iter();
+    let fixed = fixed_set::of(cases.map(|case| (case.case.id, case.fixed.as_ref())));
+    let mut out = String::new();
+    if let Some(told) = fixed.and_then(|set| set.sentence()) {
+        paragraph(&mut out, "not done   ", &told);
+    }
+    out
+}
+
 /// The plan of every repetition for programs, as evidence has it.
 pub fn json(
     out: &mut impl Write,
@@ -52,6 +64,7 @@ pub fn json(
             "case": planned.case.id,
             "repetitions": repetitions?,
             "omitted": planned.omitted,
+            "fixed_set": planned.fixed,
         }))
     };
     let cases: serde_json::Result<Vec<_>> = planned.iter().map(case).collect();

@@ -8,6 +8,7 @@ mod bench;
 mod common;
 mod corpus;
 mod faults;
+mod fixed_set;
 mod mad_faults;
 mod mutations;
 mod preconditions;

@@ -34,6 +34,8 @@ pub struct PlanTables {
     pub storm: StormTable,
     /// Length of the test frames in octets, without FCS.
     pub frame: usize,
+    /// True: on a DUT whose lossless set is fixed, a case has no more repetitions than are listed.
+    pub short: bool,
     /// Speed of the testbed's ports, where its file says it.
     pub line_rate: Option<pfc_ebpf::units::LineRate>,
 }

@@ -237,6 +237,7 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
             }
         })?;
     }
+    follows_fixed_set(case, at)?;
     let listed = case.repetitions.len() as u64;
     ensure(listed == case.attempts, Rule::Plan, at, || {
         format!("{listed} attempts are there, {} were made", case.attempts)
@@ -254,6 +255,27 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     ensure(stray.is_none(), Rule::Plan, at, || {
         let name = stray.map_or("", |left_out| &left_out.name);
         format!("`{name}` was left out, and was not planned")
+    })
+}
+
+/// Where the DUT's lossless set is fixed, every repetition is one of this set, and what is said to be
+/// not done was not planned.
+fn follows_fixed_set(case: &CaseEvidence, at: &str) -> Checked {
+    let Some(set) = &case.fixed_set else {
+        return Ok(());
+    };
+    let fits = |planned: &&Planned| match planned {
+        Planned::Pfc { plan, .. } => plan.lossless == set.lossless,
+        Planned::Omitted { .. } => true,
+        Planned::Mad { .. } | Planned::Rc { .. } => false,
+    };
+    let stranger = case
+        .planned
+        .iter()
+        .find(|planned| !fits(planned) || set.not_done.iter().any(|name| name == planned.name()));
+    ensure(stranger.is_none(), Rule::Plan, at, || {
+        let name = stranger.map_or("", |planned| planned.name());
+        format!("`{name}` is planned, and does not fit the DUT's fixed set")
     })
 }
 

@@ -18,7 +18,7 @@ mod words;
 
 use self::markup::{Element, el};
 use self::timeline::Columns;
-use super::text;
+use super::{fixed_set, text};
 use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;
 use crate::evidence::{CaseEvidence, Evidence};
@@ -146,12 +146,14 @@ fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verd
         evidence.seconds
     );
     let conclusion = text::conclusion(results, exit, false);
+    let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
     el("header")
         .class(format_args!("banner {verdict}"))
         .child(el("p").class("kind").text("Conformance report"))
         .child(el("h1").child(words::verdict(verdict)))
         .child(el("p").text(conclusion.trim_end()))
         .child(el("p").text(place))
+        .children(not_done.map(|told| el("p").text(format_args!("Not done: {told}"))))
 }
 
 fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::fixed_set::{self, NotDone};
 use super::preflight;
 use super::series::{self, Series};
 use super::storm::{self, Storm};
@@ -24,6 +25,9 @@ struct Report<'a> {
     /// Facts found on the ports before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     preflight: Vec<preflight::Judged<'a>>,
+    /// What was not done, where the DUT's lossless set is fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fixed_set: Option<NotDone<'a>>,
     verdict: Verdict,
     exit_code: u8,
     interrupted: bool,
@@ -97,6 +101,7 @@ pub fn write(
             .preflight
             .as_ref()
             .map_or_else(Vec::new, preflight::ports),
+        fixed_set: fixed_set::of_run(evidence),
         verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
         exit_code: exit as u8,
         interrupted: evidence.interrupted,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::plain;
 use super::text::sentence;
+use super::{fixed_set, plain};
 use crate::case::{CaseResult, CheckResult, Verdict};
 use crate::evidence::Evidence;
 
@@ -28,6 +28,16 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
         plain::text(&evidence.testbed.name),
     ));
     suite.add_property(Property::new("kernel", plain::text(&evidence.host.kernel)));
+    let of_case = evidence.cases.iter().find(|case| case.case == result.case);
+    let fixed = of_case.and_then(|case| case.fixed_set.as_ref());
+    if let Some(set) = fixed.filter(|set| !set.not_done.is_empty()) {
+        let told = format!(
+            "{}: {}",
+            fixed_set::reason(&set.lossless),
+            set.not_done.join("; ")
+        );
+        suite.add_property(Property::new("not-done", plain::text(&told)));
+    }
     // A reason that concerns the whole case would be lost among the checks.
     if !result.reason.is_empty() || result.checks.is_empty() {
         suite.add_test_case(test_case(

@@ -98,7 +98,8 @@ mod tests {
     use pfc_ebpf::units::Priority;
 
     use super::super::parameters::{PfcParameters, PlannedRepetition, Storm};
-    use super::super::planning::{PortContext, Repetitions};
+    use super::super::planning::PortContext;
+    use super::super::unfolding::Repetitions;
     use super::super::{CASES, PfcCase};
     use super::*;
     use crate::plan::Durations;
@@ -140,6 +141,7 @@ mod tests {
                 interval,
             },
             repetitions: vec![lossless(&[3]), lossless(&[0, 1, 2, 3, 4, 5, 6])],
+            short: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::parameters::Sets;
 use super::planning::{Builder, NotApplicable, PortContext, RepetitionRequest};
-use super::{PfcCase, checks};
+use super::{PfcCase, Watchdog, checks, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
 use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
@@ -31,6 +31,8 @@ pub(super) const CASE: PfcCase = PfcCase {
         checks: &words(&checks::LOSSY_STORM),
     },
     plan,
+    unfold: unfolding::as_it_is,
+    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSY_STORM),
     sets: Sets {
         lossless: 1..=7,

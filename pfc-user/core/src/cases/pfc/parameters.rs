@@ -21,6 +21,8 @@ pub struct PfcParameters {
     pub storm: Storm,
     /// Repetitions; at least one, each once.
     pub repetitions: Vec<PlannedRepetition>,
+    /// True: on a DUT whose lossless set is fixed, no more repetitions than these.
+    pub short: bool,
 }
 
 /// The storm's frames.
@@ -150,6 +152,7 @@ pub(in crate::cases) fn read(
         frame: plan.frame,
         storm: storm(table.storm, plan)?,
         repetitions: repetitions(&case.sets, table.repetitions.unwrap_or_default())?,
+        short: plan.short,
     })
 }
 

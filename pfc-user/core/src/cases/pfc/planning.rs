@@ -3,10 +3,6 @@
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
-use super::PfcCase;
-use super::feasibility::impossible;
-use super::parameters::{PfcParameters, PlannedRepetition};
-use crate::evidence::Omitted;
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
 };
@@ -43,65 +39,6 @@ pub struct RepetitionRequest<'a> {
     pub quanta: Quanta,
     /// Time between storm frames.
     pub interval: Nanos,
-}
-
-/// The repetitions that a plan asks for.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Repetitions {
-    /// Those that can be done.
-    pub plans: Vec<RepetitionPlan>,
-    /// Those that cannot.
-    pub omitted: Vec<Omitted>,
-    /// Why one of these can never be done at this speed, with the remedy.
-    pub impossible: Option<String>,
-}
-
-impl PfcCase {
-    /// The repetitions that `parameters` ask for, and those that cannot be done.
-    pub fn repetitions(&self, port: &PortContext, parameters: &PfcParameters) -> Repetitions {
-        let interval = parameters.storm.interval_at(port.line_rate);
-        let mut found = Repetitions::default();
-        for PlannedRepetition { lossless, storm } in &parameters.repetitions {
-            let request = RepetitionRequest {
-                lossless,
-                storm: storm.as_deref(),
-                durations: parameters.durations,
-                frame: parameters.frame,
-                quanta: parameters.storm.quanta,
-                interval: interval.as_ref().map_or(1, |interval| *interval),
-            };
-            let fixed = port.fixed_lossless.as_ref();
-            let (reason, not_applicable) = match ((self.plan)(port, &request), fixed) {
-                (Err(reason), _) => (reason, true),
-                (Ok(_), Some(fixed)) if fixed != lossless => {
-                    let fixed = join(fixed);
-                    let reason = format!(
-                        "the DUT's lossless priorities are {fixed}; others need the hook \
-                         `configure`"
-                    );
-                    (reason, false)
-                }
-                (Ok(plan), _) => {
-                    let never = match &interval {
-                        Ok(_) => impossible(&plan),
-                        Err(error) => Some(format!("storm.interval: {error}")),
-                    };
-                    let Some(reason) = never else {
-                        found.plans.push(plan);
-                        continue;
-                    };
-                    found.impossible.get_or_insert_with(|| reason.clone());
-                    (reason, false)
-                }
-            };
-            found.omitted.push(Omitted {
-                name: name(&request),
-                reason,
-                not_applicable,
-            });
-        }
-        found
-    }
 }
 
 /// Distance from a flow's priority to the one that the field not trusted points to, so that a DUT
@@ -236,7 +173,7 @@ impl<'a> Builder<'a> {
     ) -> RepetitionPlan {
         let request = self.request;
         RepetitionPlan {
-            name: name(request),
+            name: name(request.lossless, request.storm),
             lossless: request.lossless.to_vec(),
             flows: self.flows,
             storm: StormPlan {
@@ -260,25 +197,38 @@ pub fn join(priorities: &[Priority]) -> String {
         .join("+")
 }
 
-/// The name of the repetition, unique in its case.
-pub fn name(request: &RepetitionRequest) -> String {
-    match request.storm {
-        Some(storm) if storm != request.lossless => {
-            format!(
-                "lossless {}, storm on {}",
-                join(request.lossless),
-                join(storm)
-            )
+/// The name of a repetition with this storm (`None`: on all lossless priorities), unique in its case.
+pub fn name(lossless: &[Priority], storm: Option<&[Priority]>) -> String {
+    match storm {
+        Some(storm) if storm != lossless => {
+            format!("lossless {}, storm on {}", join(lossless), join(storm))
         }
-        _ => format!("lossless {}", join(request.lossless)),
+        _ => format!("lossless {}", join(lossless)),
     }
 }
 
-/// Cases 1 and 2: half the line for the lossless priorities, half for the lossy; the storm on the
-/// lossless ones.
-pub(super) fn lossless_storm(
+/// Case 1: half the line for the stormed priority, half for the lossy ones. Other lossless
+/// priorities of the DUT have no traffic.
+pub(super) fn single_storm(
     port: &PortContext,
     request: &RepetitionRequest,
+) -> Result<RepetitionPlan, NotApplicable> {
+    lossless_storm(port, request, request.storm.unwrap_or(request.lossless))
+}
+
+/// Case 2: half the line for the lossless priorities, stormed or not, half for the lossy ones.
+pub(super) fn multi_storm(
+    port: &PortContext,
+    request: &RepetitionRequest,
+) -> Result<RepetitionPlan, NotApplicable> {
+    lossless_storm(port, request, request.lossless)
+}
+
+/// The storm on lossless priorities, with traffic of those in `sent` and of all lossy ones.
+fn lossless_storm(
+    port: &PortContext,
+    request: &RepetitionRequest,
+    sent: &[Priority],
 ) -> Result<RepetitionPlan, NotApplicable> {
     let stormed = request.storm.unwrap_or(request.lossless).to_vec();
     let role = |priority: &Priority| {
@@ -288,8 +238,7 @@ pub(super) fn lossless_storm(
             Role::Isolation
         }
     };
-    let lossless: Vec<_> = request
-        .lossless
+    let lossless: Vec<_> = sent
         .iter()
         .map(|priority| (role(priority), *priority))
         .collect();

@@ -1,7 +1,7 @@
 //! Test Case #1 - PFC PAUSE with single lossless priority.
 
 use super::parameters::Sets;
-use super::{PfcCase, checks, planning};
+use super::{PfcCase, Watchdog, checks, planning, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
 
@@ -17,7 +17,9 @@ pub(super) const CASE: PfcCase = PfcCase {
         assertions: &[],
         checks: &words(&checks::LOSSLESS_STORM),
     },
-    plan: planning::lossless_storm,
+    plan: planning::single_storm,
+    unfold: unfolding::each,
+    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {
         lossless: 1..=1,

@@ -1,0 +1,146 @@
+//! A switch whose lossless priorities are 3 and 4 and cannot be changed, in virtual time: the
+//! repetitions follow this set, a good switch passes them all, and a fault is found in them.
+
+use std::collections::BTreeSet;
+
+use validator::case::Verdict;
+use validator::cases::judge_case;
+use validator::cases::pfc::CASES;
+use validator::cases::pfc::parameters::{PfcParameters, PlannedRepetition, Storm};
+use validator::cases::pfc::planning::PortContext;
+use validator::evidence::{CaseEvidence, Repetition};
+use validator::fault::switch::Fault;
+
+use crate::bench::{self, priorities};
+
+/// The document's repetitions, each a set of which all are stormed.
+fn document(case: &str) -> Vec<PlannedRepetition> {
+    let sets: Vec<Vec<u8>> = match case {
+        "pfc.pause-single-lossless" | "pfc.pause-lossy" => (0..8).map(|one| vec![one]).collect(),
+        "pfc.pause-multi-lossless" => vec![vec![0, 1], vec![2, 3], (0..7).collect()],
+        _ => vec![vec![3, 4]],
+    };
+    let planned = |set: &Vec<u8>| PlannedRepetition {
+        lossless: priorities(set),
+        storm: None,
+    };
+    sets.iter().map(planned).collect()
+}
+
+/// Every case on a switch with these faults; the evidence has what was not done.
+fn run(faults: &[&str]) -> Vec<CaseEvidence> {
+    let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+    let port = PortContext {
+        fixed_lossless: Some(priorities(&[3, 4])),
+        ..bench::port()
+    };
+    let cases = CASES.iter().map(|case| {
+        let id = case.case.id;
+        let parameters = PfcParameters {
+            durations: bench::DURATIONS,
+            frame: 1024,
+            storm: Storm {
+                quanta: pfc_ebpf::units::Quanta::MAX,
+                interval: None,
+            },
+            repetitions: document(id),
+            short: false,
+        };
+        let found = case.repetitions(&port, &parameters);
+        assert_eq!((found.omitted, found.impossible), (Vec::new(), None));
+        let done = found.plans.iter().map(|plan| {
+            let evidence = bench::run(plan, &faults);
+            Repetition::Pfc(Box::new(evidence))
+        });
+        CaseEvidence {
+            fixed_set: found.fixed,
+            ..CaseEvidence::of(id, done.collect())
+        }
+    });
+    cases.collect()
+}
+
+/// Checks with that verdict, such as `single-lossless paused [lossless 3+4, storm on 3]`.
+fn with(cases: &[CaseEvidence], verdict: Verdict) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for case in cases {
+        let checks = judge_case(case).checks.into_iter();
+        for check in checks.filter(|check| check.verdict == verdict) {
+            let case = case.case.trim_start_matches("pfc.").replace("pause-", "");
+            found.insert(format!("{case} {} [{}]", check.check, check.repetition));
+        }
+    }
+    found
+}
+
+const ON_3: &str = "lossless 3+4, storm on 3";
+const ON_4: &str = "lossless 3+4, storm on 4";
+const BOTH: &str = "lossless 3+4";
+
+/// The repetitions of each case.
+const REPETITIONS: [(&str, &[&str]); 4] = [
+    ("single-lossless", &[ON_3, ON_4]),
+    ("multi-lossless", &[BOTH, ON_3]),
+    ("lossy", &[BOTH]),
+    ("global", &[BOTH]),
+];
+
+/// `check` of the case, in each of its repetitions.
+fn each(case: &str, check: &str) -> Vec<String> {
+    let (_, names) = REPETITIONS.iter().find(|(id, _)| *id == case).unwrap();
+    names
+        .iter()
+        .map(|name| format!("{case} {check} [{name}]"))
+        .collect()
+}
+
+#[test]
+fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
+    let cases = run(&[]);
+    for case in &cases {
+        let result = judge_case(case);
+        assert_eq!(result.verdict, Verdict::Pass, "{}: {result:#?}", case.case);
+    }
+    let mut no_subject: BTreeSet<String> =
+        each("single-lossless", "isolation").into_iter().collect();
+    no_subject.insert(format!("multi-lossless isolation [{BOTH}]"));
+    assert_eq!(with(&cases, Verdict::NotApplicable), no_subject);
+    let not_done: Vec<usize> = cases
+        .iter()
+        .map(|case| case.fixed_set.as_ref().unwrap().not_done.len())
+        .collect();
+    assert_eq!(not_done, [8, 3, 8, 0]);
+}
+
+#[test]
+fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
+    let both_cases = |check: &str| -> BTreeSet<String> {
+        let single = each("single-lossless", check);
+        single
+            .into_iter()
+            .chain(each("multi-lossless", check))
+            .collect()
+    };
+    let all_cases = |check: &str| -> BTreeSet<String> {
+        let cases = REPETITIONS.iter();
+        cases.flat_map(|(case, _)| each(case, check)).collect()
+    };
+    let of = |case: &str, checks: &[&str]| -> BTreeSet<String> {
+        checks.iter().flat_map(|check| each(case, check)).collect()
+    };
+    let leaks = &both_cases("paused") | &both_cases("response");
+    let expected: [(&str, BTreeSet<String>); 6] = [
+        ("leaks", leaks),
+        ("ignores-xon", both_cases("xon")),
+        (
+            "pauses-other-lossless",
+            BTreeSet::from([format!("multi-lossless isolation [{ON_3}]")]),
+        ),
+        ("lossy-obeys-pfc", of("lossy", &["no-dip", "test-traffic"])),
+        ("obeys-pause", of("global", &["no-loss", "throughput"])),
+        ("xoff-for-lossy", all_cases("no-pfc-on-lossy")),
+    ];
+    for (fault, expected) in expected {
+        assert_eq!(with(&run(&[fault]), Verdict::Fail), expected, "{fault}");
+    }
+}
