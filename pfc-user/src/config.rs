@@ -67,6 +67,8 @@ pub struct Config {
     pub plan: Plan,
     /// The programs say what they do with each frame.
     pub trace: Option<TraceTo>,
+    /// The folder of the results, where there is one.
+    pub out: Option<PathBuf>,
 }
 
 /// Destination of the lines that programs write about frames.
@@ -133,6 +135,7 @@ pub fn load(
         testbed,
         plan,
         trace: None,
+        out: None,
     })
 }
 

@@ -134,6 +134,7 @@ fn undo(format: Format) -> Result<Exit> {
 fn run_cases(args: &RunArgs) -> Result<Exit> {
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let mut config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
+    config.out = args.out.as_ref().map(std::path::absolute).transpose()?;
     if args.dry_run {
         return dry_run(&config, args.format);
     }
@@ -174,12 +175,12 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let mut out = output::stdout();
     if format == Format::Json {
         let planned = run::plan(config, line_rate)?;
-        let record = config.testbed.record();
-        report::dry_run::json(&mut out, &record, &config.plan.name, line_rate, &planned)?;
+        report::dry_run::json(&mut out, config, line_rate, &planned)?;
         return Ok(Exit::Passed);
     }
     let mut text = report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);
     text += &report::dry_run::not_done(&cases);
+    text += &report::dry_run::hooks(&run::hooks_around_run(config));
     for planned in cases {
         for plan in &planned.repetitions {
             text += &format!("\n{}", run::dry_run(config, plan, line_rate));

@@ -18,11 +18,13 @@ use crate::driver::bringup::testbed::{self, Ports, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
+use crate::evidence::hooks::HookOutput;
 use crate::evidence::preflight::{Preflight, UnfitCase};
 use crate::evidence::{
     self, CaseEvidence, Evidence, FixedSet, Host, Omitted, Planned as InPlan, SCHEMA,
 };
 use crate::live;
+use crate::live::pfc::hooks::{self, Hooks, NotConfigured};
 use crate::port_check;
 use crate::report;
 
@@ -70,7 +72,7 @@ impl Planned {
 ///
 /// An error when nothing of what the plan asks can be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
-    refuse_watchdog(config)?;
+    refuse_watchdog(config, declared_watchdog(config))?;
     let cases = config.plan.cases.iter();
     let planned: Vec<Planned> = cases
         .map(|planned| plan_case(config, line_rate, planned))
@@ -141,9 +143,12 @@ pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> Str
     let testbed = &config.testbed;
     match task {
         Task::Pfc(case, plan) => {
-            let limits = &testbed.pfc.as_ref().expect(UP).limits;
-            let limits = limits.at(line_rate.expect("the ports have a speed"));
-            report::dry_run::pfc(case.case.id, plan, &limits)
+            let testbed = testbed.pfc.as_ref().expect(UP);
+            let limits = testbed
+                .limits
+                .at(line_rate.expect("the ports have a speed"));
+            let steps = report::dry_run::pfc(case.case.id, plan, &limits);
+            steps + &report::dry_run::hooks(&hooks_around(config, task))
         }
         Task::Mad(case, plan) => {
             let by = live::mad::way(testbed.mad.as_ref().expect(UP));
@@ -153,6 +158,24 @@ pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> Str
             let testbed = testbed.rc.as_ref().expect(UP);
             report::dry_run::rc(case, plan, &live::rc::way(testbed), testbed.address)
         }
+    }
+}
+
+/// The hooks that are called for the whole run.
+pub fn hooks_around_run(config: &Config) -> Vec<hooks::Planned> {
+    let testbed = config.testbed.pfc.as_ref();
+    testbed.map_or_else(Vec::new, |testbed| {
+        hooks::around_run(testbed, config.out.as_deref())
+    })
+}
+
+/// The hooks that are called for this repetition.
+pub fn hooks_around(config: &Config, task: &Task) -> Vec<hooks::Planned> {
+    match (task, &config.testbed.pfc) {
+        (Task::Pfc(case, plan), Some(testbed)) => {
+            hooks::around(testbed, config.out.as_deref(), case.case.id, plan)
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -174,13 +197,14 @@ pub struct Prepared<'c> {
     config: &'c Config,
     preflight: Preflight,
     equipment: Equipment<'c>,
+    hooks: Option<Hooks<'c>>,
     cases: Vec<Planned>,
 }
 
 /// Puts back what a killed run left changed, brings the testbed up and plans all repetitions. Sends
 /// no test traffic.
 pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<Prepared<'c>> {
-    refuse_watchdog(config)?;
+    refuse_watchdog(config, declared_watchdog(config))?;
     let journal = Journal::open();
     for said in journal.recover()?.into_iter().chain(journal.kept()) {
         events(Event::Note(said));
@@ -217,17 +241,31 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         events(Event::Note(format!("preflight: {line}")));
     }
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
+    let hooks = match (&config.testbed.pfc, &pfc) {
+        (Some(testbed), Some(_)) => {
+            let hooks = Hooks::begin(testbed, config.out.as_deref(), &journal)?;
+            refuse_watchdog(config, hooks.watchdog())?;
+            Some(hooks)
+        }
+        _ => None,
+    };
     Ok(Prepared {
         config,
         preflight: found,
         equipment: Equipment { pfc, mad, rc },
+        hooks,
         cases,
     })
 }
 
-/// Fails where a case of the plan cannot be judged with the PFC watchdog that the testbed declares.
-fn refuse_watchdog(config: &Config) -> Result<()> {
-    let unfit: Vec<UnfitCase> = watched(config).collect();
+/// The state of the PFC watchdog that the testbed declares.
+fn declared_watchdog(config: &Config) -> Option<&str> {
+    config.testbed.pfc.as_ref()?.watchdog.as_deref()
+}
+
+/// Fails where a case of the plan cannot be judged with the PFC watchdog in that state.
+fn refuse_watchdog(config: &Config, found: Option<&str>) -> Result<()> {
+    let unfit: Vec<UnfitCase> = watched(config, found).collect();
     let Some(UnfitCase { reason, remedy, .. }) = unfit.first() else {
         return Ok(());
     };
@@ -235,21 +273,23 @@ fn refuse_watchdog(config: &Config) -> Result<()> {
     bail!("{}: {reason}; {remedy}", cases.join(", "))
 }
 
-/// The cases that cannot be judged with the PFC watchdog that the testbed declares.
-fn watched(config: &Config) -> impl Iterator<Item = UnfitCase> {
-    let declared = config.testbed.pfc.as_ref();
-    let declared = declared.and_then(|testbed| testbed.watchdog.as_deref());
+/// The cases that cannot be judged with the PFC watchdog in that state.
+fn watched<'c>(
+    config: &'c Config,
+    found: Option<&'c str>,
+) -> impl Iterator<Item = UnfitCase> + use<'c> {
     config.plan.cases.iter().filter_map(move |planned| {
         let PlannedCase::Pfc(pfc, _) = planned else {
             return None;
         };
-        let (found, wanted) = (declared?, pfc.watchdog.word());
+        let (found, wanted) = (found?, pfc.watchdog.word());
         (found != wanted).then(|| UnfitCase {
             case: pfc.case.id.into(),
-            reason: format!(
-                "expected a DUT whose PFC watchdog is {wanted}, found facts.watchdog = \"{found}\""
+            reason: format!("expected a DUT whose PFC watchdog is {wanted}, found it {found}"),
+            remedy: format!(
+                "turn it {wanted} on the DUT and declare facts.watchdog = \"{wanted}\", or let \
+                 hooks.prepare do both"
             ),
-            remedy: format!("turn it {wanted} on the DUT, and declare it so"),
         })
     })
 }
@@ -258,7 +298,7 @@ fn watched(config: &Config) -> impl Iterator<Item = UnfitCase> {
 /// repetition of each. What is wrong with the ports themselves is not told here.
 pub fn unfit(config: &Config) -> Vec<UnfitCase> {
     let Ok(line_rate) = planned_line_rate(config) else {
-        return watched(config).collect();
+        return watched(config, declared_watchdog(config)).collect();
     };
     let cases = config.plan.cases.iter();
     let too_fast = cases.filter_map(|planned| {
@@ -278,7 +318,9 @@ pub fn unfit(config: &Config) -> Vec<UnfitCase> {
             remedy,
         })
     });
-    watched(config).chain(too_fast).collect()
+    watched(config, declared_watchdog(config))
+        .chain(too_fast)
+        .collect()
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the
@@ -308,6 +350,7 @@ pub fn run(
         config,
         preflight,
         mut equipment,
+        mut hooks,
         cases,
     } = prepared;
     let began = clock::now();
@@ -323,12 +366,14 @@ pub fn run(
         testbed: config.testbed.record(),
         preflight: Some(preflight).filter(|preflight| !preflight.ports.is_empty()),
         planned: cases.iter().map(|planned| planned.case.id.into()).collect(),
+        hooks: Vec::new(),
         cases: Vec::new(),
         interrupted: false,
     };
     let mut runner = Runner {
         config,
         equipment: &mut equipment,
+        hooks: hooks.as_ref(),
         interrupt,
         events,
         // The process number tells our frames from those of an earlier run that may still be
@@ -347,6 +392,9 @@ pub fn run(
     if let Some(mad) = &mut equipment.mad {
         mad.finish(interrupt, events)?;
     }
+    if let Some(hooks) = &mut hooks {
+        evidence.hooks = put_back(hooks, interrupt, events);
+    }
     if let Some(testbed) = &equipment.pfc {
         live::pfc::carry_over(testbed, &mut evidence.cases);
     }
@@ -354,10 +402,31 @@ pub fn run(
     Ok(evidence)
 }
 
+/// Lets the hooks put the DUT back, unless the user has asked twice to stop. Returns what was said
+/// in all.
+fn put_back(
+    hooks: &mut Hooks,
+    interrupt: &mut Interrupt,
+    events: &mut dyn FnMut(Event),
+) -> Vec<HookOutput> {
+    let mut said = std::mem::take(&mut hooks.said);
+    if interrupt.count() >= 2 {
+        hooks.leave();
+        return said;
+    }
+    let (restored, failure) = hooks.restore();
+    said.extend(restored);
+    if let Some(failure) = failure {
+        events(Event::Note(failure));
+    }
+    said
+}
+
 /// Runs case after case.
 struct Runner<'r, 'c> {
     config: &'r Config,
     equipment: &'r mut Equipment<'c>,
+    hooks: Option<&'r Hooks<'c>>,
     interrupt: &'r mut Interrupt,
     events: &'r mut dyn FnMut(Event),
     /// Number of the attempt, in the stamps of its frames.
@@ -438,8 +507,8 @@ impl Runner<'_, '_> {
             _ => 1,
         };
         for attempt in 1..=attempts {
-            self.attempt(task, attempt, case);
-            if attempt == attempts || case.error.is_some() || self.interrupt.seen() {
+            let measured = self.attempt(task, attempt, case);
+            if !measured || attempt == attempts || self.interrupt.seen() {
                 break;
             }
             let Some(reason) = cases::again(case) else {
@@ -454,12 +523,13 @@ impl Runner<'_, '_> {
         (self.events)(Event::RepetitionEnds);
     }
 
-    /// Measures a repetition once.
-    fn attempt(&mut self, task: &Task, attempt: u32, case: &mut CaseEvidence) {
+    /// Measures a repetition once; `false` if it could not be, or is not to be again.
+    fn attempt(&mut self, task: &Task, attempt: u32, case: &mut CaseEvidence) -> bool {
         self.run = self.run.wrapping_add(1);
         let done = repetition(
             self.config,
             self.equipment,
+            self.hooks,
             task,
             (self.run, attempt),
             self.interrupt,
@@ -472,13 +542,23 @@ impl Runner<'_, '_> {
                     .map(|error| format!("{}: {error}", task.name()));
                 case.repetitions.push(done);
                 case.attempts += 1;
+                case.error.is_none()
             }
             Err(error) => {
+                let refused = error.downcast_ref::<NotConfigured>();
                 // What an earlier attempt found is known.
                 if attempt == 1 {
-                    case.omitted.push(left_out(task, "ended by an error"));
+                    let reason = refused.map_or("ended by an error", |refused| &refused.0);
+                    case.omitted.push(left_out(task, reason));
                 }
-                case.error = Some(format!("{}: {}", task.name(), in_words(&error)));
+                match refused {
+                    Some(refused) => (self.events)(Event::Note(format!(
+                        "  {} is not done: {refused}",
+                        task.name()
+                    ))),
+                    None => case.error = Some(format!("{}: {}", task.name(), in_words(&error))),
+                }
+                false
             }
         }
     }
@@ -497,6 +577,7 @@ fn left_out(plan: &Task, reason: &str) -> Omitted {
 fn repetition(
     config: &Config,
     equipment: &mut Equipment<'_>,
+    hooks: Option<&Hooks<'_>>,
     task: &Task,
     (run, attempt): (u16, u32),
     interrupt: &mut Interrupt,
@@ -504,9 +585,11 @@ fn repetition(
 ) -> Result<evidence::Repetition> {
     use evidence::Repetition;
     Ok(match task {
-        Task::Pfc(_, plan) => {
+        Task::Pfc(case, plan) => {
             let mut live = live::pfc::Live {
                 config: config.testbed.pfc.as_ref().expect(UP),
+                case: case.case.id,
+                hooks: hooks.expect(UP),
                 testbed: equipment.pfc.as_mut().expect(UP),
                 interrupt,
                 events,

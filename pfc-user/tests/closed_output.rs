@@ -64,6 +64,7 @@ fn write_evidence(dir: &Path) {
         },
         preflight: None,
         planned: vec!["pfc.pause-lossy".into(), "pfc.global-pause".into()],
+        hooks: Vec::new(),
         cases: vec![
             case("pfc.pause-lossy", Some("the link went away")),
             case("pfc.global-pause", None),

@@ -76,6 +76,7 @@ fn whole(case: &str, lossless: &[u8]) -> Evidence {
         testbed: Testbed::default(),
         preflight: None,
         planned: vec![case.into()],
+        hooks: Vec::new(),
         cases: vec![CaseEvidence::of(case, repetitions)],
         interrupted: false,
     }

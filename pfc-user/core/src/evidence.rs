@@ -4,6 +4,7 @@
 //! new field, or another meaning of one, is a new [`SCHEMA`].
 
 pub mod digest;
+pub mod hooks;
 pub mod mac;
 pub mod mad;
 pub mod pfc;
@@ -45,6 +46,9 @@ pub struct Evidence {
     /// Ids of the cases that were to run, in their order.
     #[serde(default)]
     pub planned: Vec<String>,
+    /// Output of the hooks `prepare` and `restore`.
+    #[serde(default)]
+    pub hooks: Vec<hooks::HookOutput>,
     /// Cases in the order they ran.
     pub cases: Vec<CaseEvidence>,
     /// The run was interrupted before its end.

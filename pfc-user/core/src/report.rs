@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod fixed_set;
+pub mod hooks;
 pub mod html;
 pub mod json;
 pub mod junit;

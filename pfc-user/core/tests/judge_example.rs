@@ -36,6 +36,7 @@ fn store(folder: &Path, device: &str) {
         testbed: Testbed::default(),
         preflight: None,
         planned: vec![recorded.evidence.case.clone()],
+        hooks: vec![],
         cases: vec![recorded.evidence],
         interrupted: false,
     };

@@ -98,6 +98,13 @@ pub const TESTBED: &[Table] = &[
                 "Order in which the simulated switch serves its priorities: the highest first, \
                  frame by frame, or octet by octet (deficit round robin). Only with `sim`.",
             ),
+            key(
+                "dut.ports",
+                "`{ tx = \"...\", rx = \"...\" }`",
+                "",
+                "The DUT's own names of the ports that the tester's tx and rx port are cabled to, \
+                 for hooks. Only with `external`.",
+            ),
         ],
     },
     Table {
@@ -307,26 +314,42 @@ pub const TESTBED: &[Table] = &[
     },
     Table {
         name: "hooks",
-        about: "Commands of the user, run by the shell.",
+        about: "Commands of the user, run by the shell, with what they are run for in variables of the \
+                environment.",
         keys: &[
+            key(
+                "hooks.prepare",
+                "command",
+                "",
+                "Makes the DUT ready, once, before anything is measured. Of JSON that it prints, \
+                 `\"watchdog\": \"off\"` stands for `facts.watchdog`.",
+            ),
             key(
                 "hooks.configure",
                 "command",
                 "",
                 "Makes the priorities of `VALIDATOR_LOSSLESS` (such as `3,4`) lossless on the DUT, \
-                 before each repetition.",
+                 before each repetition. One that it fails for is `inconclusive`.",
             ),
             key(
                 "hooks.counters",
                 "command",
                 "",
-                "Prints the DUT's counters, before and after each repetition.",
+                "Prints the DUT's counters, before and after each repetition. Of whole numbers in \
+                 JSON the reports have the changes.",
+            ),
+            key(
+                "hooks.restore",
+                "command",
+                "",
+                "Puts back what the others have changed, at the end of the run, however it ends. \
+                 After a run that was killed, the next one does it.",
             ),
             key(
                 "hooks.timeout",
                 TIME,
                 "\"10s\"",
-                "Longest time for either. At most 10min. The first MiB of what they print is kept.",
+                "Longest time for each. At most 10min. The first MiB of what they print is kept.",
             ),
         ],
     },

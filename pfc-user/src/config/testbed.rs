@@ -65,6 +65,8 @@ pub struct PfcTestbed {
     pub direct: bool,
     /// PAUSE/PFC frames of the DUT reach the program on the tx port.
     pub pfc_visible: bool,
+    /// The DUT's own names of its ports to the tester's tx and rx port; empty where not declared.
+    pub dut_ports: [String; 2],
     /// Commands of the user.
     pub hooks: Hooks,
 }
@@ -161,11 +163,15 @@ pub struct Tolerances {
 /// Commands of the user, run by the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hooks {
+    /// Makes the DUT ready, once.
+    pub prepare: Option<String>,
     /// Makes the priorities of `VALIDATOR_LOSSLESS` (such as `3,4`) lossless on the DUT.
     pub configure: Option<String>,
     /// Prints the DUT's counters.
     pub counters: Option<String>,
-    /// Longest time for either.
+    /// Puts back what the others have changed.
+    pub restore: Option<String>,
+    /// Longest time for each.
     pub timeout: Nanos,
 }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use pfc_ebpf::units::Priority;
 
 mod bench;
+pub mod hooks;
 mod macs;
 mod prepare;
 
 use bench::LiveBench;
+use hooks::{Hooks, NotConfigured};
 use macs::Macs;
 use prepare::{configure, counting, introduce, open_control, open_sender};
 
@@ -24,6 +25,7 @@ use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
 use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
+use crate::evidence::hooks as hooks_said;
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
@@ -50,6 +52,10 @@ const DUT_END: Duration = Duration::from_secs(5);
 pub struct Live<'l> {
     /// The testbed's file.
     pub config: &'l config::PfcTestbed,
+    /// Id of the case.
+    pub case: &'static str,
+    /// The user's hooks.
+    pub hooks: &'l Hooks<'l>,
     /// The testbed brought up.
     pub testbed: &'l mut Testbed,
     /// The user's wish to stop.
@@ -78,21 +84,37 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
 }
 
 /// Runs the hook `configure`, where there is one; its output.
+///
+/// # Errors
+/// [`NotConfigured`] where it failed.
 fn configure_dut(live: &mut Live, plan: &RepetitionPlan) -> Result<Vec<HookOutput>> {
-    let Some(command) = &live.config.hooks.configure else {
+    let Some(output) = live.hooks.configure(live.case, plan)? else {
         return Ok(Vec::new());
     };
-    let output = hook(live.config, "configure", "before", command, plan)?;
-    anyhow::ensure!(
-        output.status == 0,
-        "the hook `configure` failed for {}: {}",
-        plan.name,
-        output.stderr.trim()
-    );
+    if let Some(failure) = output.failure() {
+        return Err(NotConfigured(failure).into());
+    }
     live.testbed.wait_for_carrier()?;
     // What the hook set may let pause frames through, or cable the ports together.
     live.testbed.self_test_again()?;
     Ok(vec![output])
+}
+
+/// Runs the hook `counters`, where there is one.
+fn counters_hook(
+    live: &mut Live,
+    phase: &'static str,
+    plan: &RepetitionPlan,
+    hooks: &mut Vec<HookOutput>,
+) -> Result<()> {
+    let Some(output) = live.hooks.counters(phase, live.case, plan)? else {
+        return Ok(());
+    };
+    if let Some(failure) = output.failure() {
+        (live.events)(Event::Note(format!("  {}, {phase}: {failure}", plan.name)));
+    }
+    hooks.push(output);
+    Ok(())
 }
 
 /// The state of DUT and ports before the traffic, to be compared with that after it.
@@ -118,7 +140,7 @@ impl Before {
     /// Starts the simulated DUT, where there is one, and reads everything.
     fn begin(live: &mut Live, plan: &RepetitionPlan, mut hooks: Vec<HookOutput>) -> Result<Self> {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
-        counters_hook(live.config, "before", plan, &mut hooks)?;
+        counters_hook(live, "before", plan, &mut hooks)?;
         let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
         let facts = |name: &str, port: &TesterPort| -> Result<PortFacts> {
             Ok(PortFacts {
@@ -159,7 +181,7 @@ impl Before {
         let mac = self.macs.finish(&plan.name, live.testbed);
         let dut = self.device.take().map(dut_report).transpose()?;
         let counters = live.testbed.counters()?;
-        counters_hook(live.config, "after", plan, &mut self.hooks)?;
+        counters_hook(live, "after", plan, &mut self.hooks)?;
         let [mut tx, mut rx] = self.ports;
         let now = [&live.testbed.tx, &live.testbed.rx];
         for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(self.links).zip(now) {
@@ -171,7 +193,7 @@ impl Before {
             ports: Ports {
                 tx,
                 rx,
-                watchdog: live.config.watchdog.clone(),
+                watchdog: live.hooks.watchdog().map(str::to_owned),
             },
             hooks: self.hooks,
             mac,
@@ -309,6 +331,7 @@ fn evidence(
         mac: after.mac,
         accounting: after.accounting,
         dut: after.dut,
+        dut_counters: hooks_said::changes(&after.hooks),
         hooks: after.hooks,
         interrupted,
     })
@@ -396,41 +419,6 @@ fn losses(
         }
     }));
     counters
-}
-
-fn hook(
-    config: &config::PfcTestbed,
-    hook: &str,
-    when: &str,
-    command: &str,
-    plan: &RepetitionPlan,
-) -> Result<HookOutput> {
-    let lossless = plan
-        .lossless
-        .iter()
-        .map(Priority::to_string)
-        .collect::<Vec<_>>()
-        .join(",");
-    process::run_hook(
-        hook,
-        when,
-        command,
-        &[("VALIDATOR_LOSSLESS", &lossless)],
-        Duration::from_nanos(config.hooks.timeout),
-    )
-    .with_context(|| format!("the hook `{hook}` could not be run"))
-}
-
-fn counters_hook(
-    config: &config::PfcTestbed,
-    when: &str,
-    plan: &RepetitionPlan,
-    hooks: &mut Vec<HookOutput>,
-) -> Result<()> {
-    if let Some(command) = &config.hooks.counters {
-        hooks.push(hook(config, "counters", when, command, plan)?);
-    }
-    Ok(())
 }
 
 fn dut_report(child: process::Child) -> Result<DutReport> {

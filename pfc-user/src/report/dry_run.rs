@@ -14,12 +14,14 @@ use crate::cases::Task;
 use crate::cases::mad::MadCase;
 use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use crate::cases::rc::RcCase;
+use crate::config::Config;
 use crate::evidence;
+use crate::live::pfc::hooks::Planned as Hook;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
 use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan, Role, StormKind};
 use crate::quantity::Span;
-use crate::run::Planned;
+use crate::run::{self, Planned};
 
 /// The testbed and the plan of the steps that follow.
 pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {
@@ -44,11 +46,29 @@ pub fn not_done(planned: &[Planned]) -> String {
     out
 }
 
+/// Hooks in the order in which they are called, with their variables.
+pub fn hooks(planned: &[Hook]) -> String {
+    let mut out = String::new();
+    for Hook {
+        hook,
+        command,
+        variables,
+    } in planned
+    {
+        paragraph(&mut out, &format!("      hook {hook}: "), command);
+        let variables = variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect::<Vec<_>>();
+        paragraph(&mut out, "        with ", &variables.join(" "));
+    }
+    out
+}
+
 /// The plan of every repetition for programs, as evidence has it.
 pub fn json(
     out: &mut impl Write,
-    testbed: &evidence::Testbed,
-    plan: &str,
+    config: &Config,
     line_rate: Option<LineRate>,
     planned: &[Planned],
 ) -> io::Result<()> {
@@ -60,16 +80,25 @@ pub fn json(
     let case = |planned: &Planned| -> serde_json::Result<Value> {
         let repetitions: serde_json::Result<Vec<_>> =
             planned.repetitions.iter().map(repetition).collect();
+        let hooks: serde_json::Result<Vec<_>> = planned
+            .repetitions
+            .iter()
+            .flat_map(|task| run::hooks_around(config, task))
+            .map(serde_json::to_value)
+            .collect();
         Ok(json!({
             "case": planned.case.id,
             "repetitions": repetitions?,
             "omitted": planned.omitted,
             "fixed_set": planned.fixed,
+            "hooks": hooks?,
         }))
     };
     let cases: serde_json::Result<Vec<_>> = planned.iter().map(case).collect();
+    let testbed = config.testbed.record();
     let document = json!({
-        "plan": plan,
+        "plan": config.plan.name,
+        "hooks": serde_json::to_value(run::hooks_around_run(config))?,
         "testbed": testbed.name,
         "dut": testbed.dut,
         "line_rate": line_rate.map(LineRate::bits_per_second),

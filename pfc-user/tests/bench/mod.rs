@@ -524,6 +524,7 @@ impl VirtualBench<'_> {
             accounting,
             dut: Some(dut),
             hooks: Vec::new(),
+            dut_counters: Vec::new(),
             interrupted: false,
         }
     }

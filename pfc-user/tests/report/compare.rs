@@ -55,6 +55,7 @@ fn store_cases(dir: &Path, cases: Vec<CaseEvidence>) {
         testbed: Testbed::default(),
         preflight: None,
         planned: cases.iter().map(|case| case.case.clone()).collect(),
+        hooks: Vec::new(),
         cases,
         interrupted: false,
     };

@@ -93,6 +93,7 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         accounting: vec![],
         dut: None,
         hooks: vec![],
+        dut_counters: vec![],
         interrupted: true,
     }))
 }
@@ -116,6 +117,7 @@ pub fn evidence() -> Evidence {
         },
         preflight: None,
         planned: vec!["pfc.x".to_owned()],
+        hooks: Vec::new(),
         cases: vec![CaseEvidence::of(
             "pfc.x",
             vec![

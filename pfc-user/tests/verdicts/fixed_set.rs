@@ -82,7 +82,7 @@ const REPETITIONS: [(&str, &[&str]); 4] = [
     ("single-lossless", &[ON_3, ON_4]),
     ("multi-lossless", &[BOTH, ON_3]),
     ("lossy", &[BOTH]),
-    ("global", &[BOTH]),
+    ("global-pause", &[BOTH]),
 ];
 
 /// `check` of the case, in each of its repetitions.
@@ -137,7 +137,10 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
             BTreeSet::from([format!("multi-lossless isolation [{ON_3}]")]),
         ),
         ("lossy-obeys-pfc", of("lossy", &["no-dip", "test-traffic"])),
-        ("obeys-pause", of("global", &["no-loss", "throughput"])),
+        (
+            "obeys-pause",
+            of("global-pause", &["no-loss", "throughput"]),
+        ),
         ("xoff-for-lossy", all_cases("no-pfc-on-lossy")),
     ];
     for (fault, expected) in expected {

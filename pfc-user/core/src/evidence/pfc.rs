@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::stall::{LeftOut, Stall, StallsNoted};
 pub use self::storm::{Gap, GapHistogram, StormReport};
+pub use super::hooks::{DutCounter, HookOutput};
 use super::mac::MacReport;
 use crate::plan::{Limits, RepetitionPlan};
 
@@ -72,6 +73,9 @@ pub struct PfcEvidence {
     pub dut: Option<DutReport>,
     /// Output of hook commands.
     pub hooks: Vec<HookOutput>,
+    /// Counters of the DUT that changed from the hook `counters` before to the one after.
+    #[serde(default)]
+    pub dut_counters: Vec<DutCounter>,
     /// The repetition was cut short.
     pub interrupted: bool,
 }
@@ -507,23 +511,6 @@ pub struct DutReport {
     pub xoff_sent: [u64; 8],
     /// Faults in force.
     pub faults: Vec<String>,
-}
-
-/// Output of a hook command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookOutput {
-    /// The hook: `configure` or `counters`.
-    pub hook: String,
-    /// The moment at which it was run, such as `before` or `after`.
-    pub when: String,
-    /// The command line.
-    pub command: String,
-    /// Exit status.
-    pub status: i32,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
 }
 
 impl PfcEvidence {

@@ -18,7 +18,7 @@ mod words;
 
 use self::markup::{Element, el};
 use self::timeline::Columns;
-use super::{fixed_set, text};
+use super::{fixed_set, hooks, text};
 use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;
 use crate::evidence::{CaseEvidence, Evidence};
@@ -154,6 +154,11 @@ fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verd
         .child(el("p").text(conclusion.trim_end()))
         .child(el("p").text(place))
         .children(not_done.map(|told| el("p").text(format_args!("Not done: {told}"))))
+        .children(
+            hooks::failed_in_run(evidence)
+                .into_iter()
+                .map(|told| el("p").text(told)),
+        )
 }
 
 fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::fixed_set::{self, NotDone};
+use super::hooks::{self, OfAttempt};
 use super::preflight;
 use super::series::{self, Series};
 use super::storm::{self, Storm};
@@ -28,6 +29,9 @@ struct Report<'a> {
     /// What was not done, where the DUT's lossless set is fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     fixed_set: Option<NotDone<'a>>,
+    /// Hooks that failed, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed_hooks: Vec<String>,
     verdict: Verdict,
     exit_code: u8,
     interrupted: bool,
@@ -54,6 +58,9 @@ struct Case<'a> {
     figures: &'a [Figure],
     throughput: Vec<Series<'a>>,
     storms: Vec<Storm<'a>>,
+    /// Hooks that failed, and counters of the DUT that changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hooks: Vec<OfAttempt<'a>>,
 }
 
 #[derive(Serialize)]
@@ -102,6 +109,7 @@ pub fn write(
             .as_ref()
             .map_or_else(Vec::new, preflight::ports),
         fixed_set: fixed_set::of_run(evidence),
+        failed_hooks: hooks::failed_in_run(evidence),
         verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
         exit_code: exit as u8,
         interrupted: evidence.interrupted,
@@ -158,5 +166,6 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
         figures: &result.figures,
         throughput: of_case().flat_map(series::of).collect(),
         storms: of_case().flat_map(storm::of).collect(),
+        hooks: of_case().flat_map(hooks::of_case).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! The result for people.
 
 use super::layout::{paint, paragraph};
-use super::{fixed_set, plain};
+use super::{fixed_set, hooks, plain};
 use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
 use crate::evidence::{Evidence, Repetition};
 use crate::preflight::kernel;
@@ -66,6 +66,9 @@ fn summary_of(
     }
     if let Some(told) = fixed_set::of_run(evidence).and_then(|set| set.sentence()) {
         paragraph(&mut out, "not done   ", &plain::text(&told));
+    }
+    for told in hooks::failed_in_run(evidence) {
+        paragraph(&mut out, "hook       ", &plain::text(&told));
     }
     let results = &plain::results(results)[..];
     for result in results.iter().filter(is_explained) {

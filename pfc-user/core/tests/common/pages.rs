@@ -69,6 +69,7 @@ pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
         },
         preflight: None,
         planned: cases.iter().map(|case| case.case.clone()).collect(),
+        hooks: Vec::new(),
         cases,
         interrupted: false,
     }

@@ -43,6 +43,15 @@ struct DutTable {
     faults: Option<Vec<String>>,
     args: Option<Vec<String>>,
     scheduler: Option<Scheduler>,
+    ports: Option<DutPortsTable>,
+}
+
+/// The DUT's own names of the ports that the tester's are cabled to.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DutPortsTable {
+    tx: String,
+    rx: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -165,8 +174,10 @@ enum Switched {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HooksTable {
+    prepare: Option<String>,
     configure: Option<String>,
     counters: Option<String>,
+    restore: Option<String>,
     timeout: Option<Span>,
 }
 
@@ -218,8 +229,9 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
     })
 }
 
-fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, ConfigError> {
+fn pfc(document: &Document, mut table: DutTable, file: File) -> Result<PfcTestbed, ConfigError> {
     let kind = table.kind;
+    let dut_ports = table.ports.take();
     let made_by_us = kind != Kind::External;
     let ports = file.ports.unwrap_or_default();
     let qos = file.qos.unwrap_or_default();
@@ -232,6 +244,9 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
         if made_by_us && given {
             return Err(document.error(key, "only a DUT of kind \"external\" takes it"));
         }
+    }
+    if made_by_us && dut_ports.is_some() {
+        return Err(document.error("dut.ports", "only a DUT of kind \"external\" takes it"));
     }
     if made_by_us && ports.line_rate.is_none() {
         return Err(document.error(
@@ -267,9 +282,12 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
             Some(Switched::Off) => Some("off".to_owned()),
             None => made_by_us.then(|| "off".to_owned()),
         },
+        dut_ports: dut_ports.map_or_else(Default::default, |ports| [ports.tx, ports.rx]),
         hooks: Hooks {
+            prepare: hooks.prepare,
             configure: hooks.configure,
             counters: hooks.counters,
+            restore: hooks.restore,
             timeout: positive(
                 document,
                 "hooks.timeout",

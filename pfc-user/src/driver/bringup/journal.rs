@@ -5,6 +5,7 @@
 mod claim;
 mod files;
 mod link_setting;
+mod restore;
 mod setting;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub use self::claim::Claim;
 use self::files::{boot, list, others, read, remove, unreadable, write};
 pub use self::link_setting::LinkChange;
 use self::link_setting::LinkSetting;
+use self::restore::RestoreEntry;
+pub use self::restore::{RestoreNote, STATE_VARIABLE};
 use self::setting::{Reach, Setting};
 use super::mad::{ClaimEntry, Claimed, KeyEntry};
 use crate::driver::kernel::link::{self, Feature, LinkError};
@@ -79,6 +82,7 @@ enum What {
     Key(KeyEntry),
     Claim(ClaimEntry),
     Link(LinkSetting),
+    Restore(RestoreEntry),
 }
 
 impl Entry {
@@ -98,6 +102,7 @@ impl fmt::Display for What {
             Self::Link(setting) => write!(f, "a changed link: {setting}"),
             Self::Key(key) => write!(f, "a changed {key}"),
             Self::Claim(claim) => write!(f, "a test of {}", claim.claimed),
+            Self::Restore(restore) => write!(f, "a changed {restore}"),
         }
     }
 }
@@ -471,6 +476,10 @@ impl Journal {
             What::Link(setting) => {
                 Outcome::of(setting, setting.reach(), |place| setting.undo(place))
             }
+            What::Restore(restore) => match restore.undo() {
+                Ok(()) => Outcome::PutBack(format!("put back the {restore}")),
+                Err(error) => Outcome::Failed(format!("NOT put back: the {restore}: {error}")),
+            },
             // It stopped nobody any more.
             What::Claim(_) => Outcome::Nothing,
             // Who tests the DUT now would be disturbed.

@@ -7,6 +7,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::{Checked, Rule, ascends, ensure, frames, stalls, storm};
+use crate::evidence::hooks;
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     ControlReceived, FlowReceived, LeftOut, Offence, PfcEvidence, PhaseSpan, PortReceived,
@@ -36,6 +37,14 @@ pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
         control(port, &at)?;
     }
     offences(e, at)?;
+    let changed = hooks::changes(&e.hooks);
+    ensure(e.dut_counters == changed, Rule::Instruments, at, || {
+        format!(
+            "{} counters of the DUT changed, those of the hooks are {}",
+            e.dut_counters.len(),
+            changed.len()
+        )
+    })?;
     for mac in &e.mac {
         rises(mac, &format!("{at}.mac ({})", mac.port))?;
     }

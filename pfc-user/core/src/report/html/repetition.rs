@@ -104,6 +104,7 @@ fn recorded(
                 .chain([counts(e, title)])
                 .chain(distributions)
                 .chain(own_losses(e))
+                .chain(dut_counters(e, title))
                 .collect()
         }
         Repetition::Mad(e) => ladder::mad(e, title).into_iter().collect(),
@@ -163,6 +164,28 @@ fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received:
         latency.map_or(String::new(), plot::time),
     ];
     words::row(&format!("{}, {priority}", words::phase(phase)), cells)
+}
+
+/// The DUT's counters that changed, by the hook `counters`.
+fn dut_counters(e: &PfcEvidence, title: &str) -> Option<Element> {
+    let mut body = el("tbody");
+    for counter in &e.dut_counters {
+        let values = [
+            plot::count(counter.before),
+            plot::count(counter.after),
+            counter.change(),
+        ];
+        body = body.child(words::row(&counter.counter, values));
+    }
+    let caption = format!("Counters of the DUT in {title}");
+    (body.len() > 0).then(|| {
+        let columns = ["counter of the DUT", "before", "after", "change"];
+        let table = words::table(&caption, &columns)
+            .class("numbers")
+            .child(body);
+        let summary = el("summary").text("counters of the DUT that changed");
+        words::fold(summary, false).child(words::scroller("scroll", &caption).child(table))
+    })
 }
 
 /// Frames that the tester's own side lost, where it lost some.

@@ -1,0 +1,291 @@
+//! The user's hooks: what each is told, and that the DUT is put back.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use pfc_ebpf::units::Priority;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::config::PfcTestbed;
+use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
+use crate::driver::kernel::process;
+use crate::evidence::hooks::HookOutput;
+use crate::output;
+use crate::plan::RepetitionPlan;
+
+/// What a hook is run for.
+#[derive(Clone, Copy)]
+struct Moment<'a> {
+    /// `prepare`, `before`, `after` or `restore`.
+    phase: &'static str,
+    /// Case and repetition; empty where the hook is run for none.
+    case: &'a str,
+    repetition: &'a str,
+    lossless: &'a [Priority],
+}
+
+impl<'a> Moment<'a> {
+    fn of_run(phase: &'static str, testbed: &'a PfcTestbed) -> Self {
+        Self {
+            phase,
+            case: "",
+            repetition: "",
+            lossless: &testbed.lossless,
+        }
+    }
+
+    fn of(phase: &'static str, case: &'a str, plan: &'a RepetitionPlan) -> Self {
+        Self {
+            phase,
+            case,
+            repetition: &plan.name,
+            lossless: &plan.lossless,
+        }
+    }
+
+    fn variables(
+        &self,
+        testbed: &PfcTestbed,
+        out: Option<&Path>,
+        state: &str,
+    ) -> Vec<(String, String)> {
+        let lossless: Vec<String> = self.lossless.iter().map(Priority::to_string).collect();
+        let out = out.map_or(String::new(), |out| out.display().to_string());
+        let [tx, rx] = &testbed.dut_ports;
+        [
+            ("VALIDATOR_PHASE", self.phase),
+            ("VALIDATOR_CASE", self.case),
+            ("VALIDATOR_REPETITION", self.repetition),
+            ("VALIDATOR_LOSSLESS", &lossless.join(",")),
+            ("VALIDATOR_TX_PORT", tx),
+            ("VALIDATOR_RX_PORT", rx),
+            ("VALIDATOR_OUT", &out),
+            (STATE_VARIABLE, state),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+    }
+}
+
+/// A hook that a run will call.
+#[derive(Serialize)]
+pub struct Planned {
+    /// Its name.
+    pub hook: &'static str,
+    /// Its command.
+    pub command: String,
+    /// Its variables.
+    pub variables: Vec<(String, String)>,
+}
+
+/// What stands for the folder of notes where none is made.
+const A_FOLDER: &str = "a folder that the run makes";
+
+/// The hooks around a whole run, as they will be called.
+pub fn around_run(testbed: &PfcTestbed, out: Option<&Path>) -> Vec<Planned> {
+    let hooks = &testbed.hooks;
+    let moment = |hook| (hook, Moment::of_run(hook, testbed));
+    planned(
+        testbed,
+        out,
+        [
+            (moment("prepare"), &hooks.prepare),
+            (moment("restore"), &hooks.restore),
+        ],
+    )
+}
+
+/// The hooks around one repetition, as they will be called.
+pub fn around(
+    testbed: &PfcTestbed,
+    out: Option<&Path>,
+    case: &str,
+    plan: &RepetitionPlan,
+) -> Vec<Planned> {
+    let hooks = &testbed.hooks;
+    let moment = |hook, phase| (hook, Moment::of(phase, case, plan));
+    planned(
+        testbed,
+        out,
+        [
+            (moment("configure", "before"), &hooks.configure),
+            (moment("counters", "before"), &hooks.counters),
+            (moment("counters", "after"), &hooks.counters),
+        ],
+    )
+}
+
+fn planned<'a, const N: usize>(
+    testbed: &PfcTestbed,
+    out: Option<&Path>,
+    hooks: [((&'static str, Moment<'a>), &Option<String>); N],
+) -> Vec<Planned> {
+    let state = testbed.hooks.restore.as_ref().map_or("", |_| A_FOLDER);
+    let given = hooks.into_iter().filter_map(|((hook, moment), command)| {
+        Some(Planned {
+            hook,
+            command: command.clone()?,
+            variables: moment.variables(testbed, out, state),
+        })
+    });
+    given.collect()
+}
+
+/// The hooks of a run. Dropping it puts the DUT back, unless that was done.
+pub struct Hooks<'c> {
+    testbed: &'c PfcTestbed,
+    out: Option<PathBuf>,
+    note: Option<RestoreNote>,
+    /// State of the PFC watchdog, as `prepare` says or as declared.
+    watchdog: Option<String>,
+    /// Output of `prepare`.
+    pub said: Vec<HookOutput>,
+}
+
+impl<'c> Hooks<'c> {
+    /// Notes the hook `restore`, and runs `prepare`.
+    ///
+    /// # Errors
+    /// If `prepare` fails, or says something of the watchdog that cannot be.
+    pub fn begin(testbed: &'c PfcTestbed, out: Option<&Path>, journal: &Journal) -> Result<Self> {
+        let note = testbed.hooks.restore.as_ref().map(|restore| {
+            let moment = Moment::of_run("restore", testbed);
+            journal.note_restore(restore, testbed.hooks.timeout, |state| {
+                moment.variables(testbed, out, state)
+            })
+        });
+        let mut hooks = Self {
+            testbed,
+            out: out.map(Path::to_owned),
+            note: note.transpose()?,
+            watchdog: testbed.watchdog.clone(),
+            said: Vec::new(),
+        };
+        if let Some(command) = &testbed.hooks.prepare {
+            let said = hooks.run("prepare", command, &Moment::of_run("prepare", testbed))?;
+            if let Some(failure) = said.failure() {
+                bail!("{failure}");
+            }
+            if let Some(state) = watchdog(&said.stdout)? {
+                hooks.watchdog = Some(state);
+            }
+            hooks.said.push(said);
+        }
+        Ok(hooks)
+    }
+
+    /// State of the PFC watchdog, where it is known.
+    pub fn watchdog(&self) -> Option<&str> {
+        self.watchdog.as_deref()
+    }
+
+    /// Runs `configure`, where there is one.
+    pub fn configure(&self, case: &str, plan: &RepetitionPlan) -> Result<Option<HookOutput>> {
+        let command = self.testbed.hooks.configure.as_ref();
+        let moment = Moment::of("before", case, plan);
+        command
+            .map(|command| self.run("configure", command, &moment))
+            .transpose()
+    }
+
+    /// Runs `counters`, where there is one; `phase` is `before` or `after`.
+    pub fn counters(
+        &self,
+        phase: &'static str,
+        case: &str,
+        plan: &RepetitionPlan,
+    ) -> Result<Option<HookOutput>> {
+        let command = self.testbed.hooks.counters.as_ref();
+        let moment = Moment::of(phase, case, plan);
+        command
+            .map(|command| self.run("counters", command, &moment))
+            .transpose()
+    }
+
+    fn run(&self, hook: &str, command: &str, moment: &Moment) -> Result<HookOutput> {
+        let state = self.note.as_ref().map_or(String::new(), RestoreNote::state);
+        let variables = moment.variables(self.testbed, self.out.as_deref(), &state);
+        let variables: Vec<(&str, &str)> = variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let timeout = Duration::from_nanos(self.testbed.hooks.timeout);
+        process::run_hook(hook, moment.phase, command, &variables, timeout)
+            .with_context(|| format!("the hook `{hook}` could not be run"))
+    }
+
+    /// Runs `restore`, where there is one. Returns what it said, and in words that the DUT is not
+    /// put back.
+    pub fn restore(&mut self) -> (Option<HookOutput>, Option<String>) {
+        let Some(note) = self.note.take() else {
+            return (None, None);
+        };
+        let (said, failure) = match note.restore() {
+            Ok(said) => {
+                let failure = said.failure();
+                (Some(said), failure)
+            }
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let told = failure.map(|failure| {
+            format!("the DUT is NOT put back: {failure}; the next run tries it again")
+        });
+        (said, told)
+    }
+
+    /// Leaves the DUT to the next run.
+    pub fn leave(&mut self) {
+        self.note = None;
+    }
+}
+
+impl Drop for Hooks<'_> {
+    fn drop(&mut self) {
+        if let (_, Some(told)) = self.restore() {
+            output::note(told);
+        }
+    }
+}
+
+/// The state of the watchdog in JSON that `prepare` printed; `None` where it says nothing of it.
+fn watchdog(printed: &str) -> Result<Option<String>> {
+    let said: Value = serde_json::from_str(printed).unwrap_or_default();
+    match said.get("watchdog") {
+        None => Ok(None),
+        Some(Value::String(state)) if ["off", "on"].contains(&state.as_str()) => {
+            Ok(Some(state.clone()))
+        }
+        Some(other) => bail!(
+            "the hook `prepare` printed \"watchdog\": {other}; expected \"off\" or \"on\", or nothing"
+        ),
+    }
+}
+
+/// A repetition for which the hook `configure` failed: it is left out, and the others go on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotConfigured(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watchdog_is_read_from_json_alone() {
+        let read = |text: &str| watchdog(text).map_err(|error| error.to_string());
+        assert_eq!(
+            read("{\"watchdog\": \"off\", \"x\": 1}"),
+            Ok(Some("off".into()))
+        );
+        assert_eq!(read("{\"watchdog\": \"on\"}"), Ok(Some("on".into())));
+        for nothing in ["", "the watchdog is off", "{}", "[1]", "\"watchdog\""] {
+            assert_eq!(read(nothing), Ok(None), "{nothing}");
+        }
+        for wrong in ["true", "\"maybe\"", "0", "null"] {
+            let error = read(&format!("{{\"watchdog\": {wrong}}}")).unwrap_err();
+            assert!(error.contains("expected \"off\" or \"on\""), "{error}");
+        }
+    }
+}
