@@ -6,16 +6,20 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::thread::JoinHandleExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use clap::Parser;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
     socket, sockopt,
 };
 use nix::sys::time::TimeVal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 use serde_json::json;
 use validator::dut::switch::args::SwitchArgs;
 use validator::dut::switch::process;
@@ -298,6 +302,38 @@ fn root_a_full_buffer_asks_for_a_pause() {
     let report = switch.stop();
     assert_eq!(report.xoff_sent, [0, 0, 0, 1, 0, 0, 0, 0]);
     assert_eq!(report.sent, [2, 11], "XOFF and XON");
+}
+
+#[test]
+fn root_one_that_was_stopped_until_its_end_passes_on_what_came_and_notes_it() {
+    const STOPPED: Duration = Duration::from_millis(20);
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_validator"))
+        .args("dut switch --port p0 --port p1".split(' '))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "{\"ready\":true}\n");
+    let pid = Pid::from_raw(child.id() as i32);
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    assert_eq!(state, WaitStatus::Stopped(pid, Signal::SIGSTOP));
+    left.send(&ipv4(3, 1, 60));
+    thread::sleep(STOPPED);
+    drop(child.stdin.take());
+    kill(pid, Signal::SIGCONT).unwrap();
+    line.clear();
+    stdout.read_line(&mut line).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(right.receive_ids(), [1]);
+    let report: DutReport = serde_json::from_str(&line).unwrap();
+    let stood: u64 = report.stalls.iter().map(|stall| stall.length()).sum();
+    assert!(u128::from(stood) >= STOPPED.as_nanos(), "{report:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod accounting;
 pub mod mac;
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 use accounting::Accounting;
@@ -35,6 +36,8 @@ const WINDOW: Nanos = 10 * MS;
 const WINDOWS: usize = 10_000;
 const TX: usize = 0;
 const RX: usize = 1;
+/// Begin of a repetition.
+pub const BEGIN: Nanos = 1_000 * MS;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Short, but long enough for the windows of 100 ms and the pauses of 33.5 ms at 1 Gbit/s.
@@ -112,19 +115,18 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 
 /// Runs it where the switch is to trust this field.
 pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    let scheduler = Scheduler::default();
-    run_behind(&limits(), trust, scheduler, plan, faults, None, None)
+    run_behind(plan, faults, Setup { trust, ..SETUP })
 }
 
 /// Runs it against a switch that serves its priorities in that order.
 pub fn run_scheduled(scheduler: Scheduler, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, None, None)
+    run_behind(plan, faults, Setup { scheduler, ..SETUP })
 }
 
 /// Runs it with these limits, at their line rate.
 pub fn run_at(limits: &Limits, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    let scheduler = Scheduler::default();
-    run_behind(limits, Trust::Dscp, scheduler, plan, faults, None, None)
+    let limits = Some(limits);
+    run_behind(plan, faults, Setup { limits, ..SETUP })
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -134,32 +136,94 @@ pub fn run_blind(
     driver: mac::Driver,
     alive: &mut Alive,
 ) -> PfcEvidence {
-    let (macs, scheduler) = (Some((driver, alive)), Scheduler::default());
-    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, macs, None)
+    run_with(plan, faults, SETUP, Some((driver, alive)))
 }
 
 /// Runs it with a storm whose sender stalls for `stall` after so many frames.
 pub fn run_stalling(plan: &RepetitionPlan, frames: u64, stall: Nanos) -> PfcEvidence {
-    let (scheduler, stall) = (Scheduler::default(), Some((frames, stall)));
-    run_behind(&limits(), Trust::Dscp, scheduler, plan, &[], None, stall)
+    let stall = Some((frames, stall));
+    run_behind(plan, &[], Setup { stall, ..SETUP })
+}
+
+/// Runs it with one of the processes stopped for a time.
+pub fn run_stopped(plan: &RepetitionPlan, stop: Stopped) -> PfcEvidence {
+    let stopped = Some(stop);
+    run_behind(plan, &[], Setup { stopped, ..SETUP })
+}
+
+/// Runs it against a switch with another configuration.
+pub fn run_configured(
+    plan: &RepetitionPlan,
+    faults: &[Fault],
+    configure: fn(&mut SwitchConfig),
+) -> PfcEvidence {
+    run_behind(plan, faults, Setup { configure, ..SETUP })
 }
 
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
-    let _ = (DURATIONS, port, plan, plan_at);
+    let _ = (DURATIONS, BEGIN, port, plan, plan_at);
     let _ = (run, run_trusting, run_scheduled, run_at, run_blind);
-    let _ = run_stalling;
+    let _ = (run_stalling, run_stopped, run_configured);
+    let _ = [Process::Tester, Process::Device];
 };
 
-fn run_behind(
-    limits: &Limits,
+/// A process that a signal can stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    Tester,
+    Device,
+}
+
+/// A process does nothing from one time to another. Kernels go on: they take frames and note when.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopped {
+    pub process: Process,
+    pub from: Nanos,
+    pub to: Nanos,
+}
+
+impl Stopped {
+    fn holds(stopped: Option<Self>, process: Process, now: Nanos) -> Option<Self> {
+        stopped.filter(|stop| stop.process == process && (stop.from..stop.to).contains(&now))
+    }
+}
+
+/// The surroundings of a repetition.
+#[derive(Clone, Copy)]
+struct Setup<'s> {
+    limits: Option<&'s Limits>,
+    configure: fn(&mut SwitchConfig),
     trust: Trust,
     scheduler: Scheduler,
+    /// The storm's sender stalls after so many frames, for so long.
+    stall: Option<(u64, Nanos)>,
+    stopped: Option<Stopped>,
+}
+
+const SETUP: Setup<'static> = Setup {
+    limits: None,
+    configure: |_| (),
+    trust: Trust::Dscp,
+    scheduler: Scheduler::RoundRobin,
+    stall: None,
+    stopped: None,
+};
+
+fn run_behind(plan: &RepetitionPlan, faults: &[Fault], setup: Setup) -> PfcEvidence {
+    run_with(plan, faults, setup, None)
+}
+
+fn run_with(
     plan: &RepetitionPlan,
     faults: &[Fault],
+    setup: Setup,
     macs: Option<(mac::Driver, &mut Alive)>,
-    stall: Option<(u64, Nanos)>,
 ) -> PfcEvidence {
+    let Setup {
+        trust, scheduler, ..
+    } = setup;
+    let limits = &setup.limits.cloned().unwrap_or_else(limits);
     let (driver, alive) = macs.unzip();
     let mut unused = Alive::default();
     let alive = alive.unwrap_or(&mut unused);
@@ -170,6 +234,7 @@ fn run_behind(
     let mut config = SwitchConfig::new(limits.line_rate, lossless);
     config.trust = trust;
     config.scheduler = scheduler;
+    (setup.configure)(&mut config);
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
         destination_mac: STORM_MAC,
@@ -181,7 +246,7 @@ fn run_behind(
         .iter()
         .map(|flow| FrameTemplate::new(flow, &addresses).unwrap())
         .collect();
-    let now = 1_000 * MS;
+    let now = BEGIN;
     let mut bench = VirtualBench {
         now,
         plan,
@@ -200,7 +265,11 @@ fn run_behind(
         rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
-        stall,
+        stall: setup.stall,
+        stopped: setup.stopped,
+        waiting: VecDeque::new(),
+        woke: 0,
+        device_stalls: Vec::new(),
         settled: Vec::new(),
         macs: driver.map(|driver| {
             [
@@ -211,6 +280,10 @@ fn run_behind(
     };
     let mut done = Stimulus::default();
     stimulate::run(&mut bench, plan, limits, &mut done).unwrap_or_else(|stop| panic!("{stop:?}"));
+    // The device ends when it is told to, and not before it has woken; the ports still count.
+    if let Some(stop) = Stopped::holds(bench.stopped, Process::Device, bench.now) {
+        bench.pass_until(stop.to);
+    }
     bench.evidence(done, alive)
 }
 
@@ -244,6 +317,12 @@ struct VirtualBench<'p> {
     storm: Option<RunningStorm>,
     /// The storm's sender stalls after so many frames, for so long.
     stall: Option<(u64, Nanos)>,
+    stopped: Option<Stopped>,
+    /// Frames for a device that is stopped: when, at which port.
+    waiting: VecDeque<(Nanos, usize, Vec<u8>)>,
+    /// No frame leaves the device before it last woke.
+    woke: Nanos,
+    device_stalls: Vec<Stall>,
     settled: Vec<Wait>,
     /// MACs of both ports, if they consume PAUSE/PFC frames.
     macs: Option<[mac::Mac; 2]>,
@@ -274,6 +353,41 @@ fn pause(quanta: Quanta) -> Vec<u8> {
 }
 
 impl VirtualBench<'_> {
+    /// A frame comes to a port of the device.
+    fn ingress(&mut self, port: usize, frame: Vec<u8>) {
+        if Stopped::holds(self.stopped, Process::Device, self.now).is_some() {
+            self.waiting.push_back((self.now, port, frame));
+        } else {
+            self.switch.ingress(port, self.now, frame);
+        }
+    }
+
+    /// The device does what it has to, unless it is stopped. One that wakes learns from its kernel
+    /// what came when.
+    fn device(&mut self) {
+        if Stopped::holds(self.stopped, Process::Device, self.now).is_some() {
+            return;
+        }
+        if let Some(stop) = self
+            .stopped
+            .take_if(|stop| stop.process == Process::Device && stop.to <= self.now)
+        {
+            let due = self.switch.next_event().unwrap_or(Nanos::MAX);
+            let first = self.waiting.front().map_or(Nanos::MAX, |waiting| waiting.0);
+            let from = due.min(first).max(stop.from);
+            if from + Stall::ABOVE < stop.to {
+                let to = stop.to;
+                self.device_stalls.push(Stall { from, to });
+            }
+            self.woke = stop.to;
+            for (at, port, frame) in std::mem::take(&mut self.waiting) {
+                self.switch.ingress(port, at, frame);
+            }
+        }
+        self.switch.advance(self.now);
+        self.deliver();
+    }
+
     fn deliver(&mut self) {
         while let Some(departure) = self.switch.pop_departure() {
             if let Some(macs) = &mut self.macs
@@ -286,7 +400,7 @@ impl VirtualBench<'_> {
             } else {
                 &mut self.tx
             };
-            side.receive(departure.at, &departure.frame);
+            side.receive(departure.at.max(self.woke), &departure.frame);
         }
     }
 
@@ -297,6 +411,16 @@ impl VirtualBench<'_> {
             _ => None,
         };
         let storm = self.storm.as_ref().map(|storm| storm.next);
+        let stopped = |process| Stopped::holds(self.stopped, process, self.now);
+        let tester = stopped(Process::Tester).map_or(0, |stop| stop.to);
+        let device = match stopped(Process::Device) {
+            Some(stop) => Some(stop.to),
+            None => self.switch.next_event(),
+        };
+        let begin = self
+            .stopped
+            .map(|stop| stop.from)
+            .filter(|from| *from > self.now);
         // When a pause of the tx port expires, flows continue without an event of their own.
         let expiry = self
             .tx
@@ -305,19 +429,25 @@ impl VirtualBench<'_> {
             .map(|pause| pause.until)
             .filter(|until| *until > self.now)
             .min();
-        [due, storm, self.switch.next_event(), expiry]
-            .into_iter()
-            .flatten()
+        let of_tester = [due, storm, expiry].into_iter().flatten();
+        of_tester
+            .map(|time| time.max(tester))
+            .chain(device)
+            .chain(begin)
             .min()
             .unwrap_or(deadline)
             .clamp(self.now, deadline)
     }
 
     fn pass_until(&mut self, deadline: Nanos) {
+        let stopped = Stopped::holds(self.stopped, Process::Tester, deadline);
+        let deadline = stopped.map_or(deadline, |stop| stop.to);
         loop {
             self.now = self.next(deadline);
-            self.switch.advance(self.now);
-            self.deliver();
+            self.device();
+            if Stopped::holds(self.stopped, Process::Tester, self.now).is_some() {
+                continue;
+            }
             if self
                 .storm
                 .as_ref()
@@ -347,7 +477,7 @@ impl VirtualBench<'_> {
         storm.due = now + interval;
         storm.next = storm.due + stall.map_or(0, |(_, stall)| stall);
         let frame = storm.frame.clone();
-        self.switch.ingress(RX, now, frame);
+        self.ingress(RX, frame);
     }
 
     fn traffic(&mut self) {
@@ -357,6 +487,10 @@ impl VirtualBench<'_> {
         };
         self.excess.pass(now - self.looked);
         self.looked = now;
+        let due = pacer.next_due().filter(|due| *due < burst.to);
+        if let Some(due) = due.filter(|due| due + Stall::ABOVE < now) {
+            self.history.stall(due, now);
+        }
         for (priority, stood) in
             Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses()))
         {
@@ -413,7 +547,7 @@ impl VirtualBench<'_> {
         }
         self.offered[window as usize][flow.priority.index()] += 1;
         self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
-        self.switch.ingress(TX, now, frame);
+        self.ingress(TX, frame);
     }
 
     fn evidence(mut self, done: Stimulus, alive: &mut Alive) -> PfcEvidence {
@@ -448,6 +582,14 @@ impl VirtualBench<'_> {
                 .map(|(reason, count)| (reason.to_string(), *count))
                 .collect(),
             xoff_sent: self.switch.xoff_sent(),
+            stalls_noted: self.device_stalls.iter().copied().collect(),
+            max_lateness: self
+                .device_stalls
+                .iter()
+                .map(Stall::length)
+                .max()
+                .unwrap_or(0),
+            stalls: self.device_stalls,
             ..DutReport::default()
         };
         let accounting = vec![DropCounter {
@@ -499,6 +641,9 @@ impl VirtualBench<'_> {
                 withheld_left_out: self.history.withheld_left_out,
                 max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
                 withheld_total: self.history.withheld_total,
+                stalls: self.history.stalls,
+                stalls_left_out: self.history.stalls_left_out,
+                stalls_noted: self.history.stalls_noted,
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
@@ -614,12 +759,17 @@ impl Bench for VirtualBench<'_> {
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
         self.single_pauses += 1;
-        self.switch.ingress(RX, self.now, pfc(priorities, quanta));
+        self.ingress(RX, pfc(priorities, quanta));
         self.deliver();
         Ok(Departure {
             before: self.now,
             after: self.now,
         })
+    }
+
+    fn held_until(&mut self) -> Nanos {
+        let ends = self.tx.pauses().iter().map(|pause| pause.until);
+        ends.max().unwrap_or(0)
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {

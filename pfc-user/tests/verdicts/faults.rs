@@ -7,7 +7,8 @@ use pfc_ebpf::abi::Trust;
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::CASES;
 use validator::cases::pfc::planning::PortContext;
-use validator::dut::switch::config::Scheduler;
+use validator::dut::switch::config::{Scheduler, SwitchConfig};
+use validator::evidence::pfc::PfcEvidence;
 use validator::fault::switch::Fault;
 
 use crate::bench;
@@ -370,7 +371,12 @@ fn not_passed(repetition: Repetition, scheduler: Scheduler, faults: &[&str]) -> 
     let (id, lossless, storm) = repetition;
     let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
     let evidence = bench::run_scheduled(scheduler, &bench::plan(id, lossless, storm), &faults);
-    let results = bench::case(id).judge(&evidence).checks.into_iter();
+    not_good(repetition, &evidence)
+}
+
+/// The same of evidence.
+fn not_good((id, _, storm): Repetition, evidence: &PfcEvidence) -> Vec<CheckResult> {
+    let results = bench::case(id).judge(evidence).checks.into_iter();
     let good = |result: &CheckResult| match result.verdict {
         Verdict::NotApplicable => result.check == "isolation" && storm.is_none(),
         verdict => verdict == Verdict::Pass,
@@ -398,6 +404,25 @@ fn a_good_switch_passes_with_each_scheduler() {
                 found.is_empty(),
                 "{scheduler:?}, {repetition:?}: {found:#?}"
             );
+        }
+    }
+}
+
+/// XON is a switch's choice (IEEE 802.1Q, clause 36): its last XOFF may as well run out.
+#[test]
+fn a_good_switch_that_never_sends_xon_passes_with_each_scheduler() {
+    let strict: fn(&mut SwitchConfig) = |config| {
+        config.sends_xon = false;
+        config.scheduler = Scheduler::Strict;
+    };
+    for configure in [strict, |config| config.sends_xon = false] {
+        for repetition in REPETITIONS {
+            let (id, lossless, storm) = repetition;
+            let plan = bench::plan(id, lossless, storm);
+            let evidence = bench::run_configured(&plan, &[], configure);
+            assert!(evidence.tx_port.pfc.iter().all(|class| class.xon == 0));
+            let found = not_good(repetition, &evidence);
+            assert!(found.is_empty(), "{repetition:?}: {found:#?}");
         }
     }
 }

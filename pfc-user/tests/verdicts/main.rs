@@ -16,3 +16,4 @@ mod rc_faults;
 #[path = "../common/snapshot.rs"]
 mod snapshot;
 mod speeds;
+mod stops;

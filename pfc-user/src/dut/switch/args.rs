@@ -36,6 +36,9 @@ pub struct SwitchArgs {
     /// Fill level in octets at or below which XON is sent (default 256 KiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xon: Option<u64>,
+    /// Send no XON, as the standard allows: XOFF is no longer repeated, and runs out.
+    #[arg(long)]
+    no_xon: bool,
     /// Pause time that XOFF asks for, in quanta of 512 bit times; XOFF is repeated each third of it
     /// (default 65535).
     #[arg(long, value_name = "QUANTA", value_parser = clap::value_parser!(u16).range(1..))]
@@ -73,6 +76,7 @@ impl SwitchArgs {
         config.dscp_to_priority = self.dscp_map.map_or(config.dscp_to_priority, |map| map.0);
         config.xoff = self.xoff.unwrap_or(config.xoff);
         config.xon = self.xon.unwrap_or(config.xon);
+        config.sends_xon = !self.no_xon;
         config.xoff_quanta = self.xoff_quanta.map_or(config.xoff_quanta, Quanta);
         config.headroom = self.headroom.unwrap_or(config.headroom);
         config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
@@ -153,7 +157,7 @@ mod tests {
             .join(",");
         let line = format!(
             "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} \
-             --xoff 9KiB --xon 8 --xoff-quanta 300 --headroom 7B --lossy-queue 6 --scheduler drr \
+             --xoff 9KiB --xon 8 --no-xon --xoff-quanta 300 --headroom 7B --lossy-queue 6 --scheduler drr \
              --fault leaks=5 --fault dips \
              --counters /run/switch.sock"
         );
@@ -171,6 +175,7 @@ mod tests {
             expected.headroom,
             expected.lossy_queue,
         ) = (9 << 10, 8, 7, 6);
+        expected.sends_xon = false;
         expected.xoff_quanta = Quanta(300);
         expected.scheduler = Scheduler::Drr;
         assert_eq!(options.config, expected);

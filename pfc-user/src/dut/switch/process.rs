@@ -114,11 +114,7 @@ pub fn run(
     };
     let mut asleep_since = clock::now();
     loop {
-        let begun = clock::now();
-        let known = process.receive(begun)?;
-        let due = process.due(sleep, asleep_since);
-        note_stall(&mut process.report, due, begun);
-        sleep = process.serve(known, begun);
+        sleep = process.round(sleep, asleep_since)?;
         asleep_since = clock::now();
 
         let watched = if sleep.for_frames {
@@ -141,6 +137,8 @@ pub fn run(
             .iter()
             .any(|event| event.any().unwrap_or(false))
         {
+            // A process that was stopped until now has frames to pass on, and its stall to note.
+            process.round(sleep, asleep_since)?;
             return process.report();
         }
         if let Some(counters) = &counters
@@ -224,6 +222,15 @@ impl<'a> Process<'a> {
                 ..DutReport::default()
             },
         })
+    }
+
+    /// Takes what has come since it fell asleep, notes if it woke too late, and does what is due.
+    fn round(&mut self, sleep: Sleep, asleep_since: Nanos) -> io::Result<Sleep> {
+        let begun = clock::now();
+        let known = self.receive(begun)?;
+        let due = self.due(sleep, asleep_since);
+        note_stall(&mut self.report, due, begun);
+        Ok(self.serve(known, begun))
     }
 
     /// Reads the frames received and sorts them by time. Returns the time up to which all are

@@ -1,5 +1,6 @@
 //! The bench of drivers: what the steps of a repetition need, on real frames.
 
+use pfc_ebpf::abi::account::CLASSES;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
@@ -134,6 +135,18 @@ impl Bench for LiveBench<'_, '_> {
         self.waits += waits;
         self.single_pauses += 1;
         Ok(departure)
+    }
+
+    fn held_until(&mut self) -> Nanos {
+        let tx = &self.live.testbed.tx;
+        if tx.pfc_visible.is_none() {
+            // Nobody tells when its MAC goes on: after the longest pause at the latest.
+            let longest = self.live.testbed.limits.pause_time(Quanta::MAX);
+            return clock::now() + longest;
+        }
+        let pauses = tx.account.pause_view();
+        let ends = (0..CLASSES).map(|class| pauses.state(class).until);
+        ends.max().unwrap_or(0)
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {

@@ -46,6 +46,8 @@ pub trait Bench {
     fn stop_storm(&mut self) -> Result<StormReport, Stop>;
     /// Sends one PFC frame: these priorities, this time.
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop>;
+    /// Latest time at which a pause that the DUT has asked of the tx port may end.
+    fn held_until(&mut self) -> Nanos;
     /// The arrivals logged so far.
     fn arrivals(&mut self) -> Result<&[Arrival], Stop>;
     /// A phase begins: says so, and takes the readings between phases.
@@ -86,6 +88,7 @@ pub fn run(
         plan,
         limits,
         done,
+        in_force: 0,
     };
     steps.burst("baseline", Phase::Baseline, plan.durations.baseline)?;
     if plan.probe_first {
@@ -105,7 +108,15 @@ pub fn run(
 pub fn least(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     let d = &plan.durations;
     let burst = |duration| if duration > 0 { PREPARE + duration } else { 0 };
+    // A storm without traffic after it need not run out.
+    let runs_out = if d.resume > 0 {
+        let quanta = plan.storm.quanta;
+        limits.pause_time(quanta) + limits.pause_tolerance(quanta) + limits.max_response
+    } else {
+        0
+    };
     burst(d.baseline)
+        + runs_out
         + d.lead
         + d.traffic
         + d.tail
@@ -118,12 +129,31 @@ struct Steps<'s, B> {
     plan: &'s RepetitionPlan,
     limits: &'s Limits,
     done: &'s mut Stimulus,
+    /// Latest end of the pauses that the tester has asked for.
+    in_force: Nanos,
 }
 
 impl<B: Bench> Steps<'_, B> {
+    /// Waits until nothing that was asked for before pauses anything any more: neither a pause of
+    /// the tester, which a DUT that has drained in a gap of the storm still keeps, nor one of the
+    /// DUT, which need not send XON (IEEE 802.1Q, clause 36).
+    fn pauses_run_out(&mut self) -> Result<(), Stop> {
+        self.bench.wait_until(self.in_force)?;
+        let held = self.bench.held_until();
+        self.bench.wait_until(held)
+    }
+
+    /// The tester has sent a pause frame.
+    fn asked(&mut self, frame: Departure, quanta: Quanta) {
+        let time = self.limits.pause_time(quanta) + self.limits.pause_tolerance(quanta);
+        let end = frame.after + time + self.limits.max_response;
+        self.in_force = self.in_force.max(end);
+    }
+
     /// Traffic for `duration`, then waits for all of it to arrive.
     fn burst(&mut self, name: &'static str, phase: Phase, duration: Nanos) -> Result<(), Stop> {
         self.bench.announce(name);
+        self.pauses_run_out()?;
         let from = self.bench.now() + PREPARE;
         let to = from + duration;
         self.done.phases.push(PhaseSpan { phase, from, to });
@@ -142,6 +172,7 @@ impl<B: Bench> Steps<'_, B> {
     fn storm(&mut self) -> Result<(), Stop> {
         let durations = &self.plan.durations;
         self.bench.announce("storm");
+        self.pauses_run_out()?;
         self.bench.start_storm()?;
         let from = self.bench.now() + durations.lead;
         let to = from + durations.traffic;
@@ -149,7 +180,9 @@ impl<B: Bench> Steps<'_, B> {
         // Also after an early end: the gaps that it had belong to what was measured.
         let storm = self.bench.stop_storm();
         outcome?;
-        self.done.storm = Some(storm?);
+        let storm = storm?;
+        self.asked(storm.last, self.plan.storm.quanta);
+        self.done.storm = Some(storm);
         self.bench.announce("drain");
         let stopped = self.bench.now();
         let outcome = self.bench.settle(
@@ -223,6 +256,7 @@ impl<B: Bench> Steps<'_, B> {
         let (start, xoff) = self.xoff(probe, timing, timing.hold)?;
         self.bench.wait_until(start + timing.hold)?;
         let xon = self.bench.pause(&probe.priorities, Quanta::ZERO)?;
+        self.in_force = 0;
         self.end_of_burst(timing)?;
         if let Some(report) = self.done.probes.last_mut() {
             report.xon = Some((xoff, xon));
@@ -238,6 +272,7 @@ impl<B: Bench> Steps<'_, B> {
         timing: &Timing,
         lasts: Nanos,
     ) -> Result<(Nanos, Departure), Stop> {
+        self.pauses_run_out()?;
         let from = self.bench.now() + PREPARE;
         let start = from + timing.quiet;
         let to = start + lasts + timing.after;
@@ -257,6 +292,7 @@ impl<B: Bench> Steps<'_, B> {
         })?;
         self.bench.wait_until(start)?;
         let xoff = self.bench.pause(&probe.priorities, timing.quanta)?;
+        self.asked(xoff, timing.quanta);
         Ok((start, xoff))
     }
 

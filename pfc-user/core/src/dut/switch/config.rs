@@ -40,6 +40,8 @@ pub struct SwitchConfig {
     pub xoff: u64,
     /// Octets at or below which XON is sent.
     pub xon: u64,
+    /// False: no XON is sent. XOFF is then not repeated, and runs out.
+    pub sends_xon: bool,
     /// The pause time that XOFF asks for. It is sent again each third of it.
     pub xoff_quanta: Quanta,
     /// Octets above `xoff` that are still taken: what is on its way when XOFF is sent.
@@ -150,6 +152,7 @@ impl SwitchConfig {
             dscp_to_priority: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
             xoff: 512 << 10,
             xon: 256 << 10,
+            sends_xon: true,
             xoff_quanta: Quanta::MAX,
             headroom: 1 << 20,
             lossy_queue: 4 << 20,

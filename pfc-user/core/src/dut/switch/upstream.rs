@@ -30,6 +30,7 @@ pub struct Upstream {
     /// Times to be told in the next frame.
     pending: [Option<Quanta>; Priority::COUNT],
     silent: bool,
+    sends_xon: bool,
     never_releases: bool,
     /// Frames of lossy priorities so far, where those cause XOFF.
     stray: Option<u64>,
@@ -52,6 +53,7 @@ impl Upstream {
             refresh_at: 0,
             held: (Priorities::default(), 0),
             pending: [None; Priority::COUNT],
+            sends_xon: config.sends_xon,
             silent: faults.contains(&Fault::NoUpstreamPfc),
             never_releases: faults.contains(&Fault::NeverReleasesUpstream),
             stray: faults.contains(&Fault::XoffForLossy).then_some(0),
@@ -95,15 +97,20 @@ impl Upstream {
         }
         self.congested.remove(priority);
         if !self.held.0.contains(priority) {
-            self.pending[priority.index()] = Some(Quanta::ZERO);
+            self.let_go(priority);
         }
+    }
+
+    /// Ends the pause of a priority that was asked for.
+    fn let_go(&mut self, priority: Priority) {
+        self.pending[priority.index()] = self.sends_xon.then_some(Quanta::ZERO);
     }
 
     /// Ends what was held back without need.
     fn release(&mut self) {
         for priority in std::mem::take(&mut self.held.0).iter() {
             if !self.congested.contains(priority) {
-                self.pending[priority.index()] = Some(Quanta::ZERO);
+                self.let_go(priority);
             }
         }
     }

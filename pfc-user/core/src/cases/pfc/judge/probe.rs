@@ -232,6 +232,10 @@ fn goes_on(
             ms(waited)
         )));
     }
+    if counted > allowed {
+        // What a silent path kept back was not kept back by the DUT.
+        measured.quick(traffic, end, first, "while the priority was awaited")?;
+    }
     let filled = match waited.saturating_sub(counted) {
         0 => String::new(),
         filled => format!(", {} of them with the link filled by others", ms(filled)),

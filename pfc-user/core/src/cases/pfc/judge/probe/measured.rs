@@ -220,7 +220,7 @@ impl<'e> Measured<'e> {
 
     /// Traffic that is not paused got through quickly enough between these times: it shows the
     /// latency of all else.
-    fn quick(
+    pub(super) fn quick(
         &self,
         traffic: &Traffic,
         from: Nanos,
