@@ -1,10 +1,16 @@
 //! Octets from outside: any octets are either read or refused, and nothing panics.
 
+use std::fs;
+use std::path::Path;
+
 use ib_mad::mad::LENGTH;
 
 mod codec_common;
 #[path = "codec_common/exercise.rs"]
 mod exercise;
+#[cfg(all(feature = "host", target_os = "linux"))]
+#[path = "codec_common/server.rs"]
+mod server;
 
 use codec_common::Random;
 use exercise::exercise;
@@ -73,5 +79,29 @@ fn every_hop_count_and_pointer_is_taken() {
                 (count < 64).then_some(count.into())
             );
         }
+    }
+}
+
+/// Files of a folder of seeds, which the fuzz targets found or began with.
+fn seeds(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds").join(folder);
+    let files = fs::read_dir(folder).unwrap().flatten();
+    let seeds: Vec<_> = files.map(|file| fs::read(file.path()).unwrap()).collect();
+    assert!(!seeds.is_empty());
+    seeds
+}
+
+#[test]
+fn packets_of_the_fuzzer_are_survived() {
+    for seed in seeds("smp") {
+        exercise(&seed);
+    }
+}
+
+#[cfg(all(feature = "host", target_os = "linux"))]
+#[test]
+fn datagrams_of_the_fuzzer_are_survived_by_a_server() {
+    for seed in seeds("ibsim") {
+        server::exercise(&seed);
     }
 }

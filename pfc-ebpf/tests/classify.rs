@@ -1,9 +1,12 @@
 //! Classification of frames on the host. The tests of `pfc-user` compare the program in the kernel
 //! with it.
 
+mod exercise;
 mod frames;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use frames::{Frames, TestFrame};
 use pfc_ebpf::classify::{Class, classify};
@@ -104,6 +107,19 @@ fn fragments_other_ports_and_protocols_are_other() {
     assert_eq!(with(20, &[6]), Class::Other, "protocol");
     assert_eq!(with(20, &[0]), Class::Other, "hop-by-hop options");
     assert_eq!(with(20, &[44]), Class::Other, "fragment header");
+}
+
+/// What the fuzz target `frames` found or began with.
+#[test]
+fn seeds_are_survived() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/frames");
+    let files: Vec<_> = fs::read_dir(folder).unwrap().flatten().collect();
+    assert!(!files.is_empty());
+    for file in files {
+        println!("{}", file.path().display());
+        exercise::exercise(&fs::read(file.path()).unwrap());
+    }
+    Frames::new(2).take(5000).for_each(|frame| exercise::exercise(&frame));
 }
 
 #[test]

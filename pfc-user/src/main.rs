@@ -17,7 +17,7 @@ use validator::cli::{
 use validator::config::{self, Config, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::descriptors;
-use validator::driver::kernel::interrupt::Interrupt;
+use validator::driver::kernel::interrupt::{self, Interrupt};
 use validator::evidence::Evidence;
 use validator::port_check::{self, Depth};
 use validator::report::{self, progress::Progress};
@@ -25,10 +25,13 @@ use validator::{agent, cases, dut, error_text, output, run, watch};
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
+    interrupt::outlive_file_limits();
     let outcome = match descriptors::ensure() {
         Ok(()) => perform(command),
         Err(error) => Err(error.into()),
     };
+    // What is left in the buffer of standard output is written unheard when the process ends.
+    let outcome = outcome.and_then(|exit| Ok(output::stdout().flush().map(|()| exit)?));
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {

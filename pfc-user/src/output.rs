@@ -75,7 +75,10 @@ impl<W: Write> Output<W> {
                 self.failure = Some(error);
                 Ok(instead)
             }
-            result => result,
+            result => result.map_err(|error| {
+                let told = format!("standard output cannot be written: {error}");
+                io::Error::new(error.kind(), told)
+            }),
         }
     }
 }

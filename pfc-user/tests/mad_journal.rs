@@ -2,8 +2,12 @@
 //!
 //! lane: waiting
 
+mod common;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -352,4 +356,61 @@ fn another_node_in_the_dut_s_place_is_not_unlocked() {
             assert_eq!(dut.shown(M_KEY_DUT), test);
         }
     }
+}
+
+/// Abstract sockets by which DUTs are claimed now.
+fn claim_sockets() -> BTreeSet<String> {
+    let sockets = fs::read_to_string("/proc/net/unix").unwrap();
+    let names = sockets
+        .lines()
+        .filter_map(|line| line.split(' ').next_back());
+    let names = names.filter_map(|name| name.strip_prefix("@validator-claim-"));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn root_a_dut_that_another_user_holds_is_refused_with_the_user_s_name() {
+    let test = "root_a_dut_that_another_user_holds_is_refused_with_the_user_s_name";
+    if !common::need_root(test) || !common::need_tool(test, "python3") {
+        return;
+    }
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::at(folder.path());
+    let before = claim_sockets();
+    let claim = journal.claim(node("held", "Hca1", 9)).unwrap();
+    let held = claim_sockets();
+    let name = held.difference(&before).next().expect("a socket").clone();
+    drop(claim);
+    for (listens, told) in [
+        ("s.listen()", "user nobody tests the node"),
+        (
+            "",
+            "a process that does not listen (`ss -xap` as root names it) tests the node",
+        ),
+    ] {
+        let script = format!(
+            "import socket, sys; s = socket.socket(socket.AF_UNIX); \
+             s.bind('\\0validator-claim-{name}'); {listens}; print(flush=True); sys.stdin.read()"
+        );
+        let mut other = Command::new(common::PYTHON)
+            .args(["-c", &script])
+            .uid(NOBODY)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(other.stdout.as_mut().unwrap())
+            .read_line(&mut ready)
+            .unwrap();
+        assert_eq!(ready, "\n");
+        let refused = journal.claim(node("held", "Hca1", 9)).unwrap_err();
+        drop(other.stdin.take());
+        other.wait().unwrap();
+        let refused = refused.to_string();
+        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(&name), "{refused}");
+    }
+    drop(journal.claim(node("held", "Hca1", 9)).unwrap());
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::thread::JoinHandleExt;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use nix::sched::{CloneFlags, unshare};
@@ -421,4 +421,40 @@ fn root_a_port_that_cannot_be_used_is_named() {
         let error = running.thread.join().unwrap().unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }
+}
+
+/// Returns once frames can leave that interface: a carrier that came is acted on later.
+fn wait_for_carrier(interface: &str) {
+    let show = ["-o", "link", "show", "dev", interface];
+    let is_up = || {
+        let shown = Command::new("ip").args(show).output().expect("iproute2");
+        String::from_utf8_lossy(&shown.stdout).contains("state UP")
+    };
+    let begun = Instant::now();
+    while !is_up() {
+        assert!(begun.elapsed().as_secs() < PATIENCE as u64, "{interface}");
+    }
+}
+
+#[test]
+fn root_a_link_that_goes_and_comes_ends_no_switch() {
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let switch = Running::ready("");
+    for (n, port) in (0..).zip(["p0", "p1", "p0"]) {
+        ip(&format!("link set {port} down"));
+        ip(&format!("link set {port} up"));
+        ["left", "p0", "p1", "right"]
+            .into_iter()
+            .for_each(wait_for_carrier);
+        left.send(&ipv4(0, n, 60));
+        assert_eq!(right.receive_ids(), [n]);
+    }
+    // A port that is removed is one that cannot be used any more.
+    ip("link set p1 down");
+    ip("link delete p1");
+    let Running { thread, stdin, .. } = switch;
+    let error = thread.join().unwrap().unwrap_err().to_string();
+    drop(stdin);
+    assert!(error.contains("No such device"), "{error}");
 }

@@ -121,6 +121,7 @@ impl Suite<'_> {
         if self.full {
             let part = self.lab("pages in a browser", &["test-browser"])?;
             self.outcome.add(part.run());
+            self.deny()?;
         }
         if lab && self.full {
             let part = self.lab(
@@ -143,6 +144,18 @@ impl Suite<'_> {
             )?;
             self.outcome.add(part.run());
         }
+        Ok(())
+    }
+
+    /// Rules for the crates of others, but for the advisories: their database is of the network.
+    fn deny(&mut self) -> Result<()> {
+        if step::output(self.cargo(&["deny"]).arg("--version")).is_err() {
+            let needs = "needs cargo-deny: `cargo install cargo-deny --locked`";
+            return self.note("crates_of_others", needs);
+        }
+        let rules = ["deny", "check", "licenses", "bans", "sources"];
+        let part = self.check("licences, sources and double versions of crates", &rules);
+        self.outcome.add(part.run());
         Ok(())
     }
 

@@ -18,18 +18,14 @@ pub use registry::{Known, PlannedCase, Task, all, find, nearest};
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::mad::MadEvidence;
 use crate::evidence::whole::{self, Defect, Rule};
-use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA};
+use crate::evidence::{CaseEvidence, Evidence, Repetition};
 
-/// Judges everything that a run recorded. Nothing passes in evidence that was recorded without a
-/// plan, or that is not [whole].
+/// Judges everything that a run recorded. Nothing passes in evidence that is not [whole].
 pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
     let mut results: Vec<CaseResult> = evidence.cases.iter().map(judge_case).collect();
-    if evidence.schema < SCHEMA {
-        let why = "recorded without a plan: it cannot be told if anything is missing";
-        withdraw_passes(&mut results, Verdict::Inconclusive, why);
-    } else if let Err(defect) = whole::check(evidence) {
+    if let Err(defect) = whole::check(evidence) {
         let why = format!("the evidence is not whole: {defect}");
-        withdraw_passes(&mut results, Verdict::Error, &why);
+        withdraw_passes(&mut results, &why);
     }
     results
 }
@@ -83,7 +79,8 @@ fn among<'e>(case: &'e CaseEvidence, recorded: &MadEvidence) -> (Vec<&'e MadEvid
 }
 
 /// Turns each pass into `instead`, for the reason `why`.
-fn withdraw_passes(results: &mut [CaseResult], instead: Verdict, why: &str) {
+fn withdraw_passes(results: &mut [CaseResult], why: &str) {
+    let instead = Verdict::Error;
     for result in results {
         for check in &mut result.checks {
             if check.verdict == Verdict::Pass {

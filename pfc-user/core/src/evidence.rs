@@ -7,6 +7,7 @@ pub mod digest;
 pub mod hooks;
 pub mod mac;
 pub mod mad;
+pub mod numbers;
 pub mod pfc;
 pub mod preflight;
 pub mod rc;
@@ -21,9 +22,7 @@ use crate::plan::rc::RcPlan;
 use crate::plan::{Limits, RepetitionPlan};
 
 /// Layout version of `evidence.json`.
-pub const SCHEMA: u32 = 2;
-/// The oldest layout that is read. Without a plan in it, nothing in it passes.
-pub const OLDEST_SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 3;
 
 /// Everything that a run recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -20,15 +20,15 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
 use crate::cases;
-use crate::evidence::digest::{self, Part};
 use crate::evidence::whole::{self, Defect};
-use crate::evidence::{Evidence, OLDEST_SCHEMA, SCHEMA};
+use crate::evidence::{Evidence, SCHEMA};
+use crate::evidence::{digest, numbers};
 
 /// The evidence that a run recorded.
 pub const EVIDENCE: &str = "evidence.json";
@@ -76,8 +76,8 @@ pub enum ReportError {
     },
     /// A file of another schema version.
     #[error(
-        "{}: layout {found} of validator {version}; this version reads layouts {OLDEST_SCHEMA} to \
-        {SCHEMA}",
+        "{}: layout {found} of validator {version}; expected layout {SCHEMA}: judge it with that \
+        version, or measure again",
         path.display()
     )]
     Schema {
@@ -137,21 +137,15 @@ pub fn write(
 
 /// Writes the evidence into `dir`, which is made if missing, with the digests of its parts.
 pub fn write_evidence(dir: &Path, evidence: &Evidence) -> Result<(), ReportError> {
-    /// Evidence as it is stored.
-    #[derive(Serialize)]
-    struct Stored<'e> {
-        #[serde(flatten)]
-        evidence: &'e Evidence,
-        digests: Vec<Part>,
-    }
-
     fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable {
         path: dir.to_owned(),
         error,
     })?;
     atomically(&dir.join(EVIDENCE), |out| {
-        let digests = digest::of(&serde_json::to_value(evidence)?);
-        Ok(serde_json::to_writer(out, &Stored { evidence, digests })?)
+        let mut stored = serde_json::to_value(evidence)?;
+        numbers::to_portable(&mut stored);
+        stored[digest::KEY] = serde_json::to_value(digest::of(&stored))?;
+        Ok(serde_json::to_writer(out, &stored)?)
     })
 }
 
@@ -191,8 +185,7 @@ pub fn write_page(
     atomically(path, |out| out.write_all(page.as_bytes()))
 }
 
-/// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases. That of
-/// the oldest layouts has no plan by which that could be told.
+/// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     /// The fields that every schema version has.
     #[derive(Deserialize)]
@@ -225,18 +218,16 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         }
     };
     let head: Head = serde_json::from_str(&text).map_err(wrong)?;
-    if !(OLDEST_SCHEMA..=SCHEMA).contains(&head.schema) {
+    if head.schema != SCHEMA {
         return Err(ReportError::Schema {
             path,
             found: head.schema,
             version: plain::text(&head.version),
         });
     }
-    let evidence = serde_json::from_str(&text).map_err(wrong)?;
-    if head.schema < SCHEMA {
-        return Ok(evidence);
-    }
     let stored = serde_json::from_str(&text).map_err(wrong)?;
+    // The values take several times its room.
+    drop(text);
     let read = whole::read(stored).and_then(|evidence| {
         cases::consistent(&evidence)?;
         Ok(evidence)

@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{mem, ptr};
 
@@ -27,10 +28,17 @@ pub struct Received {
     pub frame: Vec<u8>,
 }
 
+/// Longest sleep while a link is down: nothing wakes up a process of which the interface is removed
+/// then.
+const LOOKS: Duration = Duration::from_secs(1);
+
 /// An interface's packet socket in promiscuous mode, non-blocking.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
+    index: usize,
+    /// The link went down, and no frame has come since.
+    down: AtomicBool,
     /// The interface's own address.
     pub address: [u8; 6],
 }
@@ -83,6 +91,8 @@ impl PacketSocket {
         setsockopt(&fd, sockopt::RcvBufForce, &RECEIVE_BUFFER)?;
         let mut socket = Self {
             fd,
+            index: index as usize,
+            down: AtomicBool::new(false),
             address: [0; 6],
         };
         socket.set(libc::PACKET_AUXDATA, &1i32)?;
@@ -142,8 +152,26 @@ impl PacketSocket {
         }
     }
 
+    /// Shortens a sleep so that an interface is missed in time that is removed while it is down.
+    pub fn at_most(&self, sleep: Option<Duration>) -> Option<Duration> {
+        if self.down.load(Ordering::Relaxed) {
+            Some(sleep.map_or(LOOKS, |sleep| sleep.min(LOOKS)))
+        } else {
+            sleep
+        }
+    }
+
+    /// Fails if the interface was removed: packet(7) then names another one.
+    fn there(&self) -> io::Result<()> {
+        let name: SockaddrStorage = getsockname(self.fd.as_raw_fd())?;
+        match name.as_link_addr() {
+            Some(link) if link.ifindex() == self.index => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+        }
+    }
+
     /// Appends the frames that wait, at most a batch of them, in the order of arrival. Returns true
-    /// if more may be waiting.
+    /// if more may be waiting. A link that is down has none; it may come up again.
     pub fn receive(&self, batch: &mut Batch, received: &mut Vec<Received>) -> io::Result<bool> {
         let Batch {
             slots,
@@ -179,11 +207,22 @@ impl PacketSocket {
         };
         let Ok(count) = usize::try_from(count) else {
             return match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                error if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.down.load(Ordering::Relaxed) {
+                        self.there()?;
+                    }
+                    Ok(false)
+                }
+                // Told once, when the link goes down (net/packet/af_packet.c).
+                error if error.kind() == io::ErrorKind::NetworkDown => {
+                    self.down.store(true, Ordering::Relaxed);
+                    self.there().map(|()| false)
+                }
                 error if error.kind() == io::ErrorKind::Interrupted => Ok(true),
                 error => Err(error),
             };
         };
+        self.down.store(false, Ordering::Relaxed);
         for (header, part) in headers.iter().zip(&parts).take(count) {
             if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
                 *truncated += 1;

@@ -23,7 +23,8 @@ pub struct Capture<W: Write> {
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture of `interfaces`, which go by their places from then on.
+    /// Begins a capture of `interfaces`, which go by their places from then on. What can be read of
+    /// it is in the file then.
     pub fn begin(out: W, interfaces: &[&str]) -> io::Result<Self> {
         let mut writer = PcapNgWriter::new(out).map_err(io::Error::other)?;
         for name in interfaces {
@@ -40,6 +41,7 @@ impl<W: Write> Capture<W> {
                 .write_block(&block.into_block())
                 .map_err(io::Error::other)?;
         }
+        writer.get_mut().flush()?;
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_err(io::Error::other)?;

@@ -88,6 +88,8 @@ struct Session {
     ports: Ports,
     output: Output,
     capture: Option<Capture<BufWriter<File>>>,
+    /// A file or standard output could not be written.
+    unwritten: bool,
     scraped: mpsc::Receiver<server::Scrape>,
     window: Loss,
 }
@@ -137,6 +139,7 @@ impl Session {
             ports,
             output,
             capture,
+            unwritten: false,
             scraped,
             window,
         })
@@ -157,11 +160,9 @@ impl Session {
         };
         let endless = args.duration.is_none() && args.prometheus.is_none() && args.pcap.is_none();
         loop {
-            if self.output.is_closed() {
-                self.note_unwritten(endless)?;
-                if endless {
-                    return Ok(End::Unread);
-                }
+            self.note_unwritten();
+            if self.output.is_closed() && endless {
+                return Ok(End::Unread);
             }
             let due = self.window.due();
             tokio::select! {
@@ -192,18 +193,13 @@ impl Session {
         }
     }
 
-    /// Says on standard error that standard output could not be written, which is an error where
-    /// nothing else is.
-    fn note_unwritten(&mut self, is_all: bool) -> Result<()> {
-        match self.output.failure() {
-            Some(error) if is_all => Err(error).context("standard output cannot be written"),
-            Some(error) => {
-                crate::output::note(format_args!(
-                    "validator: standard output cannot be written, the rest goes on: {error}"
-                ));
-                Ok(())
-            }
-            None => Ok(()),
+    /// Says on standard error that standard output could not be written.
+    fn note_unwritten(&mut self) {
+        if let Some(error) = self.output.failure() {
+            self.unwritten = true;
+            crate::output::note(format_args!(
+                "validator: standard output cannot be written: {error}"
+            ));
         }
     }
 
@@ -214,6 +210,7 @@ impl Session {
                 return Err(error);
             }
             self.capture = None;
+            self.unwritten = true;
             let message = format!("--pcap: cannot be written, and ends here: {error}");
             crate::output::note(format_args!("validator: {message}"));
             let elapsed = self.ports.elapsed();
@@ -257,7 +254,9 @@ impl Session {
         if let Some(report) = &report {
             self.output.loss(self.ports.elapsed(), report)?;
         }
+        self.note_unwritten();
         Ok(match (end, report.map(|report| report.verdict)) {
+            _ if self.unwritten => Exit::Usage,
             (End::Interrupted, _) => Exit::Interrupted,
             _ if hurried => Exit::Interrupted,
             (_, Some(Verdict::Loss)) => Exit::Failed,

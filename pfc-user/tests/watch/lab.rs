@@ -4,9 +4,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4Tos, RcvBufForce};
@@ -88,8 +90,16 @@ impl Lab {
 
     /// The command before it watches.
     pub fn start(&self, arguments: &str) -> Running {
+        self.limited(u64::MAX, arguments)
+    }
+
+    /// The command before it watches; no file that it writes may become longer than so many octets.
+    pub fn limited(&self, octets: u64, arguments: &str) -> Running {
+        let limit = move || Ok(setrlimit(Resource::RLIMIT_FSIZE, octets, octets)?);
         let spawn = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+            // SAFETY: the closure makes one system call and touches no memory of others.
+            unsafe { command.pre_exec(limit) };
             command
                 .arg("watch")
                 .arg("--json")
@@ -175,12 +185,18 @@ impl Running {
     }
 
     /// Stops it by Ctrl-C, and returns its standard error.
-    pub fn stopped(mut self) -> String {
+    pub fn stopped(self) -> String {
+        let (errors, code) = self.interrupted();
+        assert_eq!(code, Some(130), "{errors}");
+        errors
+    }
+
+    /// Stops it by Ctrl-C; its standard error and exit code.
+    pub fn interrupted(mut self) -> (String, Option<i32>) {
         self.signal(Signal::SIGINT);
         while self.object().is_some() {}
         let errors = self.errors();
-        assert_eq!(self.child.wait().unwrap().code(), Some(130), "{errors}");
-        errors
+        (errors, self.child.wait().unwrap().code())
     }
 
     pub fn signal(&self, signal: Signal) {

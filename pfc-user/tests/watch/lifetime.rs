@@ -263,30 +263,49 @@ fn root_a_closed_stdout_changes_no_exit_code_and_ends_only_what_has_no_other_end
 }
 
 #[test]
-fn root_a_capture_on_a_full_disk_ends_alone() {
-    if !need_root("root_a_capture_on_a_full_disk_ends_alone") {
+fn root_a_capture_that_cannot_begin_is_an_error() {
+    if !need_root("root_a_capture_that_cannot_begin_is_an_error") {
         return;
     }
     let lab = Lab::new();
-    let mut running = lab.watch("t0 --interval 50ms --pcap /dev/full");
+    let (code, message) = refused(&lab, "t0 --duration 300ms --pcap /dev/full");
+    assert!(message.contains("--pcap: cannot write"), "{message}");
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn root_a_capture_on_a_full_disk_ends_alone_and_is_no_success() {
+    if !need_root("root_a_capture_on_a_full_disk_ends_alone_and_is_no_success") {
+        return;
+    }
+    let lab = Lab::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("frames.pcapng");
+    // Beyond the limit comes SIGXFSZ, and then the error.
+    let arguments = format!("t0 --interval 50ms --pcap {}", file.display());
+    let mut running = lab.limited(2048, &arguments);
+    running.event("watching");
     let mut pfc = vec![0; 60];
     pfc[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
     pfc[12..16].copy_from_slice(&[0x88, 0x08, 0x01, 0x01]);
-    lab.device_port().send(&pfc).unwrap();
+    (0..40).for_each(|_| lab.device_port().send(&pfc).unwrap());
     let ended = running.event("capture-ended");
     let message = ended["message"].as_str().unwrap();
     assert!(message.contains("--pcap: cannot be written"), "{message}");
     lab.device_port().send(&pfc).unwrap();
-    running.wait_for("both frames", |object| object["total"]["frames"] == 2);
-    assert!(running.stopped().contains("No space left on device"));
+    running.wait_for("all frames", |object| object["total"]["frames"] == 41);
+    let (message, code) = running.interrupted();
+    assert!(message.contains("File too large"), "{message}");
+    assert_eq!(code, Some(2));
 }
 
 #[test]
-fn root_standard_output_on_a_full_disk_ends_alone() {
-    if !need_root("root_standard_output_on_a_full_disk_ends_alone") {
+fn root_standard_output_on_a_full_disk_ends_alone_and_is_no_success() {
+    if !need_root("root_standard_output_on_a_full_disk_ends_alone_and_is_no_success") {
         return;
     }
     let lab = Lab::new();
+    let folder = tempfile::tempdir().unwrap();
     let ends = |arguments: &str| {
         let run = || {
             let full = fs::File::options().write(true).open("/dev/full").unwrap();
@@ -298,14 +317,25 @@ fn root_standard_output_on_a_full_disk_ends_alone() {
         };
         let output = lab.tester.run(run).unwrap().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            errors.contains("standard output cannot be written"),
+        assert_eq!(
+            errors.matches("standard output cannot be written").count(),
+            1,
             "{errors}"
         );
         output.status.code()
     };
-    assert_eq!(ends("t0 --duration 300ms --interval 50ms"), Some(0));
-    assert_eq!(ends("t0 --interval 50ms"), Some(2), "nothing else is left");
+    let capture = folder.path().join("frames.pcapng");
+    for arguments in [
+        "t0 --duration 300ms --interval 50ms",
+        "t0 --interval 50ms",
+        &format!("t0 --duration 300ms --pcap {}", capture.display()),
+    ] {
+        assert_eq!(ends(arguments), Some(2), "{arguments}");
+    }
+    assert!(
+        fs::metadata(&capture).unwrap().len() > 0,
+        "the rest went on"
+    );
 }
 
 #[test]

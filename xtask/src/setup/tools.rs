@@ -11,7 +11,7 @@ pub struct Tool {
     pub why: &'static str,
 }
 
-pub const TEST: [Tool; 10] = [
+pub const TEST: [Tool; 11] = [
     Tool {
         name: "tshark",
         package: "tshark",
@@ -26,6 +26,11 @@ pub const TEST: [Tool; 10] = [
         name: "jsonschema",
         package: "python3-jsonschema",
         why: "an independent reader of the published schemas",
+    },
+    Tool {
+        name: "jq",
+        package: "jq",
+        why: "a program that reads and rewrites evidence, with its own idea of numbers",
     },
     Tool {
         name: "ensurepip",

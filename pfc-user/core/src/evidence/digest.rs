@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::numbers;
 use crate::quantity::hex;
 
 /// The key of the digests in `evidence.json`.
@@ -14,7 +15,8 @@ pub const KEY: &str = "digests";
 pub struct Part {
     /// Path of the part, such as `cases[0].repetitions[2]`.
     pub part: String,
-    /// SHA-256 in hexadecimal digits: of the JSON value, not of its text.
+    /// SHA-256 in hexadecimal digits: of the JSON value, not of its text, and with every number as
+    /// the double that other programs take it for.
     pub sha256: String,
 }
 
@@ -71,11 +73,12 @@ fn feed(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Null => put(b'n', 0, &[]),
         Value::Bool(value) => put(b'b', 1, &[u8::from(*value)]),
-        Value::Number(number) => match number.as_u64() {
-            Some(number) => put(b'u', 8, &number.to_le_bytes()),
+        Value::Number(number) => match numbers::digits(number) {
+            Some(digits) => put(b's', digits.len(), digits.as_bytes()),
+            // Exact, as larger ones have digits.
             None => {
-                let text = number.to_string();
-                put(b'f', text.len(), text.as_bytes());
+                let double = number.as_f64().unwrap_or(f64::NAN);
+                put(b'd', 8, &double.to_bits().to_le_bytes());
             }
         },
         Value::String(text) => put(b's', text.len(), text.as_bytes()),
@@ -143,6 +146,18 @@ mod tests {
         );
         assert_eq!(changed_by(|e| e["schema"] = json!("2")), ["schema"]);
         assert_eq!(changed_by(|e| e["digests"] = json!([1])), [""; 0]);
+    }
+
+    #[test]
+    fn a_number_has_one_digest_however_it_is_written() {
+        let digest = |text: &str| part("p", &serde_json::from_str(text).unwrap()).sha256;
+        assert_eq!(digest("10"), digest("10.0"));
+        assert_eq!(digest("10"), digest("1e1"));
+        assert_eq!(digest("1e-05"), digest("0.00001"));
+        // As it is stored.
+        assert_eq!(digest("9007199254740993"), digest("\"9007199254740993\""));
+        assert_ne!(digest("9007199254740993"), digest("9007199254740992"));
+        assert_ne!(digest("10"), digest("\"10\""));
     }
 
     #[test]

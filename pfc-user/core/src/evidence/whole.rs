@@ -18,6 +18,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::digest::{self, Part};
+use super::numbers;
 use super::pfc::{LeftOut, Stall, StallsNoted};
 use super::{CaseEvidence, Evidence, Planned, Repetition};
 
@@ -100,23 +101,40 @@ fn ensure(holds: bool, rule: Rule, part: &str, found: impl FnOnce() -> String) -
     })
 }
 
-/// Reads evidence of the present schema with its digests, and checks it.
+/// Reads evidence as it is stored: with digests, and [portable numbers](numbers).
 pub fn read(mut stored: Value) -> Result<Evidence, Defect> {
+    let sealed = take_digests(&mut stored);
+    numbers::from_portable(&mut stored);
+    let evidence = parse(&stored)?;
+    sealed?;
+    examine(&stored, &evidence)?;
+    Ok(evidence)
+}
+
+/// Reads evidence without digests and with numbers as they are, and checks all but the digests.
+pub fn without_digests(stored: &Value) -> Result<Evidence, Defect> {
+    let evidence = parse(stored)?;
+    examine(stored, &evidence)?;
+    Ok(evidence)
+}
+
+fn parse(stored: &Value) -> Result<Evidence, Defect> {
+    Evidence::deserialize(stored).map_err(|error| malformed("evidence", error))
+}
+
+fn examine(stored: &Value, evidence: &Evidence) -> Checked {
+    fields::check(stored, evidence)?;
+    check(evidence)
+}
+
+/// Takes the digests away, and checks them.
+fn take_digests(stored: &mut Value) -> Checked {
     let digests = stored
         .as_object_mut()
         .and_then(|fields| fields.remove(digest::KEY));
     let digests: Vec<Part> = serde_json::from_value(digests.unwrap_or_default())
         .map_err(|error| malformed(digest::KEY, error))?;
-    check_digests(&digests, &digest::of(&stored))?;
-    without_digests(&stored)
-}
-
-/// Reads evidence of the present schema without its digests, and checks all but them.
-pub fn without_digests(stored: &Value) -> Result<Evidence, Defect> {
-    let evidence = Evidence::deserialize(stored).map_err(|error| malformed("evidence", error))?;
-    fields::check(stored, &evidence)?;
-    check(&evidence)?;
-    Ok(evidence)
+    check_digests(&digests, &digest::of(stored))
 }
 
 fn malformed(part: &str, error: serde_json::Error) -> Defect {

@@ -15,7 +15,7 @@ use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 pub use self::claim::Claim;
-use self::files::{boot, list, others, read, remove, unreadable, write};
+use self::files::{Folder, Seen, boot, list, look, others, read, remove, unreadable, user, write};
 pub use self::link_setting::LinkChange;
 use self::link_setting::LinkSetting;
 use self::restore::RestoreEntry;
@@ -119,7 +119,7 @@ pub struct Journal {
     keys: PathBuf,
     /// Folders of other users' runs. They are looked at and nothing in them is acted on: what a
     /// user wrote must not make root change a setting.
-    others: Vec<PathBuf>,
+    others: Vec<Folder>,
 }
 
 /// A changed setting; put back when dropped.
@@ -163,7 +163,7 @@ impl Journal {
             own("XDG_STATE_HOME", Some(".local/state")).unwrap_or_else(|| "/var/lib".into());
         let (settings, keys) = (runtime.join("validator"), state.join("validator"));
         let mut others = others();
-        others.retain(|folder| *folder != settings && *folder != keys);
+        others.retain(|folder| folder.path != settings && folder.path != keys);
         Self {
             settings,
             keys,
@@ -234,7 +234,7 @@ impl Journal {
     /// Changes by [`Journal::keep`] that are still in force, in words.
     pub fn kept(&self) -> Vec<String> {
         let (paths, _) = self.entries().unwrap_or_default();
-        let entries = paths.into_iter().filter_map(|path| read(&path).ok());
+        let entries = paths.into_iter().filter_map(|path| own(&path).ok());
         let settings = entries
             .filter(|entry| entry.kept)
             .filter_map(|entry| match entry.what {
@@ -259,27 +259,22 @@ impl Journal {
     pub fn left(&self) -> Vec<String> {
         let (paths, mut left) = self.entries().unwrap_or_default();
         let boot = boot();
-        let mut others = Vec::new();
-        for folder in &self.others {
-            match list([folder]) {
-                Ok((paths, closed)) => {
-                    others.extend(paths);
-                    left.extend(closed);
-                }
-                // What the other folders have is told all the same.
-                Err(error) => left.push(error.to_string()),
-            }
-        }
-        for path in others {
-            if !matches!(read(&path), Ok(entry) if !entry.kept && entry.is_alive(&boot)) {
-                left.push(format!(
-                    "journal {path:?}: another user's run left it; `validator check --undo` as \
-                     that user puts it back"
-                ));
+        let (others, told) = look(&self.others);
+        left.extend(told);
+        for Seen { path, entry, owner } in others {
+            match entry {
+                Ok(entry) if !entry.kept && entry.is_alive(&boot) => {}
+                // Taken away since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                _ => left.push(format!(
+                    "journal {path:?}: left by a run of {}; `validator check --undo` as that user \
+                     puts it back",
+                    user(owner)
+                )),
             }
         }
         for path in paths {
-            match read(&path) {
+            match own(&path) {
                 Ok(entry) if entry.kept || entry.is_alive(&boot) => {}
                 Ok(entry) => left.push(format!(
                     "left by process {}, which was killed: {}; `validator check --undo` puts it \
@@ -319,7 +314,7 @@ impl Journal {
         let (paths, mut done) = self.entries()?;
         let mut all = done.is_empty();
         for path in paths {
-            let entry = match read(&path) {
+            let entry = match own(&path) {
                 Ok(entry) => entry,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
@@ -424,7 +419,7 @@ impl Journal {
         let (paths, _) = self.entries()?;
         let mut done = Vec::new();
         for path in paths {
-            let entry = match read(&path) {
+            let entry = match own(&path) {
                 Ok(entry) => entry,
                 // Removed since it was listed, by its process or by another recovery.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -492,6 +487,11 @@ impl Journal {
             },
         }
     }
+}
+
+/// Reads an entry of this journal, which this user alone may write.
+fn own(path: &Path) -> io::Result<Entry> {
+    read(path, geteuid())
 }
 
 /// What became of an entry of a process that is gone.

@@ -1,16 +1,27 @@
 //! SIGINT, SIGTERM and SIGHUP as a file descriptor, so that every wait of the run can be ended by
-//! them at once.
+//! them at once; and SIGXFSZ, which ends nothing.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use pfc_ebpf::units::Nanos;
 
 use super::clock;
+
+/// Makes a file that grows beyond the limit of this process (`ulimit -f`) an error of that file
+/// (EFBIG): by default SIGXFSZ ends the process, and what was measured is lost.
+pub fn outlive_file_limits() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // Child processes would inherit SIG_IGN; a handler is back to the default in them (execve(2)).
+    let handler = SigHandler::Handler(nothing);
+    let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler does nothing, so it may interrupt anything.
+    unsafe { sigaction(Signal::SIGXFSZ, &action) }.expect("SIGXFSZ can be handled");
+}
 
 /// The user's wish to stop. Once seen it stays.
 pub struct Interrupt {

@@ -186,11 +186,8 @@ fn serve_port(
         };
         let mut events = stop.to_vec();
         events.extend([socket.as_fd(), woken.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        match ppoll(
-            &mut events,
-            wait.map(|wait| TimeSpec::from_duration(Duration::from_nanos(wait))),
-            None,
-        ) {
+        let wait = socket.at_most(wait.map(Duration::from_nanos));
+        match ppoll(&mut events, wait.map(TimeSpec::from_duration), None) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(error).context("the port cannot wait"),
         }

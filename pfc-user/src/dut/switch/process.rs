@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -123,12 +124,12 @@ pub fn run(
             without_frames
         };
         let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since));
-        let timeout = timeout.map(|nanos| {
-            TimeSpec::new(
-                (nanos / 1_000_000_000) as i64,
-                (nanos % 1_000_000_000) as i64,
-            )
-        });
+        let timeout = sockets
+            .iter()
+            .fold(timeout.map(Duration::from_nanos), |sleep, socket| {
+                socket.at_most(sleep)
+            })
+            .map(TimeSpec::from_duration);
         match ppoll(&mut events[..watched], timeout, None) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(io::Error::from(error).into()),

@@ -12,9 +12,12 @@ use std::{fs, io, process};
 
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, UnixCredentials, connect, getsockopt, socket,
+};
+use nix::unistd::{Uid, geteuid};
 
-use super::{Journal, JournalError, What, boot, list, read, write};
+use super::{Journal, JournalError, What, boot, look, own, user, write};
 use crate::driver::bringup::mad::{ClaimEntry, Claimed};
 
 /// The claim on a DUT; given up when dropped.
@@ -54,14 +57,17 @@ impl Journal {
     /// this user may read.
     pub(super) fn unclaimed(&self, claimed: &Claimed) -> Result<(), JournalError> {
         let boot = boot();
-        let (mut paths, _) = self.entries()?;
+        let (paths, _) = self.entries()?;
+        let own = paths.into_iter().filter_map(|path| {
+            let entry = own(&path).ok()?;
+            Some((path, geteuid(), entry))
+        });
         // A folder that is closed to this user, or is none, hides no other.
-        let others = self.others.iter().filter_map(|folder| list([folder]).ok());
-        paths.extend(others.flat_map(|(paths, _)| paths));
-        for path in paths {
-            let Ok(entry) = read(&path) else {
-                continue;
-            };
+        let (others, _) = look(&self.others);
+        let others = others
+            .into_iter()
+            .filter_map(|seen| Some((seen.path, seen.owner, seen.entry.ok()?)));
+        for (path, owner, entry) in own.chain(others) {
             let is_its = match &entry.what {
                 What::Claim(claim) => claim.claimed == *claimed,
                 What::Key(key) => key.is_of(claimed),
@@ -69,7 +75,7 @@ impl Journal {
             };
             if is_its && entry.pid != process::id() && entry.is_alive(&boot) {
                 return Err(JournalError::Claimed {
-                    who: format!("process {}", entry.pid),
+                    who: who(entry.pid, owner),
                     claimed: Box::new(claimed.clone()),
                     by: format!("its entry in the journal is {}", path.display()),
                 });
@@ -86,24 +92,46 @@ fn hold(claimed: &Claimed) -> Result<Option<UnixListener>, JournalError> {
     let Ok(address) = SocketAddr::from_abstract_name(&name) else {
         return Ok(None);
     };
-    match UnixListener::bind_addr(&address) {
-        Ok(held) => Ok(Some(held)),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match holder(&name) {
-            Ok(pid) if pid == process::id() => Ok(None),
-            // It has ended meanwhile.
-            Err(Errno::ECONNREFUSED) => Ok(None),
-            holder => Err(JournalError::Claimed {
-                who: holder.map_or("another process".into(), |pid| format!("process {pid}")),
-                claimed: Box::new(claimed.clone()),
-                by: format!("it holds the socket @{name}"),
-            }),
-        },
-        Err(_) => Ok(None),
+    let mut ended = false;
+    loop {
+        let who = match UnixListener::bind_addr(&address) {
+            Ok(held) => return Ok(Some(held)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => match holder(&name) {
+                Ok(holder) if holder.pid() as u32 == process::id() => return Ok(None),
+                Ok(holder) => who(holder.pid() as u32, holder.uid().into()),
+                // It may have ended meanwhile.
+                Err(Errno::ECONNREFUSED) if !ended => {
+                    ended = true;
+                    continue;
+                }
+                Err(_) => "a process that does not listen (`ss -xap` as root names it)".into(),
+            },
+            Err(_) => return Ok(None),
+        };
+        return Err(JournalError::Claimed {
+            who,
+            claimed: Box::new(claimed.clone()),
+            by: format!("it holds the socket @{name}"),
+        });
+    }
+}
+
+/// That process, and the user if that is another.
+fn who(pid: u32, owner: Uid) -> String {
+    // The kernel says 0 of one that has no number here (unix(7), SO_PEERCRED).
+    let process = match pid {
+        0 => "a process of another PID namespace".to_owned(),
+        pid => format!("process {pid}"),
+    };
+    if owner == geteuid() {
+        process
+    } else {
+        format!("{process} of {}", user(owner))
     }
 }
 
 /// The process that listens at that abstract name.
-fn holder(name: &str) -> nix::Result<u32> {
+fn holder(name: &str) -> nix::Result<UnixCredentials> {
     // Nobody accepts, and a full queue must not block.
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let stream = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -111,7 +139,7 @@ fn holder(name: &str) -> nix::Result<u32> {
         stream.as_raw_fd(),
         &UnixAddr::new_abstract(name.as_bytes())?,
     )?;
-    Ok(getsockopt(&stream, PeerCredentials)?.pid() as u32)
+    getsockopt(&stream, PeerCredentials)
 }
 
 /// FNV-1a of `text`: a socket's name has room for 107 octets, and a DUT's may be longer.

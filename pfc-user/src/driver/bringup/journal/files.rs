@@ -1,31 +1,128 @@
 //! The files of the journal: one an entry.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::{fs, io, process};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{fs, io, process, thread};
 
-use nix::unistd::geteuid;
+use nix::fcntl::OFlag;
+use nix::unistd::{Uid, User, geteuid};
 
 use super::{Entry, JournalError, What};
 use crate::driver::kernel::process::start_time;
 
+/// Octets of the largest entry that is read; runs write some hundred.
+const MAX_ENTRY: u64 = 64 << 10;
+/// Most entries that are read in another user's folder.
+const MAX_ENTRIES: usize = 1000;
+/// Time that other users' folders have. Their file systems may never answer (FUSE, NFS).
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A folder in which the runs of one user leave entries.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    /// What others have put there is no entry.
+    pub(super) owner: Uid,
+}
+
+/// An entry of another user, as it was read.
+pub(super) struct Seen {
+    pub(super) path: PathBuf,
+    pub(super) owner: Uid,
+    pub(super) entry: io::Result<Entry>,
+}
+
+impl Folder {
+    /// What is in there; and in words, if it is closed to this user or cannot be read.
+    fn look(&self) -> (Vec<Seen>, Vec<String>) {
+        // A link may lead into a folder of somebody else.
+        if fs::metadata(&self.path).is_ok_and(|found| found.uid() != self.owner.as_raw()) {
+            return (Vec::new(), Vec::new());
+        }
+        let (paths, told) = match list([&self.path]) {
+            Ok(listed) => listed,
+            // What the other folders have is told all the same.
+            Err(error) => return (Vec::new(), vec![error.to_string()]),
+        };
+        let seen = paths.into_iter().take(MAX_ENTRIES).map(|path| Seen {
+            entry: read(&path, self.owner),
+            owner: self.owner,
+            path,
+        });
+        (seen.collect(), told)
+    }
+}
+
+/// What other users' folders have, and in words those that say nothing.
+pub(super) fn look(folders: &[Folder]) -> (Vec<Seen>, Vec<String>) {
+    let deadline = Instant::now() + PATIENCE;
+    let ask = |folder: &Folder| {
+        let (answer, answered) = mpsc::channel();
+        let asked = folder.clone();
+        // Nobody waits for it: one that a file system keeps ends with the process. A process that
+        // may have no more threads learns nothing, as from a folder that does not answer.
+        let _ = thread::Builder::new().spawn(move || answer.send(asked.look()));
+        answered
+    };
+    let asked: Vec<_> = folders.iter().map(|folder| (folder, ask(folder))).collect();
+    let (mut seen, mut told) = (Vec::new(), Vec::new());
+    for (folder, answered) in asked {
+        match answered.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok((found, words)) => {
+                seen.extend(found);
+                told.extend(words);
+            }
+            Err(_) => told.push(format!(
+                "journal {}: no answer within {} s, so it is not known what {} has there",
+                folder.path.display(),
+                PATIENCE.as_secs(),
+                user(folder.owner)
+            )),
+        }
+    }
+    (seen, told)
+}
+
+/// That user, in words.
+pub(super) fn user(id: Uid) -> String {
+    match User::from_uid(id) {
+        Ok(Some(user)) => format!("user {}", user.name),
+        _ => format!("user {id}"),
+    }
+}
+
 /// Folders in which the runs of all users leave entries: the machine's, and each user's own.
-pub(super) fn others() -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = ["/run/validator", "/var/lib/validator"]
-        .map(PathBuf::from)
+pub(super) fn others() -> Vec<Folder> {
+    let of = |owner: u32, path: PathBuf| Folder {
+        path,
+        owner: Uid::from_raw(owner),
+    };
+    let mut folders: Vec<Folder> = ["/run/validator", "/var/lib/validator"]
+        .map(|path| of(0, path.into()))
         .to_vec();
     if !geteuid().is_root() {
         return folders;
     }
     if let Ok(users) = fs::read_dir("/run/user") {
-        folders.extend(users.flatten().map(|user| user.path().join("validator")));
+        folders.extend(users.flatten().filter_map(|user| {
+            let owner = user.file_name().to_str()?.parse().ok()?;
+            Some(of(owner, user.path().join("validator")))
+        }));
     }
-    // passwd(5): the sixth field is the home directory.
+    // passwd(5): the third field is the number, the sixth the home directory.
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let homes = users.lines().filter_map(|user| user.split(':').nth(5));
-    folders.extend(homes.map(|home| Path::new(home).join(".local/state/validator")));
+    folders.extend(users.lines().filter_map(|user| {
+        let mut fields = user.split(':').skip(2);
+        let owner = fields.next()?.parse().ok()?;
+        Some(of(
+            owner,
+            Path::new(fields.nth(2)?).join(".local/state/validator"),
+        ))
+    }));
     folders
 }
 
@@ -135,8 +232,41 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> String {
     )
 }
 
-pub(super) fn read(path: &Path) -> io::Result<Entry> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+/// Reads an entry that `owner` wrote. Whoever may write into its folder can neither have another
+/// file read in its place nor hold up the reader.
+pub(super) fn read(path: &Path, owner: Uid) -> io::Result<Entry> {
+    let unfit = |found: &str| {
+        let expected = format!(
+            "a regular file of {}, at most {MAX_ENTRY} octets",
+            user(owner)
+        );
+        io::Error::other(format!("expected {expected}, found {found}; remove it"))
+    };
+    // A FIFO without a writer is opened at once.
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = match OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)
+    {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            return Err(unfit("a symbolic link"));
+        }
+        file => file?,
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(unfit("something else"));
+    }
+    if found.uid() != owner.as_raw() {
+        return Err(unfit(&format!("one of {}", user(found.uid().into()))));
+    }
+    let mut text = Vec::new();
+    file.take(MAX_ENTRY + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_ENTRY {
+        return Err(unfit("more"));
+    }
+    Ok(serde_json::from_slice(&text)?)
 }
 
 /// Identifier of the present boot; empty where the kernel does not say.

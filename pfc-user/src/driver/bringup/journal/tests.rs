@@ -1,5 +1,8 @@
 //! Entries of this process and of others.
 
+use nix::sys::stat::Mode;
+use nix::unistd::Uid;
+
 use super::*;
 
 #[test]
@@ -92,7 +95,7 @@ fn what_a_killed_run_left_is_shown_and_undone_when_asked() {
     };
     let path = write(folder.path(), "x", What::Setting(setting), false).unwrap();
     assert_eq!(journal.left(), Vec::<String>::new(), "its process lives");
-    let mut entry = read(&path).unwrap();
+    let mut entry = own(&path).unwrap();
     entry.started += 1;
     let (pid, text) = (entry.pid, serde_json::to_vec(&entry).unwrap());
     fs::write(&path, text).unwrap();
@@ -129,22 +132,28 @@ fn entries_of_other_users_are_shown_whatever_else_is_in_their_place() {
         })
     };
     let path = write(&place("other"), "x", claim(), false).unwrap();
-    let mut entry = read(&path).unwrap();
+    let mut entry = own(&path).unwrap();
     entry.started += 1;
     fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
     let long = place(&"x".repeat(300));
+    let folders = [
+        place("file").join("validator"),
+        long.clone(),
+        place("other"),
+    ];
     let journal = Journal {
-        others: vec![
-            place("file").join("validator"),
-            long.clone(),
-            place("other"),
-        ],
+        others: folders
+            .map(|path| Folder {
+                path,
+                owner: geteuid(),
+            })
+            .to_vec(),
         ..Journal::at(place("own"))
     };
     let left = journal.left();
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left[0].contains(long.to_str().unwrap()), "{left:?}");
-    assert!(left[1].contains("another user's run left it"), "{left:?}");
+    assert!(left[1].contains("left by a run of user "), "{left:?}");
 }
 
 /// Its entry stays, and stands in the way of no other.
@@ -168,4 +177,39 @@ fn what_cannot_be_put_back_is_told() {
     );
     let gone = Outcome::of(&"x", Ok::<_, LinkError>(Reach::Gone), fixed);
     assert!(matches!(gone, Outcome::Nothing));
+}
+
+/// A user may put anything into the own folder, which root reads.
+#[test]
+fn what_is_no_entry_of_its_owner_holds_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(format!("{name}.json"));
+    nix::unistd::mkfifo(&place("fifo"), Mode::S_IRWXU).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", place("link")).unwrap();
+    fs::create_dir(place("folder")).unwrap();
+    let huge = fs::File::create(place("huge")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    let told = |name: &str| own(&place(name)).unwrap_err().to_string();
+    for (name, found) in [
+        ("fifo", "something else"),
+        ("link", "a symbolic link"),
+        ("folder", "something else"),
+        ("huge", "more"),
+    ] {
+        let (told, found) = (told(name), format!("found {found}; remove it"));
+        assert!(told.contains(&found), "{told}");
+    }
+    let stranger = Uid::from_raw(geteuid().as_raw() + 1);
+    let told = read(&place("huge"), stranger).unwrap_err().to_string();
+    assert!(
+        told.contains(&format!("found one of {}", user(geteuid()))),
+        "{told}"
+    );
+    // A folder that is another's is no folder of that user.
+    let of = |owner| Folder {
+        path: folder.path().into(),
+        owner,
+    };
+    assert_eq!(look(&[of(geteuid())]).0.len(), 4);
+    assert_eq!(look(&[of(stranger)]).0.len(), 0);
 }

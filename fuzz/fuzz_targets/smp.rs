@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../tests/codec_common/exercise.rs"]
+#[path = "../../ib-mad/tests/codec_common/exercise.rs"]
 mod exercise;
 
 fuzz_target!(|octets: &[u8]| {

@@ -1,0 +1,61 @@
+//! Exercises the parsers of the programs with a frame of somebody else.
+
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::watch::{Config, Counters, Volume};
+use pfc_ebpf::classify::{Class, classify};
+use pfc_ebpf::flow_stamp::{self, FlowStamp};
+use pfc_ebpf::observe::{Tag, observe};
+use pfc_ebpf::stamp::Stamp;
+use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::wire::roce;
+
+/// Reads a frame by each of them, and asserts what holds for any.
+pub fn exercise(frame: &[u8]) {
+    match classify(frame).class {
+        Class::Test { stamp, datagram } => {
+            assert_eq!(Stamp::parse(&stamp.emit()), Ok(stamp));
+            datagram.is_intact(frame);
+        }
+        Class::Control(control) => {
+            assert_eq!(MacControl::parse(&control.emit([2; 6])[..]), Ok(control));
+        }
+        Class::Other | Class::Malformed(_) => {}
+    }
+    for trust in [Trust::Dscp, Trust::Pcp] {
+        let config = Config {
+            abi: 0,
+            trust: trust as u8,
+            capture: 0,
+            sketch: 0,
+            flows: 0,
+            first_flow: 0,
+            line_rate: 0,
+            dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 / 8),
+        };
+        let tag = Tag {
+            tpid: 0x8100,
+            tci: 0x6001,
+        };
+        for beside in [None, Some(tag)] {
+            let mut counters = Counters::ZERO;
+            let volume = Volume {
+                frames: 1,
+                octets: frame.len() as u64,
+            };
+            let observed = observe(frame, beside);
+            counters.add(&config, &observed, volume);
+            assert_eq!(counters.total, volume);
+            if let Some(ip) = observed.ip {
+                assert!(ip.dscp < 64 && ip.ecn < 4 && ip.payload <= frame.len());
+            }
+        }
+    }
+    if let Some(packet) = roce::parse(frame) {
+        packet.reth(frame);
+    }
+    if let Some(end) = frame.last_chunk::<{ flow_stamp::LEN }>()
+        && let Ok(stamp) = FlowStamp::read(*end)
+    {
+        assert_eq!(stamp.emit(), *end);
+    }
+}
