@@ -84,7 +84,9 @@ fn every_hop_count_and_pointer_is_taken() {
 
 /// Files of a folder of seeds, which the fuzz targets found or began with.
 fn seeds(folder: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds").join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/seeds")
+        .join(folder);
     let files = fs::read_dir(folder).unwrap().flatten();
     let seeds: Vec<_> = files.map(|file| fs::read(file.path()).unwrap()).collect();
     assert!(!seeds.is_empty());

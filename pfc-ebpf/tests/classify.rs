@@ -119,7 +119,9 @@ fn seeds_are_survived() {
         println!("{}", file.path().display());
         exercise::exercise(&fs::read(file.path()).unwrap());
     }
-    Frames::new(2).take(5000).for_each(|frame| exercise::exercise(&frame));
+    Frames::new(2)
+        .take(5000)
+        .for_each(|frame| exercise::exercise(&frame));
 }
 
 #[test]

@@ -31,7 +31,11 @@ fn main() -> ExitCode {
         Err(error) => Err(error.into()),
     };
     // What is left in the buffer of standard output is written unheard when the process ends.
-    let outcome = outcome.and_then(|exit| Ok(output::stdout().flush().map(|()| exit)?));
+    let outcome = outcome.and_then(|exit| match exit {
+        // It may be told already that it could not be written.
+        Exit::Usage => Ok(exit),
+        exit => Ok(output::stdout().flush().map(|()| exit)?),
+    });
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {

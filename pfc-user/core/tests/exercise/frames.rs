@@ -10,7 +10,7 @@ use validator_core::dut::switch::model::Switch;
 use validator_core::engine::neighbour::Host;
 use validator_core::engine::plan::{Interface, PortIndex};
 use validator_core::neighbour::Station;
-use validator_core::roce::icrc;
+use validator_core::roce;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const ADDRESSES: [[&str; 2]; 2] = [["192.0.2.1", "192.0.2.2"], ["2001:db8::1", "2001:db8::2"]];
@@ -40,7 +40,7 @@ pub fn exercise(frame: &[u8]) {
         }
         requester(own, peer, frame);
     }
-    icrc::is_intact(frame);
+    roce::is_intact(frame);
     switch(frame);
 }
 

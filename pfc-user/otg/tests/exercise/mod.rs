@@ -37,7 +37,10 @@ pub fn exercise(octets: &[u8]) {
 fn unhex(digits: &[u8]) -> Vec<u8> {
     let digit = |octet: &u8| char::from(*octet).to_digit(16).unwrap_or(0) as u8;
     let (pairs, _) = digits.as_chunks::<2>();
-    pairs.iter().map(|[high, low]| digit(high) << 4 | digit(low)).collect()
+    pairs
+        .iter()
+        .map(|[high, low]| digit(high) << 4 | digit(low))
+        .collect()
 }
 
 /// An engine that does as it is told and sends nothing.
