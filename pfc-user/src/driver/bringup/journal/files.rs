@@ -14,8 +14,8 @@ use nix::unistd::{Uid, User, geteuid};
 use super::{Entry, JournalError, What};
 use crate::driver::kernel::process::start_time;
 
-/// Octets of the largest entry that is read; runs write some hundred.
-const MAX_ENTRY: u64 = 64 << 10;
+/// Octets of the largest entry; most have some hundred.
+const MAX_ENTRY: u64 = 1 << 20;
 /// Most entries that are read in another user's folder.
 const MAX_ENTRIES: usize = 1000;
 /// Time that other users' folders have. Their file systems may never answer (FUSE, NFS).
@@ -196,6 +196,9 @@ pub(super) fn write(
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
+        }
+        if text.len() as u64 > MAX_ENTRY {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut file = OpenOptions::new()
             .write(true)
