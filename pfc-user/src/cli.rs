@@ -123,9 +123,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "ID", num_args = 1..)]
     case: Vec<String>,
     /// Directory for report.html, report.json, junit.xml, evidence.json and captures of decisive
-    /// frames.
+    /// frames: a new or empty one, or one of an earlier run, whose results are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write into --out also where it has other files; those with the name of a result are
+    /// replaced.
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// Change a value, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

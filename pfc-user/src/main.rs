@@ -20,7 +20,7 @@ use validator::driver::kernel::descriptors;
 use validator::driver::kernel::interrupt::{self, Interrupt};
 use validator::evidence::Evidence;
 use validator::port_check::{self, Depth};
-use validator::report::{self, progress::Progress};
+use validator::report::{self, Folder, progress::Progress};
 use validator::{agent, cases, dut, error_text, output, run, watch};
 
 fn main() -> ExitCode {
@@ -145,35 +145,54 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     if args.dry_run {
         return dry_run(&config, args.format);
     }
+    let mut out = match &args.out {
+        Some(dir) => Some(Folder::examine(dir, args.force)?),
+        None => None,
+    };
     let mut interrupt = Interrupt::install()?;
     let mut progress = Progress::on_stderr();
     let mut events = |event| progress.show(&event);
     if args.trace {
-        config.trace = Some(match &args.out {
+        config.trace = Some(match &mut out {
             // Before the run, which writes lines from the beginning.
-            Some(dir) => {
-                report::make_directory(dir)?;
-                TraceTo::File(dir.join("trace.log"))
+            Some(folder) => {
+                folder.begin()?;
+                TraceTo::File(folder.claim(report::TRACE)?)
             }
             None => TraceTo::Terminal,
         });
     }
     let prepared = run::prepare(&config, &mut events)?;
-    if let Some(dir) = &args.out {
-        report::make_directory(dir)?;
+    if let Some(folder) = out.as_mut().filter(|_| !args.trace) {
+        folder.begin()?;
     }
     let evidence = run::run(prepared, &mut interrupt, &mut events)?;
-    let dir = args.out.as_deref();
     // Before it is judged: whatever becomes of the reports, it can be judged again.
-    let kept = dir.map_or(Ok(()), |dir| report::write_evidence(dir, &evidence));
+    let kept = match &mut out {
+        Some(folder) => report::write_evidence(folder, &evidence),
+        None => Ok(()),
+    };
     let results = cases::judge(&evidence);
     let exit = Exit::of(&results, evidence.interrupted);
     // Whatever became of the files, what was measured is shown.
-    let rendered = dir.map_or(Ok(()), |dir| report::render(dir, &evidence, &results, exit));
+    let rendered = match &mut out {
+        Some(folder) => report::render(folder, &evidence, &results, exit),
+        None => Ok(()),
+    };
     let written = kept.and(rendered);
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
-    shown
+    let exit = shown?;
+    let said = match &args.out {
+        Some(dir) => format!("the page to look at: {}", dir.join(report::PAGE).display()),
+        None => "nothing was kept: without --out DIR the evidence of a run is gone".to_owned(),
+    };
+    match args.format {
+        Format::Text => writeln!(output::stdout(), "{}", report::plain::text(&said))?,
+        Format::Json if args.out.is_none() => output::note(said),
+        Format::Json => {}
+    }
+    Ok(exit)
 }
 
 fn dry_run(config: &Config, format: Format) -> Result<Exit> {
@@ -217,7 +236,10 @@ fn report(args: &ReportArgs) -> Result<Exit> {
     let (evidence, results, exit) = stored(dir)?;
     match &args.html {
         Some(file) => report::write_page(file, &evidence, &results, exit)?,
-        None => report::render(dir, &evidence, &results, exit)?,
+        None => {
+            let mut folder = Folder::of_evidence(dir)?;
+            report::render(&mut folder, &evidence, &results, exit)?;
+        }
     }
     show((args.format, args.verbose), &evidence, &results, exit)
 }

@@ -5,6 +5,7 @@ pub mod table;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
@@ -13,8 +14,8 @@ use crate::{build_ebpf, step};
 
 /// Where the results go, from the root of the repository.
 const OUT: &str = "target/demo";
-/// The summary of every check, in the same folder.
-const SUMMARY: &str = "summary.txt";
+/// The page that explains every check, in the same folder.
+const PAGE: &str = "report.html";
 /// The report for programs, in the same folder.
 pub const REPORT: &str = "report.json";
 
@@ -38,20 +39,16 @@ pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
     validator.args(&options.arguments);
     let out = out.unwrap_or(OUT.into());
     let report = root.join(&out).join(REPORT);
-    // One of an earlier demo would be taken for this one's.
-    if report.exists() {
-        fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
-    }
+    let began = SystemTime::now();
     println!("==> {}", step::show(&validator));
     let done = validator
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot run {}", step::show(&validator)))?;
     let code = done.status.code();
-    if report.exists() {
-        let summary = root.join(&out).join(SUMMARY);
-        fs::write(&summary, &done.stdout)
-            .with_context(|| format!("cannot write {}", summary.display()))?;
+    // One of an earlier demo would be taken for this one's.
+    let written = fs::metadata(&report).and_then(|report| report.modified());
+    if written.is_ok_and(|written| written >= began) {
         print!("\n{}", table::of(&table::read(&report)?, &out));
     } else {
         print!("{}", String::from_utf8_lossy(&done.stdout));

@@ -25,7 +25,7 @@ use validator::case::{Exit, Verdict};
 use validator::cases;
 use validator::evidence::pfc::PfcEvidence;
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
-use validator::report::{self, json, text};
+use validator::report::{self, Folder, json, text};
 
 /// Logged arrivals in the evidence.
 const ARRIVALS: usize = 1_000_000;
@@ -128,7 +128,7 @@ fn keeping(criterion: &mut Criterion) {
     }
     let octets = serde_json::to_vec(&evidence).expect("evidence can be written");
     let folder = tempfile::tempdir().expect("a folder");
-    report::write_evidence(folder.path(), &evidence).expect("a file");
+    report::write_evidence(&mut Folder::make(folder.path()).unwrap(), &evidence).expect("a file");
     assert_eq!(
         report::read_evidence(folder.path()).expect("evidence"),
         evidence

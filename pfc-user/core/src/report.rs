@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod fixed_set;
+pub mod folder;
 pub mod hooks;
 pub mod html;
 pub mod json;
@@ -15,13 +16,13 @@ pub mod series;
 pub mod storm;
 pub mod text;
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process;
 
 use serde::Deserialize;
 
+pub use folder::Folder;
 pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
@@ -38,6 +39,8 @@ pub const REPORT: &str = "report.json";
 pub const JUNIT: &str = "junit.xml";
 /// The result to look at.
 pub const PAGE: &str = "report.html";
+/// What the programs said of frames, where that was asked for.
+pub const TRACE: &str = "trace.log";
 /// Directory of the offending frames.
 pub const CAPTURES: &str = "captures";
 
@@ -51,6 +54,18 @@ pub enum ReportError {
         path: PathBuf,
         /// The system's error.
         error: io::Error,
+    },
+    /// A directory that has something of somebody else.
+    #[error(
+        "{}: `{found}` there is not of an earlier run, and is neither removed nor overwritten; name \
+        another folder with --out, or write beside it with --force",
+        path.display()
+    )]
+    NotOwn {
+        /// The directory.
+        path: PathBuf,
+        /// Name in it.
+        found: String,
     },
     /// A directory without evidence.
     #[error(
@@ -110,38 +125,22 @@ pub enum ReportError {
     },
 }
 
-/// Makes `dir` if it is missing, and checks that files can be created in it. Called before a run,
-/// so that its measurements are not lost for want of a directory.
-pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
-    let attempt = dir.join(format!(".attempt.{}", process::id()));
-    let made = fs::create_dir_all(dir)
-        .and_then(|()| File::create(&attempt))
-        .and_then(|_| fs::remove_file(&attempt));
-    made.map_err(|error| ReportError::Unwritable {
-        path: dir.to_owned(),
-        error,
-    })
-}
-
-/// Writes the evidence and all reports into `dir`, which is made if missing. Each file appears
-/// completely or not at all.
+/// Writes the evidence and all reports into the folder `dir`, which is made if missing, in the
+/// place of those of an earlier run. Each file appears completely or not at all.
 pub fn write(
     dir: &Path,
     evidence: &Evidence,
     results: &[CaseResult],
     exit: Exit,
 ) -> Result<(), ReportError> {
-    write_evidence(dir, evidence)?;
-    render(dir, evidence, results, exit)
+    let mut folder = Folder::make(dir)?;
+    write_evidence(&mut folder, evidence)?;
+    render(&mut folder, evidence, results, exit)
 }
 
-/// Writes the evidence into `dir`, which is made if missing, with the digests of its parts.
-pub fn write_evidence(dir: &Path, evidence: &Evidence) -> Result<(), ReportError> {
-    fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable {
-        path: dir.to_owned(),
-        error,
-    })?;
-    atomically(&dir.join(EVIDENCE), |out| {
+/// Writes the evidence, with the digests of its parts.
+pub fn write_evidence(folder: &mut Folder, evidence: &Evidence) -> Result<(), ReportError> {
+    folder.write(EVIDENCE, |out| {
         let mut stored = serde_json::to_value(evidence)?;
         numbers::to_portable(&mut stored);
         stored[digest::KEY] = serde_json::to_value(digest::of(&stored))?;
@@ -149,25 +148,20 @@ pub fn write_evidence(dir: &Path, evidence: &Evidence) -> Result<(), ReportError
     })
 }
 
-/// Writes all reports into `dir`, beside the evidence there.
+/// Writes all reports beside the evidence.
 pub fn render(
-    dir: &Path,
+    folder: &mut Folder,
     evidence: &Evidence,
     results: &[CaseResult],
     exit: Exit,
 ) -> Result<(), ReportError> {
-    atomically(&dir.join(REPORT), |out| {
-        json::write(out, evidence, results, exit)
-    })?;
-    atomically(&dir.join(JUNIT), |out| junit::write(out, evidence, results))?;
-    write_page(&dir.join(PAGE), evidence, results, exit)?;
-    let captures = dir.join(CAPTURES);
-    remove_captures(&captures).map_err(|error| ReportError::Unwritable {
-        path: captures.clone(),
-        error,
-    })?;
+    folder.write(REPORT, |out| json::write(out, evidence, results, exit))?;
+    folder.write(JUNIT, |out| junit::write(out, evidence, results))?;
+    let page = html::page(evidence, results, exit);
+    folder.write(PAGE, |out| out.write_all(page.as_bytes()))?;
+    folder.renew_captures()?;
     for (name, offences) in pcapng::captures(evidence) {
-        atomically(&captures.join(name), |out| {
+        folder.write(&format!("{CAPTURES}/{name}"), |out| {
             pcapng::write(out, offences, evidence.host.clock)
         })?;
     }
@@ -182,7 +176,7 @@ pub fn write_page(
     exit: Exit,
 ) -> Result<(), ReportError> {
     let page = html::page(evidence, results, exit);
-    atomically(path, |out| out.write_all(page.as_bytes()))
+    folder::atomically(path, |out| out.write_all(page.as_bytes()))
 }
 
 /// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases.
@@ -240,49 +234,4 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
             ..defect
         },
     })
-}
-
-/// Writes a file beside `path` and renames it once it is complete.
-fn atomically(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), ReportError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
-    // What has its name is of a process that was killed, or a link that leads elsewhere.
-    let _ = fs::remove_file(&temporary);
-    let written = File::create_new(&temporary).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        fill(&mut out)?;
-        out.into_inner()?.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    written.map_err(|error| {
-        // An incomplete file is useless; the first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-        ReportError::Unwritable {
-            path: path.to_owned(),
-            error,
-        }
-    })
-}
-
-/// Removes the captures of an earlier run, so that none is mistaken for one of this run. A link in
-/// the place of `dir`, which may come with somebody else's results, would lead elsewhere.
-fn remove_captures(dir: &Path) -> io::Result<()> {
-    if dir.is_symlink() {
-        let what = "expected a directory, found a symbolic link; remove it";
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
-    }
-    fs::create_dir_all(dir)?;
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == pcapng::EXTENSION)
-        {
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use lzma_rust2::XzReader;
 use serde::Deserialize;
 use validator_core::evidence::{CaseEvidence, Evidence, Host, SCHEMA, Testbed};
-use validator_core::report;
+use validator_core::report::{self, Folder};
 
 /// A line of the corpus.
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ fn store(folder: &Path, device: &str) {
         cases: vec![recorded.evidence],
         interrupted: false,
     };
-    report::write_evidence(folder, &evidence).unwrap();
+    report::write_evidence(&mut Folder::make(folder).unwrap(), &evidence).unwrap();
 }
 
 /// Cargo puts examples beside the folder of test programs.

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use lzma_rust2::XzReader;
 use serde::Deserialize;
 use validator::evidence::{CaseEvidence, Evidence, Host, SCHEMA, Testbed};
-use validator::report;
+use validator::report::{self, Folder};
 
 use crate::common;
 
@@ -59,7 +59,7 @@ fn store_cases(dir: &Path, cases: Vec<CaseEvidence>) {
         cases,
         interrupted: false,
     };
-    report::write_evidence(dir, &evidence).unwrap();
+    report::write_evidence(&mut Folder::make(dir).unwrap(), &evidence).unwrap();
 }
 
 fn report(arguments: &[&Path]) -> Output {

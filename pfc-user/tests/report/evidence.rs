@@ -7,7 +7,7 @@ use std::process::Command;
 
 use lzma_rust2::XzReader;
 use validator::evidence::{CaseEvidence, Evidence, digest, numbers};
-use validator::report;
+use validator::report::{self, Folder};
 
 use super::samples::evidence;
 use crate::common;
@@ -88,7 +88,7 @@ fn says(command: &str, dir: &Path) -> (Option<i32>, String, String) {
 fn evidence_that_is_not_whole_is_refused_without_a_verdict() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("evidence.json");
-    report::write_evidence(dir.path(), &recorded()).unwrap();
+    report::write_evidence(&mut Folder::make(dir.path()).unwrap(), &recorded()).unwrap();
     let whole: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(says("judge", dir.path()).0, Some(0));
     let refused = |change: &dyn Fn(&mut serde_json::Value), sealed: bool| {
@@ -158,7 +158,7 @@ fn store_large(dir: &Path) -> Evidence {
     evidence.host.clock = 1_764_092_728_123_456_789;
     evidence.testbed.name = "18446744073709551615".into();
     evidence.seconds = 10.0;
-    report::write_evidence(dir, &evidence).unwrap();
+    report::write_evidence(&mut Folder::make(dir).unwrap(), &evidence).unwrap();
     evidence
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use validator::case::Exit;
 use validator::evidence::{Evidence, Repetition};
 use validator::plan::Nanos;
-use validator::report;
+use validator::report::{self, Folder};
 
 use super::samples::{every_verdict, evidence, repetition};
 
@@ -33,7 +33,8 @@ fn what_is_written_is_read_again() {
             "evidence.json",
             "junit.xml",
             "report.html",
-            "report.json"
+            "report.json",
+            "validator.txt"
         ]
     );
 
@@ -94,8 +95,10 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
         "{error}"
     );
 
-    fs::create_dir_all(dir.path().join("out/report.json")).unwrap();
-    let error = report::write(&dir.path().join("out"), &evidence(), &[], Exit::Undecided)
+    let mut folder = Folder::make(&dir.path().join("out")).unwrap();
+    let way = folder.claim("report.json").unwrap();
+    fs::create_dir(way).unwrap();
+    let error = report::render(&mut folder, &evidence(), &[], Exit::Undecided)
         .unwrap_err()
         .to_string();
     assert!(
@@ -109,7 +112,7 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     assert_eq!(
         left.len(),
         2,
-        "evidence and the directory in the way, nothing half written: {left:?}"
+        "the list of files and the directory in the way, nothing half written: {left:?}"
     );
 }
 
@@ -131,6 +134,7 @@ fn where_evidence_cannot_be_written_the_verdict_is_shown_all_the_same() {
         .arg(repository.join("configs/testbeds/sim.toml"))
         .arg("--out")
         .arg(&out)
+        .arg("--force")
         .env("VALIDATOR_JOURNAL", folder.path().join("journal"))
         .output()
         .unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use quick_junit::Report;
 use validator::case::{CaseResult, CheckResult, Exit, Verdict};
 use validator::evidence::{CaseEvidence, Evidence};
-use validator::report::{self, text};
+use validator::report::{self, Folder, text};
 
 use super::samples::{FRAMES, check, every_verdict, evidence, files, repetition, result};
 
@@ -68,6 +68,7 @@ fn names_in_evidence_lead_to_no_file_outside_and_to_one_file_each() {
         "junit.xml",
         "report.html",
         "report.json",
+        "validator.txt",
     ];
     let mut expected: Vec<String> = expected.map(|file| format!("a/b/c/out/{file}")).to_vec();
     expected.sort();
@@ -90,7 +91,9 @@ fn links_among_somebody_s_results_lead_nowhere() {
     symlink(&precious, dir.join("junit.xml")).unwrap();
     symlink(&precious, &temporary).unwrap();
     symlink(&elsewhere, dir.join("captures")).unwrap();
-    let written = report::write(&dir, &evidence(), &[every_verdict()], Exit::Failed);
+    // As `validator report` does, which has read evidence there.
+    let mut folder = Folder::of_evidence(&dir).unwrap();
+    let written = report::render(&mut folder, &evidence(), &[every_verdict()], Exit::Failed);
     let error = written.unwrap_err().to_string();
     let says = "captures: cannot be written: expected a directory, found a symbolic link";
     assert!(error.contains(says), "{error}");

@@ -8,6 +8,7 @@ mod common;
 mod compare;
 mod evidence;
 mod files;
+mod folder;
 mod hostile;
 mod machine_readable;
 mod samples;

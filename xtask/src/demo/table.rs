@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::{REPORT, SUMMARY};
+use super::{PAGE, REPORT};
 
 /// Columns of a line, as of an ordinary terminal.
 const WIDTH: usize = 100;
@@ -55,7 +55,7 @@ pub fn of(report: &Report, folder: &Path) -> String {
     let folder = folder.display();
     text.push_str(&format!(
         "\nverdict: {} (exit code {})\n\
-         every check: {folder}/{SUMMARY}; for programs: {folder}/{REPORT}\n\
+         every check: {folder}/{PAGE}; for programs: {folder}/{REPORT}\n\
          judged again from the evidence: target/release/validator judge {folder}\n",
         report.verdict, report.exit_code
     ));
@@ -166,7 +166,7 @@ mod tests {
         assert!(lines[1].starts_with("bcd  fail  paused [lossless 3]: e e "));
         assert!(lines[1].ends_with("...") && lines[1].len() <= WIDTH);
         assert_eq!(lines[3], "verdict: fail (exit code 1)");
-        assert!(lines[4].contains("here/summary.txt"));
+        assert!(lines[4].contains("here/report.html"));
         let open = not_passed(&report);
         assert!(open.starts_with("bcd  fail  paused ") && open.lines().count() == 1);
     }

@@ -1,0 +1,143 @@
+//! Results go into a folder without harm to what is not the tool's own.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use validator::case::Exit;
+use validator::report::{self, Folder};
+
+use super::samples::{every_verdict, evidence, files};
+
+/// Runs the MAD cases on the simulated device.
+fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Command::new(env!("CARGO_BIN_EXE_validator"))
+        .args("run --plan mad --set testbed.mad.timeout=50ms --testbed".split(' '))
+        .arg(repository.join("configs/testbeds/sim.toml"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("VALIDATOR_JOURNAL", folder.join("journal"))
+        .output()
+        .unwrap();
+    let text = |octets| String::from_utf8(octets).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn a_run_replaces_the_results_of_another_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (code, shown, error) = run(folder, &["--out", "results"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(
+        shown.ends_with("\nthe page to look at: results/report.html\n"),
+        "{shown}"
+    );
+    let out = folder.join("results");
+    let first = files(&out);
+    // As of a run with PFC cases, and of a user.
+    let marker = fs::read_to_string(out.join("validator.txt")).unwrap();
+    fs::write(out.join("validator.txt"), marker + "captures/ours.pcapng\n").unwrap();
+    for name in ["captures/ours.pcapng", "captures/mine.pcapng", "notes.txt"] {
+        fs::write(out.join(name), name).unwrap();
+    }
+    let (code, _, error) = run(folder, &["--out", "results"]);
+    assert_eq!(code, Some(0), "{error}");
+    let mut expected = first.clone();
+    expected.extend(["captures/mine.pcapng", "notes.txt"].map(str::to_owned));
+    expected.sort();
+    assert_eq!(files(&out), expected);
+    for name in ["captures/mine.pcapng", "notes.txt"] {
+        assert_eq!(fs::read_to_string(out.join(name)).unwrap(), name);
+    }
+}
+
+#[test]
+fn a_folder_of_others_is_refused_before_anything_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("precious")).unwrap();
+    fs::write(folder.join("precious/report.json"), "kept").unwrap();
+    let (code, shown, error) = run(folder, &["--out", "precious"]);
+    assert_eq!((code, shown.as_str()), (Some(2), ""), "{error}");
+    assert_eq!(
+        error,
+        "validator: precious: `report.json` there is not of an earlier run, and is neither removed \
+         nor overwritten; name another folder with --out, or write beside it with --force\n"
+    );
+    assert_eq!(files(folder), ["precious/report.json"]);
+    assert_eq!(
+        fs::read_to_string(folder.join("precious/report.json")).unwrap(),
+        "kept"
+    );
+
+    fs::write(folder.join("precious/notes.txt"), "kept").unwrap();
+    let (code, _, error) = run(folder, &["--out", "precious", "--force"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(
+        fs::read_to_string(folder.join("precious/notes.txt")).unwrap(),
+        "kept"
+    );
+    assert!(report::read_evidence(&folder.join("precious")).is_ok());
+
+    // In a folder of the tool a user's file may have a name that results have.
+    fs::write(folder.join("precious/trace.log"), "kept").unwrap();
+    let (code, _, error) = run(folder, &["--out", "precious"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        error.contains("precious: `trace.log` there is not of"),
+        "{error}"
+    );
+    assert!(report::read_evidence(&folder.join("precious")).is_ok());
+}
+
+#[test]
+fn a_run_without_a_folder_says_that_its_evidence_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let gone = "nothing was kept: without --out DIR the evidence of a run is gone\n";
+    let (code, shown, error) = run(folder.path(), &[]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(shown.ends_with(gone), "{shown}");
+    let (_, shown, error) = run(folder.path(), &["--format", "json"]);
+    serde_json::from_str::<serde_json::Value>(&shown).unwrap();
+    assert!(error.ends_with(gone), "{error}");
+}
+
+#[test]
+fn a_list_of_files_from_elsewhere_leads_to_none_that_the_tool_does_not_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    report::write(&out, &evidence(), &[every_verdict()], Exit::Failed).unwrap();
+    let others = ["precious.pcapng", "out/mine.pcapng", "out/captures/note"];
+    for name in others {
+        fs::write(folder.path().join(name), "kept").unwrap();
+    }
+    let marker = out.join("validator.txt");
+    let listed = fs::read_to_string(&marker).unwrap()
+        + "captures/../../precious.pcapng\n../precious.pcapng\nmine.pcapng\ncaptures/note\n";
+    fs::write(&marker, listed).unwrap();
+    Folder::make(&out).unwrap();
+    let mut expected = others.to_vec();
+    expected.push("out/validator.txt");
+    expected.sort();
+    assert_eq!(files(folder.path()), expected);
+}
+
+#[test]
+fn reports_are_written_again_where_a_copy_has_lost_the_list_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    report::write(out, &evidence(), &[every_verdict()], Exit::Failed).unwrap();
+    let before = files(out);
+    fs::remove_file(out.join("validator.txt")).unwrap();
+    fs::write(out.join("report.html"), "").unwrap();
+    let mut again = Folder::of_evidence(out).unwrap();
+    report::render(&mut again, &evidence(), &[every_verdict()], Exit::Failed).unwrap();
+    assert_eq!(files(out), before);
+    assert!(fs::metadata(out.join("report.html")).unwrap().len() > 0);
+}
