@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod fixed_set;
+mod findings;
 pub mod folder;
 pub mod hooks;
 pub mod html;

@@ -6,6 +6,7 @@
 mod checks;
 mod distributions;
 mod envelope;
+mod failed;
 mod ladder;
 mod markup;
 mod matrix;
@@ -119,9 +120,11 @@ fn page_with(evidence: &Evidence, results: &[CaseResult], exit: Exit, detail: De
         )
         .child(el("title").text(format_args!("{verdict}: {}", evidence.testbed.name)))
         .child(el("style").verbatim(include_str!("html/style.css")));
+    let failed = failed::section(&cases, results);
     let undecided = remedy::section(&cases);
     let body = el("body")
         .child(header(evidence, results, exit, verdict))
+        .children(failed)
         .child(navigation(&cases, undecided.is_some()))
         .child(main(evidence, &cases, undecided, detail))
         .child(footer(evidence))

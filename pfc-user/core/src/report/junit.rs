@@ -1,12 +1,12 @@
 //! The result for CI systems: `junit.xml`, with a test suite per case and a test case per check and
-//! repetition.
+//! repetition. What did not pass stands first.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::text::sentence;
+use super::findings::{self, sentence};
 use super::{fixed_set, plain};
 use crate::case::{CaseResult, CheckResult, Verdict};
 use crate::evidence::Evidence;
@@ -16,7 +16,9 @@ pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io
     let mut report = Report::new("validator");
     report.set_time(Duration::try_from_secs_f64(evidence.seconds).unwrap_or_default());
     let results = plain::results(results);
-    report.add_test_suites(results.iter().map(|result| suite(evidence, result)));
+    let mut ordered: Vec<&CaseResult> = results.iter().collect();
+    ordered.sort_by_key(|result| findings::rank(result.verdict));
+    report.add_test_suites(ordered.into_iter().map(|result| suite(evidence, result)));
     report.serialize(out).map_err(io::Error::other)
 }
 
@@ -48,13 +50,15 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
             String::new(),
         ));
     }
-    suite.add_test_cases(result.checks.iter().map(|check| {
+    let mut ordered: Vec<&CheckResult> = result.checks.iter().collect();
+    ordered.sort_by_key(|check| findings::rank(check.verdict));
+    suite.add_test_cases(ordered.into_iter().map(|check| {
         let name = format!("{} [{}]", check.check, check.repetition);
         test_case(
             &result.case,
             &name,
             check.verdict,
-            &check.reason,
+            &findings::found(check),
             description(check),
         )
     }));

@@ -1,23 +1,18 @@
 //! The result for people.
 
+use super::findings::{self, Finding, Group};
 use super::layout::{paint, paragraph};
 use super::{fixed_set, hooks, plain};
-use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
+use crate::case::{CaseResult, Exit, Verdict};
 use crate::evidence::{Evidence, Repetition};
 use crate::preflight::kernel;
 
-/// Verdicts in the order of their interest to a reader.
-const ORDER: [Verdict; 6] = [
-    Verdict::Fail,
-    Verdict::Error,
-    Verdict::Inconclusive,
-    Verdict::Pass,
-    Verdict::Skipped,
-    Verdict::NotApplicable,
-];
-
 /// Rows of the closing table: with the lines around it, it fits a screen of 24 lines.
 const ROWS: usize = 18;
+
+/// Most findings that are told before all else, and that are named at the end.
+const FIRST: usize = 12;
+const LAST: usize = 4;
 
 /// The summary of a run: the checks and reasons of each case that did not pass, and a closing table
 /// of all cases.
@@ -71,6 +66,8 @@ fn summary_of(
         paragraph(&mut out, "hook       ", &plain::text(&told));
     }
     let results = &plain::results(results)[..];
+    let open = findings::open(results);
+    first(&mut out, &open, colour);
     for result in results.iter().filter(is_explained) {
         out.push('\n');
         case(&mut out, result, colour);
@@ -78,7 +75,48 @@ fn summary_of(
     out.push('\n');
     table(&mut out, results, colour);
     out.push_str(&conclusion(results, exit, colour));
+    last(&mut out, &open, colour);
     out
+}
+
+/// What did not pass, each in one line.
+fn first(out: &mut String, open: &[Finding<'_>], colour: bool) {
+    if open.is_empty() {
+        return;
+    }
+    out.push('\n');
+    for finding in open.iter().take(FIRST) {
+        let word = finding.verdict.word();
+        let mut line = String::new();
+        paragraph(
+            &mut line,
+            &format!("{word}  "),
+            &format!("{}: {}", finding.title(), finding.found),
+        );
+        out.push_str(&line.replacen(word, &paint(word, finding.verdict, colour), 1));
+    }
+    if open.len() > FIRST {
+        out.push_str(&format!("and {} more, below\n", open.len() - FIRST));
+    }
+}
+
+/// The names of what did not pass, where a terminal shows the end alone.
+fn last(out: &mut String, open: &[Finding<'_>], colour: bool) {
+    for verdict in findings::OPEN {
+        let of: Vec<_> = open.iter().filter(|one| one.verdict == verdict).collect();
+        let names = of.iter().take(LAST).map(|one| one.title());
+        let mut names = names.collect::<Vec<_>>().join(", ");
+        if of.is_empty() {
+            continue;
+        }
+        if of.len() > LAST {
+            names += &format!(" and {} more", of.len() - LAST);
+        }
+        let word = findings::past(verdict);
+        let mut line = String::new();
+        paragraph(&mut line, &format!("{word}: "), &names);
+        out.push_str(&line.replacen(word, &paint(word, verdict, colour), 1));
+    }
 }
 
 /// The marks of tagged flows, which point to different priorities so that a DUT that goes by the
@@ -118,17 +156,13 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
     let ids = check_ids(result);
     let width = ids.iter().map(|id| id.len()).max().unwrap_or(0);
     for id in &ids {
-        let verdicts: Vec<_> = result
-            .checks
-            .iter()
-            .filter(|check| check.check == *id)
-            .map(|check| check.verdict)
-            .collect();
-        out.push_str(&format!("  {id:width$}  {}\n", counts(&verdicts, colour)));
+        let of = result.checks.iter().filter(|check| check.check == *id);
+        let verdicts = of.map(|check| check.verdict);
+        out.push_str(&format!("  {id:width$}  {}\n", counts(verdicts, colour)));
     }
     attempts(out, result, colour);
     assertions(out, result, colour);
-    for group in groups(result) {
+    for group in findings::groups(result) {
         shortfall(out, &group, ids.len(), colour);
     }
     figures(out, result);
@@ -211,69 +245,14 @@ fn check_ids(result: &CaseResult) -> Vec<&str> {
     ids
 }
 
-/// Counts by verdict, such as `fail 1/8, pass 7/8`.
-fn counts(verdicts: &[Verdict], colour: bool) -> String {
-    let of = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
-    ORDER
-        .into_iter()
-        .filter(|verdict| of(*verdict) > 0)
-        .map(|verdict| {
-            paint(
-                &format!("{verdict} {}/{}", of(verdict), verdicts.len()),
-                verdict,
-                colour,
-            )
-        })
-        .collect::<Vec<_>>()
-        .join(", ")
+/// Counts by verdict, such as `1 failed, 7 passed`.
+fn counts(verdicts: impl Iterator<Item = Verdict>, colour: bool) -> String {
+    let counted = findings::counted(verdicts).into_iter();
+    let told = counted.map(|(verdict, words)| paint(&words, verdict, colour));
+    told.collect::<Vec<_>>().join(", ")
 }
 
-/// Equal results of one check in several repetitions, or of several checks in one repetition.
-struct Group<'a> {
-    first: &'a CheckResult,
-    checks: Vec<&'a str>,
-    repetitions: Vec<&'a str>,
-}
-
-/// Results other than pass; equal ones are grouped.
-fn groups(result: &CaseResult) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group> = Vec::new();
-    for check in ORDER.into_iter().flat_map(|verdict| {
-        result
-            .checks
-            .iter()
-            .filter(move |check| check.verdict == verdict)
-    }) {
-        if check.verdict == Verdict::Pass {
-            continue;
-        }
-        let same = |group: &&mut Group| {
-            let first = group.first;
-            let alike = first.verdict == check.verdict
-                && first.reason == check.reason
-                && comparisons(&first.assertions) == comparisons(&check.assertions);
-            let (one_check, one_repetition) = (
-                group.checks == [check.check.as_str()],
-                group.repetitions == [check.repetition.as_str()],
-            );
-            alike && (one_check || one_repetition)
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) if group.checks == [check.check.as_str()] => {
-                group.repetitions.push(&check.repetition)
-            }
-            Some(group) => group.checks.push(&check.check),
-            None => groups.push(Group {
-                first: check,
-                checks: vec![&check.check],
-                repetitions: vec![&check.repetition],
-            }),
-        }
-    }
-    groups
-}
-
-fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
+fn shortfall(out: &mut String, group: &Group<'_>, checks: usize, colour: bool) {
     let first = group.first;
     let all = checks > 1 && group.checks.len() == checks;
     let names = if all {
@@ -289,59 +268,11 @@ fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
     if !first.reason.is_empty() {
         paragraph(out, "      ", &first.reason);
     }
-    for (verdict, line) in comparisons(&first.assertions) {
+    for (verdict, line) in findings::comparisons(&first.assertions) {
         if line != first.reason {
             paragraph(out, &format!("      {verdict}  "), &line);
         }
     }
-}
-
-/// The comparisons that did not pass, as sentences. Those that say the same of several flows are
-/// one, with the number of the flows.
-fn comparisons(assertions: &[Assertion]) -> Vec<(Verdict, String)> {
-    let open = assertions
-        .iter()
-        .filter(|assertion| assertion.verdict != Verdict::Pass);
-    let mut alike: Vec<(&Assertion, usize)> = Vec::new();
-    for assertion in open {
-        let same = |first: &&mut (&Assertion, usize)| {
-            let first = first.0;
-            let (one, another) = (of_flow(&first.what), of_flow(&assertion.what));
-            one.is_some()
-                && one == another
-                && (first.verdict, &first.expected) == (assertion.verdict, &assertion.expected)
-                && first.actual == assertion.actual
-        };
-        match alike.iter_mut().find(same) {
-            Some((_, flows)) => *flows += 1,
-            None => alike.push((assertion, 1)),
-        }
-    }
-    let told = alike.into_iter().map(|(first, flows)| {
-        let mut line = sentence(first);
-        if flows > 1 {
-            line.push_str(&format!(" (and as much for {} more flows)", flows - 1));
-        }
-        (first.verdict, line)
-    });
-    told.collect()
-}
-
-/// The text before and after the name of a flow, such as `flow 3 (DSCP 11)`.
-fn of_flow(what: &str) -> Option<(&str, &str)> {
-    let (before, named) = what.split_once("flow ")?;
-    let (number, rest) = named.split_once(" (")?;
-    let (_, after) = rest.split_once(')')?;
-    number.parse::<u16>().ok()?;
-    Some((before, after))
-}
-
-/// A comparison as a sentence.
-pub(super) fn sentence(assertion: &Assertion) -> String {
-    format!(
-        "{}: expected {}, found {}",
-        assertion.what, assertion.expected, assertion.actual
-    )
 }
 
 /// Figures of one repetition: the first that has something to explain, or else the first of all.
@@ -401,9 +332,12 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
     let longest = Verdict::NotApplicable.word().len();
     for result in shown() {
         let word = format!("{:longest$}", result.verdict.word());
-        let checks = match result.checks.len() {
-            0 => "no check".to_owned(),
-            all => format!("checks: {}", decisive(result, all, colour)),
+        let checks = match &result.checks[..] {
+            [] => "no check".to_owned(),
+            checks => {
+                let verdicts = checks.iter().map(|check| check.verdict);
+                format!("checks: {}", counts(verdicts, colour))
+            }
         };
         let word = paint(&word, result.verdict, colour);
         out.push_str(&format!("{:width$}  {word}  {checks}\n", result.case));
@@ -417,29 +351,14 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
     }
 }
 
-/// The number of checks with the verdict of the case, and of those that passed.
-fn decisive(result: &CaseResult, all: usize, colour: bool) -> String {
-    let told = |verdict: Verdict| {
-        let of = result
-            .checks
-            .iter()
-            .filter(|check| check.verdict == verdict);
-        paint(&format!("{verdict} {}/{all}", of.count()), verdict, colour)
-    };
-    match result.verdict {
-        Verdict::Pass => told(Verdict::Pass),
-        verdict => format!("{}, {}", told(verdict), told(Verdict::Pass)),
-    }
-}
-
 /// The last line: the overall verdict, and the number of cases by verdict.
 pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
-    let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();
+    let verdicts = results.iter().map(|result| result.verdict);
     let of_cases = if results.is_empty() {
         "no case was run".to_owned()
     } else {
-        format!("cases: {}", counts(&verdicts, colour))
+        format!("cases: {}", counts(verdicts, colour))
     };
     let interrupted = if exit == Exit::Interrupted {
         ", interrupted"
@@ -456,42 +375,7 @@ pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::AttemptResult;
-
-    #[test]
-    fn comparisons_that_say_the_same_of_many_flows_are_one_line_with_their_number() {
-        let lost = |flow: u16, phase: &str, found: &str| Assertion {
-            what: format!("frames of flow {flow} (DSCP {flow}) sent in phase {phase}"),
-            expected: "9".into(),
-            actual: found.into(),
-            verdict: Verdict::Fail,
-        };
-        let mut all: Vec<Assertion> = (0..64).map(|flow| lost(flow, "Storm", "0")).collect();
-        all.push(lost(0, "Resume", "0"));
-        all.insert(1, lost(70, "Storm", "8"));
-        all.push(Assertion {
-            verdict: Verdict::Pass,
-            ..lost(3, "Baseline", "9")
-        });
-        let lines: Vec<String> = comparisons(&all)
-            .into_iter()
-            .map(|(_, line)| line)
-            .collect();
-        let line = |flow, phase: &str, found, more| {
-            format!(
-                "frames of flow {flow} (DSCP {flow}) sent in phase {phase}: expected 9, found \
-                 {found}{more}"
-            )
-        };
-        assert_eq!(
-            lines,
-            [
-                line(0, "Storm", 0, " (and as much for 63 more flows)"),
-                line(70, "Storm", 8, ""),
-                line(0, "Resume", 0, ""),
-            ]
-        );
-    }
+    use crate::case::{Assertion, AttemptResult, CheckResult};
 
     #[test]
     fn a_reason_that_several_checks_share_is_told_once_for_each_attempt_and_for_the_result() {

@@ -56,7 +56,7 @@ fn one(
         verdict,
         Verdict::Fail | Verdict::Error | Verdict::Inconclusive
     );
-    let mut part = words::fold(summary, open || (case.index == 0 && index == 0))
+    let mut part = words::fold(summary, open)
         .class("repetition")
         .with("id", case.repetition(index));
     let omitted = case.evidence.iter().flat_map(|case| &case.omitted);

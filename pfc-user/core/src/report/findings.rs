@@ -1,0 +1,261 @@
+//! What did not pass, in words that all reports share: equal results are told once, and counts say
+//! what they count.
+
+use crate::case::{Assertion, CaseResult, CheckResult, Verdict};
+
+/// Verdicts in the order of their interest to a reader.
+pub(super) const ORDER: [Verdict; 6] = [
+    Verdict::Fail,
+    Verdict::Error,
+    Verdict::Inconclusive,
+    Verdict::Pass,
+    Verdict::Skipped,
+    Verdict::NotApplicable,
+];
+
+/// Place of a verdict in that order.
+pub(super) fn rank(verdict: Verdict) -> usize {
+    let before = ORDER.iter().take_while(|known| **known != verdict);
+    before.count()
+}
+
+/// Verdicts that leave something to do.
+pub(super) const OPEN: [Verdict; 3] = [Verdict::Fail, Verdict::Error, Verdict::Inconclusive];
+
+/// A verdict as the word that follows a number.
+pub(super) const fn past(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "passed",
+        Verdict::Fail => "failed",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Error => "ended by an error",
+        Verdict::NotApplicable => "not applicable",
+        Verdict::Skipped => "skipped",
+    }
+}
+
+/// Verdicts with their numbers, such as `52 passed` and `16 not applicable`.
+pub(super) fn counted(verdicts: impl Iterator<Item = Verdict>) -> Vec<(Verdict, String)> {
+    let verdicts: Vec<_> = verdicts.collect();
+    let counted = ORDER.into_iter().filter_map(|verdict| {
+        let of = verdicts.iter().filter(|found| **found == verdict).count();
+        (of > 0).then(|| (verdict, format!("{of} {}", past(verdict))))
+    });
+    counted.collect()
+}
+
+/// Something that did not pass, in a line.
+pub(super) struct Finding<'a> {
+    /// The case, and its place among the results.
+    pub case: &'a str,
+    pub index: usize,
+    pub verdict: Verdict,
+    /// Checks and repetitions that found the same; none where the whole case ended so.
+    pub checks: Vec<&'a str>,
+    pub repetitions: Vec<&'a str>,
+    /// The comparison that decided it, or the reason.
+    pub found: String,
+}
+
+impl Finding<'_> {
+    /// Checks and repetitions, such as `paused [lossless 3; lossless 4]`, or the case.
+    pub fn title(&self) -> String {
+        if self.checks.is_empty() {
+            return self.case.to_owned();
+        }
+        let repetitions = self.repetitions.join("; ");
+        format!("{} [{repetitions}]", self.checks.join(", "))
+    }
+}
+
+/// What failed, ended by an error or is inconclusive, in this order.
+pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
+    let mut open = Vec::new();
+    for (index, result) in results.iter().enumerate() {
+        let case = result.case.as_str();
+        if OPEN.contains(&result.verdict) && !result.reason.is_empty() {
+            open.push(Finding {
+                case,
+                index,
+                verdict: result.verdict,
+                checks: Vec::new(),
+                repetitions: Vec::new(),
+                found: result.reason.clone(),
+            });
+        }
+        let groups = groups(result).into_iter();
+        let groups = groups.filter(|group| OPEN.contains(&group.first.verdict));
+        open.extend(groups.map(|group| Finding {
+            case,
+            index,
+            verdict: group.first.verdict,
+            found: found(group.first),
+            checks: group.checks,
+            repetitions: group.repetitions,
+        }));
+    }
+    open.sort_by_key(|finding| rank(finding.verdict));
+    open
+}
+
+/// What decided a check: its reason, or the first comparison that came out as it did.
+pub(super) fn found(check: &CheckResult) -> String {
+    if !check.reason.is_empty() {
+        return check.reason.clone();
+    }
+    let lines = comparisons(&check.assertions);
+    let decisive = |(verdict, _): &&(Verdict, String)| *verdict == check.verdict;
+    match lines.iter().find(decisive) {
+        Some((_, line)) if lines.len() > 1 => format!("{line} (and {} more)", lines.len() - 1),
+        Some((_, line)) => line.clone(),
+        None => check.verdict.word().to_owned(),
+    }
+}
+
+/// Equal results of one check in several repetitions, or of several checks in one repetition.
+pub(super) struct Group<'a> {
+    pub first: &'a CheckResult,
+    pub checks: Vec<&'a str>,
+    pub repetitions: Vec<&'a str>,
+}
+
+/// Results other than pass; equal ones are grouped.
+pub(super) fn groups(result: &CaseResult) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for check in ORDER.into_iter().flat_map(|verdict| {
+        result
+            .checks
+            .iter()
+            .filter(move |check| check.verdict == verdict)
+    }) {
+        if check.verdict == Verdict::Pass {
+            continue;
+        }
+        let same = |group: &&mut Group| {
+            let first = group.first;
+            let alike = first.verdict == check.verdict
+                && first.reason == check.reason
+                && comparisons(&first.assertions) == comparisons(&check.assertions);
+            let (one_check, one_repetition) = (
+                group.checks == [check.check.as_str()],
+                group.repetitions == [check.repetition.as_str()],
+            );
+            alike && (one_check || one_repetition)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) if group.checks == [check.check.as_str()] => {
+                group.repetitions.push(&check.repetition)
+            }
+            Some(group) => group.checks.push(&check.check),
+            None => groups.push(Group {
+                first: check,
+                checks: vec![&check.check],
+                repetitions: vec![&check.repetition],
+            }),
+        }
+    }
+    groups
+}
+
+/// The comparisons that did not pass, as sentences. Those that say the same of several flows are
+/// one, with the number of the flows.
+pub(super) fn comparisons(assertions: &[Assertion]) -> Vec<(Verdict, String)> {
+    let open = assertions
+        .iter()
+        .filter(|assertion| assertion.verdict != Verdict::Pass);
+    let mut alike: Vec<(&Assertion, usize)> = Vec::new();
+    for assertion in open {
+        let same = |first: &&mut (&Assertion, usize)| {
+            let first = first.0;
+            let (one, another) = (of_flow(&first.what), of_flow(&assertion.what));
+            one.is_some()
+                && one == another
+                && (first.verdict, &first.expected) == (assertion.verdict, &assertion.expected)
+                && first.actual == assertion.actual
+        };
+        match alike.iter_mut().find(same) {
+            Some((_, flows)) => *flows += 1,
+            None => alike.push((assertion, 1)),
+        }
+    }
+    let told = alike.into_iter().map(|(first, flows)| {
+        let mut line = sentence(first);
+        if flows > 1 {
+            line.push_str(&format!(" (and as much for {} more flows)", flows - 1));
+        }
+        (first.verdict, line)
+    });
+    told.collect()
+}
+
+/// The text before and after the name of a flow, such as `flow 3 (DSCP 11)`.
+fn of_flow(what: &str) -> Option<(&str, &str)> {
+    let (before, named) = what.split_once("flow ")?;
+    let (number, rest) = named.split_once(" (")?;
+    let (_, after) = rest.split_once(')')?;
+    number.parse::<u16>().ok()?;
+    Some((before, after))
+}
+
+/// A comparison as a sentence.
+pub(super) fn sentence(assertion: &Assertion) -> String {
+    format!(
+        "{}: expected {}, found {}",
+        assertion.what, assertion.expected, assertion.actual
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_that_say_the_same_of_many_flows_are_one_line_with_their_number() {
+        let lost = |flow: u16, phase: &str, found: &str| Assertion {
+            what: format!("frames of flow {flow} (DSCP {flow}) sent in phase {phase}"),
+            expected: "9".into(),
+            actual: found.into(),
+            verdict: Verdict::Fail,
+        };
+        let mut all: Vec<Assertion> = (0..64).map(|flow| lost(flow, "Storm", "0")).collect();
+        all.push(lost(0, "Resume", "0"));
+        all.insert(1, lost(70, "Storm", "8"));
+        all.push(Assertion {
+            verdict: Verdict::Pass,
+            ..lost(3, "Baseline", "9")
+        });
+        let lines: Vec<String> = comparisons(&all)
+            .into_iter()
+            .map(|(_, line)| line)
+            .collect();
+        let line = |flow, phase: &str, found, more| {
+            format!(
+                "frames of flow {flow} (DSCP {flow}) sent in phase {phase}: expected 9, found \
+                 {found}{more}"
+            )
+        };
+        assert_eq!(
+            lines,
+            [
+                line(0, "Storm", 0, " (and as much for 63 more flows)"),
+                line(70, "Storm", 8, ""),
+                line(0, "Resume", 0, ""),
+            ]
+        );
+    }
+
+    #[test]
+    fn counts_say_what_they_count() {
+        let verdicts = [
+            Verdict::NotApplicable,
+            Verdict::Pass,
+            Verdict::Pass,
+            Verdict::Fail,
+        ];
+        let words: Vec<_> = counted(verdicts.into_iter())
+            .into_iter()
+            .map(|(_, words)| words)
+            .collect();
+        assert_eq!(words, ["1 failed", "2 passed", "1 not applicable"]);
+    }
+}

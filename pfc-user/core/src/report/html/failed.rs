@@ -1,0 +1,49 @@
+//! What failed, before everything else: a line each, which leads to the check.
+
+use super::markup::{Element, el};
+use super::{Numbered, matrix, words};
+use crate::case::{CaseResult, Verdict};
+use crate::report::findings::{self, Finding};
+
+/// Most lines; the matrix has the rest.
+const SHOWN: usize = 40;
+
+/// The list; `None` where nothing failed. What is undecided has a section of its own.
+pub fn section(cases: &[Numbered<'_>], results: &[CaseResult]) -> Option<Element> {
+    let mut found = findings::open(results);
+    found.retain(|finding| finding.verdict != Verdict::Inconclusive);
+    if found.is_empty() {
+        return None;
+    }
+    let lines = found.iter().take(SHOWN).map(|finding| {
+        let link = el("a").with("href", format_args!("#{}", target(cases, finding)));
+        el("li")
+            .child(words::verdict(finding.verdict))
+            .text(" ")
+            .child(link.text(finding.title()))
+            .text(format_args!(": {}", finding.found))
+    });
+    let mut list = el("ul").class("failed").children(lines);
+    if found.len() > SHOWN {
+        let more = format!("and {} more: the matrix", found.len() - SHOWN);
+        let link = el("a").with("href", "#matrix").text(more);
+        list = list.child(el("li").child(link));
+    }
+    Some(
+        el("section")
+            .with("id", "failed")
+            .with("aria-label", "What failed")
+            .child(list),
+    )
+}
+
+/// Anchor of the check, or of the case.
+fn target(cases: &[Numbered<'_>], finding: &Finding<'_>) -> String {
+    let case = &cases[finding.index];
+    let ids = matrix::checks(case.result);
+    let first = finding.checks.first();
+    match ids.iter().position(|id| Some(id) == first) {
+        Some(check) => case.check(check),
+        None => case.anchor(),
+    }
+}
