@@ -5,6 +5,7 @@ pub mod arguments;
 mod constraints;
 mod document;
 pub mod keys;
+mod mistakes;
 #[cfg(feature = "otg")]
 pub mod otg;
 mod plan;
@@ -98,7 +99,12 @@ pub enum ConfigError {
         place: String,
         /// Key, expected value and found value.
         problem: String,
+        /// The key; empty for the whole file.
+        key: String,
     },
+    /// Several mistakes in a file, one a line.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<ConfigError>),
     /// A command line argument.
     #[error("{argument}: {problem}")]
     Argument {
@@ -120,23 +126,59 @@ pub fn load(
 ) -> Result<Config, ConfigError> {
     let testbed_file = testbed.display().to_string();
     let testbed_text = read(&testbed_file)?;
-    let mut testbed = Document::parse(&testbed_file, &testbed_text)?;
     let (plan_file, plan_text) = find_plan(choice.plan())?;
-    let mut plan = Document::parse(&plan_file, &plan_text)?;
-    for argument in sets {
-        apply(argument, &mut testbed, &mut plan)?;
+    let documents = (
+        Document::parse(&testbed_file, &testbed_text)?,
+        Document::parse(&plan_file, &plan_text)?,
+    );
+    let of = |sets: &[&str]| {
+        let (mut testbed, mut plan) = documents.clone();
+        for argument in sets {
+            apply(argument, &mut testbed, &mut plan)?;
+        }
+        let testbed = mistakes::all(testbed, testbed::read)?;
+        let mut plan = mistakes::all(plan, |plan| plan::read(plan, known_cases, &testbed))?;
+        if let PlanChoice::Cases { ids, .. } = choice {
+            plan.cases = select(&plan, ids)?;
+        }
+        Ok(Config {
+            testbed,
+            plan,
+            trace: None,
+            out: None,
+        })
+    };
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let config = of(&sets)?;
+    for (index, argument) in sets.iter().enumerate() {
+        let others = [&sets[..index], &sets[index + 1..]].concat();
+        // Where the others alone make no sense, it changes something.
+        if of(&others).is_ok_and(|without| is_same(&without, &config)) {
+            return Err(ConfigError::Argument {
+                argument: format!("--set {argument}"),
+                problem: "it changes nothing: that is the value already, or another key or \
+                          argument takes its place; leave it out"
+                    .to_owned(),
+            });
+        }
     }
-    let testbed = testbed::read(&testbed)?;
-    let mut plan = plan::read(&plan, known_cases, &testbed)?;
-    if let PlanChoice::Cases { ids, .. } = choice {
-        plan.cases = select(&plan, ids)?;
-    }
-    Ok(Config {
-        testbed,
-        plan,
-        trace: None,
-        out: None,
-    })
+    Ok(config)
+}
+
+/// True if both do the same, however it is written.
+fn is_same(one: &Config, other: &Config) -> bool {
+    let nameless = |config: &Config| Config {
+        testbed: Testbed {
+            toml: String::new(),
+            ..config.testbed.clone()
+        },
+        plan: Plan {
+            toml: String::new(),
+            ..config.plan.clone()
+        },
+        ..config.clone()
+    };
+    nameless(one) == nameless(other)
 }
 
 fn read(file: &str) -> Result<String, ConfigError> {

@@ -45,6 +45,7 @@ pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
         kernel: Some(kernel_release()?),
         ports,
         unfit: Vec::new(),
+        ways: Vec::new(),
     })
 }
 

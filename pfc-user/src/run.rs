@@ -19,9 +19,10 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
 use crate::evidence::hooks::HookOutput;
-use crate::evidence::preflight::{Preflight, UnfitCase};
+use crate::evidence::preflight::{Preflight, UnfitCase, Way};
 use crate::evidence::{
-    self, CaseEvidence, Evidence, FixedSet, Host, Omitted, Planned as InPlan, SCHEMA,
+    self, CaseEvidence, CaseTime, Evidence, FixedSet, Host, Invocation, Omitted, Planned as InPlan,
+    SCHEMA,
 };
 use crate::live;
 use crate::live::pfc::hooks::{self, Hooks, NotConfigured};
@@ -294,6 +295,32 @@ fn watched<'c>(
     })
 }
 
+/// The ways to the DUTs of the plan's MAD and RC cases, each taken for a moment as a run takes it
+/// first. Nothing is sent to a DUT; `attach` allows a program on the port of the RC cases.
+pub fn ways(config: &Config, attach: bool) -> Vec<Way> {
+    let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
+    let way = |table: &str, place: String, opened: Result<()>| Way {
+        table: table.into(),
+        place,
+        error: opened.err().map(|error| in_words(&error)),
+    };
+    let mut ways = Vec::new();
+    let mad = config.testbed.mad.as_ref();
+    if let Some(mad) = mad.filter(|_| wants(|case| matches!(case, PlannedCase::Mad(_)))) {
+        let opened = live::mad::Live::open(mad).map(drop);
+        ways.push(way("mad", live::mad::way(mad), opened));
+    }
+    let rc = config.testbed.rc.as_ref();
+    if let Some(rc) = rc.filter(|_| wants(|case| matches!(case, PlannedCase::Rc(..)))) {
+        let opened = match attach {
+            true => RcPort::open(rc).map(drop),
+            false => RcPort::reach(rc),
+        };
+        ways.push(way("rc", live::rc::way(rc), opened));
+    }
+    ways
+}
+
 /// The cases of the plan that can never be judged at the testbed's speed, with the reason for one
 /// repetition of each. What is wrong with the ports themselves is not told here.
 pub fn unfit(config: &Config) -> Vec<UnfitCase> {
@@ -354,16 +381,19 @@ pub fn run(
         cases,
     } = prepared;
     let began = clock::now();
-    let started = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
     let mut evidence = Evidence {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").into(),
-        started,
+        started: seconds_since_1970(),
         seconds: 0.0,
         host: host()?,
         testbed: config.testbed.record(),
+        invocation: Invocation {
+            plan: config.plan.name.clone(),
+            toml: config.plan.toml.clone(),
+            command: std::env::args().collect(),
+            cases: Vec::new(),
+        },
         preflight: Some(preflight).filter(|preflight| !preflight.ports.is_empty()),
         planned: cases.iter().map(|planned| planned.case.id.into()).collect(),
         hooks: Vec::new(),
@@ -381,11 +411,17 @@ pub fn run(
         run: std::process::id() as u16,
     };
     for planned in cases {
+        let (began, started) = (clock::now(), seconds_since_1970());
         let case = if evidence.interrupted {
             runner.left_out(planned)
         } else {
             runner.case(planned)
         };
+        evidence.invocation.cases.push(CaseTime {
+            case: case.case.clone(),
+            started,
+            seconds: (clock::now() - began) as f64 / 1e9,
+        });
         evidence.cases.push(case);
         evidence.interrupted = runner.interrupt.seen();
     }
@@ -630,9 +666,15 @@ fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
     }
 }
 
+fn seconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
 fn host() -> Result<Host> {
     let name = nix::sys::utsname::uname().context("uname")?;
     Ok(Host {
+        name: name.nodename().to_string_lossy().into_owned(),
         kernel: name.release().to_string_lossy().into_owned(),
         machine: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),

@@ -12,7 +12,9 @@ use validator::case::Exit;
 use validator::cases;
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
-use validator::evidence::{CaseEvidence, Evidence, Host, Omitted, Planned, SCHEMA, Testbed};
+use validator::evidence::{
+    CaseEvidence, Evidence, Host, Identity, Invocation, Omitted, Planned, SCHEMA, Testbed,
+};
 use validator::report;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
@@ -58,10 +60,12 @@ fn write_evidence(dir: &Path) {
             ..Host::default()
         },
         testbed: Testbed {
+            identity: Identity::default(),
             name: "sim".into(),
             dut: "sim".into(),
             toml: String::new(),
         },
+        invocation: Invocation::default(),
         preflight: None,
         planned: vec!["pfc.pause-lossy".into(), "pfc.global-pause".into()],
         hooks: Vec::new(),

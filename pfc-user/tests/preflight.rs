@@ -556,6 +556,7 @@ fn names_do_not_steer_the_terminal() {
         name: HOSTILE.into(),
         dut: "external".into(),
         toml: String::new(),
+        ..Testbed::default()
     };
     let text = report::preflight::text(&testbed, &preflight, false);
     assert!(text.matches("all ok").count() >= 5, "{text}");

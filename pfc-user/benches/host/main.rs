@@ -24,7 +24,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use validator::case::{Exit, Verdict};
 use validator::cases;
 use validator::evidence::pfc::PfcEvidence;
-use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
+use validator::evidence::{CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed};
 use validator::report::{self, Folder, json, text};
 
 /// Logged arrivals in the evidence.
@@ -74,6 +74,7 @@ fn whole(case: &str, lossless: &[u8]) -> Evidence {
         seconds: 1.0,
         host: Host::default(),
         testbed: Testbed::default(),
+        invocation: Invocation::default(),
         preflight: None,
         planned: vec![case.into()],
         hooks: Vec::new(),

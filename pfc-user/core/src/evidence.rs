@@ -39,6 +39,9 @@ pub struct Evidence {
     pub host: Host,
     /// Name of the testbed, and its file as it was read.
     pub testbed: Testbed,
+    /// Plan and command line, and when each case ran.
+    #[serde(default)]
+    pub invocation: Invocation,
     /// Facts about the ports before the run.
     #[serde(default)]
     pub preflight: Option<preflight::Preflight>,
@@ -54,9 +57,36 @@ pub struct Evidence {
     pub interrupted: bool,
 }
 
+/// What was asked for, and when it was done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Invocation {
+    /// Name of the plan.
+    pub plan: String,
+    /// The plan's TOML text.
+    pub toml: String,
+    /// The command line, an argument each.
+    pub command: Vec<String>,
+    /// Times of the cases, in the order they ran.
+    pub cases: Vec<CaseTime>,
+}
+
+/// When a case ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaseTime {
+    /// Case id.
+    pub case: String,
+    /// Its begin, seconds since 1970 (UTC).
+    pub started: u64,
+    /// Its length in seconds.
+    pub seconds: f64,
+}
+
 /// The machine that the tester runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
+    /// `uname -n`.
+    #[serde(default)]
+    pub name: String,
     /// `uname -r`.
     pub kernel: String,
     /// `uname -m`.
@@ -76,8 +106,38 @@ pub struct Testbed {
     pub name: String,
     /// Kind of DUT: `sim`, `bridge` or `external`.
     pub dut: String,
+    /// The DUT as the testbed describes it.
+    #[serde(default)]
+    pub identity: Identity,
     /// The TOML text.
     pub toml: String,
+}
+
+/// A DUT by its maker's words; empty where the testbed does not say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Maker.
+    pub vendor: String,
+    /// Model.
+    pub model: String,
+    /// Serial number.
+    pub serial: String,
+    /// Operating system or firmware, with its version.
+    pub software: String,
+}
+
+impl Identity {
+    /// What is known, each with its name.
+    pub fn known(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("vendor", &self.vendor),
+            ("model", &self.model),
+            ("serial", &self.serial),
+            ("software", &self.software),
+        ];
+        let all = all.into_iter().map(|(name, value)| (name, value.as_str()));
+        all.filter(|(_, value)| !value.is_empty())
+    }
 }
 
 /// Records of one case.

@@ -82,7 +82,8 @@ pub fn worst(preflight: &Preflight) -> State {
         .flatten()
         .map(|item| item.state)
         .collect();
-    if !preflight.unfit.is_empty() {
+    let no_way = preflight.ways.iter().any(|way| way.error.is_some());
+    if no_way || !preflight.unfit.is_empty() {
         return State::Problem;
     }
     [State::Problem, State::Unknown]

@@ -1,11 +1,13 @@
 //! Reports of events and results, one format per file.
 
 pub mod compare;
-pub mod fixed_set;
 mod findings;
+pub mod fixed_set;
+pub mod flows;
 pub mod folder;
 pub mod hooks;
 pub mod html;
+mod identity;
 pub mod json;
 pub mod junit;
 pub mod layout;

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use lzma_rust2::XzReader;
 use serde::Deserialize;
-use validator_core::evidence::{CaseEvidence, Evidence, Host, SCHEMA, Testbed};
+use validator_core::evidence::{CaseEvidence, Evidence, Host, Invocation, SCHEMA, Testbed};
 use validator_core::report::{self, Folder};
 
 /// A line of the corpus.
@@ -34,6 +34,7 @@ fn store(folder: &Path, device: &str) {
         seconds: 1.0,
         host: Host::default(),
         testbed: Testbed::default(),
+        invocation: Invocation::default(),
         preflight: None,
         planned: vec![recorded.evidence.case.clone()],
         hooks: vec![],

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use super::ConfigError;
 
 /// A parsed file with the `--set` arguments applied to it.
+#[derive(Clone)]
 pub(super) struct Document<'a> {
     file: &'a str,
     text: &'a str,
@@ -33,6 +34,7 @@ impl<'a> Document<'a> {
             ConfigError::At {
                 place: place(file, text, start),
                 problem: format!("{} in `{line}`", error.message()),
+                key: String::new(),
             }
         })?;
         Ok(Self {
@@ -95,18 +97,22 @@ impl<'a> Document<'a> {
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| {
             let span = error.span().unwrap_or_else(|| self.root.span());
-            // The root has no key, and a `--set` argument already names its own.
-            let named = span == self.root.span() || span.start > self.text.len();
-            let key = if named {
-                None
+            // The root has no key.
+            let is_root = span == self.root.span();
+            let key = (!is_root).then(|| key_at(self.root.get_ref(), span.start));
+            let key = key.flatten().unwrap_or_default();
+            // A `--set` argument already names its own.
+            let named = if span.start > self.text.len() {
+                ""
             } else {
-                key_at(self.root.get_ref(), span.start)
+                &key
             };
             // The parser's wording if the value is not one of a fixed set of words.
             let problem = error
                 .message()
                 .replace("wanted string or table", "expected a string");
-            self.at(span.start, &key.unwrap_or_default(), &problem)
+            let problem = of_key(named, &problem);
+            self.at(span.start, key, problem)
         })
     }
 
@@ -122,10 +128,31 @@ impl<'a> Document<'a> {
             start = found.span().start;
             next = Node::of(found.get_ref());
         }
-        self.at(start, key, problem.as_ref())
+        self.at(start, key.to_owned(), of_key(key, problem.as_ref()))
     }
 
-    fn at(&self, start: usize, key: &str, problem: &str) -> ConfigError {
+    /// Takes out what stands at `key`, or puts `substitute` (TOML) in its place. False if there is
+    /// nothing to take out.
+    pub fn replace(&mut self, key: &str, substitute: Option<&'a str>) -> bool {
+        let steps = key.split(['.', '[', ']']).filter(|step| !step.is_empty());
+        let steps: Vec<&str> = steps.collect();
+        replace(self.root.get_mut(), &steps, substitute)
+    }
+
+    /// True if something stands at `key`.
+    pub fn has(&self, key: &str) -> bool {
+        let steps = key.split(['.', '[', ']']).filter(|step| !step.is_empty());
+        let mut node = Some(Node::Table(self.root.get_ref()));
+        let mut found = true;
+        for step in steps {
+            let child = node.and_then(|node| node.child(step));
+            found = child.is_some();
+            node = child.and_then(|child| Node::of(child.get_ref()));
+        }
+        found
+    }
+
+    fn at(&self, start: usize, key: String, problem: String) -> ConfigError {
         let place = match start
             .checked_sub(self.text.len() + 1)
             .and_then(|index| self.sets.get(index))
@@ -133,12 +160,46 @@ impl<'a> Document<'a> {
             Some(argument) => format!("--set {argument}"),
             None => place(self.file, self.text, start),
         };
-        let problem = if key.is_empty() {
-            problem.to_owned()
-        } else {
-            format!("{key}: {problem}")
+        ConfigError::At {
+            place,
+            problem,
+            key,
+        }
+    }
+}
+
+fn of_key(key: &str, problem: &str) -> String {
+    if key.is_empty() {
+        problem.to_owned()
+    } else {
+        format!("{key}: {problem}")
+    }
+}
+
+/// Replaces what is below `table` at the place that `steps` lead to.
+fn replace<'a>(table: &mut DeTable<'a>, steps: &[&str], substitute: Option<&'a str>) -> bool {
+    let [step, rest @ ..] = steps else {
+        return false;
+    };
+    let key = || Spanned::new(0..0, Cow::Owned((*step).to_owned()));
+    if rest.is_empty() {
+        let value = substitute.and_then(|text| DeValue::parse(text).ok());
+        return match value {
+            Some(value) => table
+                .insert(key(), respan(value.into_inner(), &(0..0)))
+                .is_none(),
+            None => table.remove(*step).is_some(),
         };
-        ConfigError::At { place, problem }
+    }
+    if substitute.is_some() && !table.contains_key(*step) {
+        let empty = DeValue::Table(DeTable::new());
+        table.insert(key(), Spanned::new(0..0, empty));
+    }
+    match table.get_mut(*step).map(Spanned::get_mut) {
+        Some(DeValue::Table(inner)) => replace(inner, rest, substitute),
+        // All of the list goes: its items have no substitute, and their numbers would change.
+        Some(DeValue::Array(_)) if substitute.is_none() => table.remove(*step).is_some(),
+        _ => false,
     }
 }
 

@@ -69,14 +69,14 @@ pub const TESTBED: &[Table] = &[
     },
     Table {
         name: "dut",
-        about: "The device under test of the PFC cases.",
+        about: "The device under test of the PFC cases, and the description of any.",
         keys: &[
             key(
                 "dut.kind",
                 "`sim`, `bridge`, `external`",
                 "",
                 "The simulated switch, a Linux bridge, or a device that is there already. \
-                 Mandatory.",
+                 Mandatory for PFC cases.",
             ),
             key(
                 "dut.faults",
@@ -104,6 +104,20 @@ pub const TESTBED: &[Table] = &[
                 "",
                 "The DUT's own names of the ports that the tester's tx and rx port are cabled to, \
                  for hooks. Only with `external`.",
+            ),
+            key("dut.vendor", "text", "", "Its maker, for the reports."),
+            key("dut.model", "text", "", "Its model, for the reports."),
+            key(
+                "dut.serial",
+                "text",
+                "",
+                "Its serial number, for the reports.",
+            ),
+            key(
+                "dut.software",
+                "text",
+                "",
+                "Its operating system or firmware with the version, for the reports.",
             ),
         ],
     },

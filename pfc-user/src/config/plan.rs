@@ -18,6 +18,8 @@ use crate::cases::{self, Known};
 pub struct Plan {
     /// Its name.
     pub name: String,
+    /// The file's text, and the `--set` arguments.
+    pub toml: String,
     /// Cases; at least one, each once.
     pub cases: Vec<PlannedCase>,
 }
@@ -83,6 +85,7 @@ pub(super) fn read(
     }
     Ok(Plan {
         name: file.name,
+        toml: document.record(),
         cases,
     })
 }

@@ -27,6 +27,8 @@ pub struct Testbed {
     pub name: String,
     /// The file's text, and the `--set` arguments.
     pub toml: String,
+    /// The DUT by its maker's words.
+    pub identity: evidence::Identity,
     /// For the PFC cases.
     pub pfc: Option<PfcTestbed>,
     /// For the MAD cases.
@@ -190,6 +192,7 @@ impl Testbed {
         evidence::Testbed {
             name: self.name.clone(),
             dut: duts.join(", "),
+            identity: self.identity.clone(),
             toml: self.toml.clone(),
         }
     }

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use ib_mad::mad::MKey;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::LineRate;
 
 use serde_json::{Value, json};
 
 use super::fixed_set;
+use super::flows::{self, priorities};
 use super::layout::paragraph;
 use crate::cases::Task;
 use crate::cases::mad::MadCase;
@@ -19,7 +20,7 @@ use crate::evidence;
 use crate::live::pfc::hooks::Planned as Hook;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
-use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan, Role, StormKind};
+use crate::plan::{Limits, Nanos, ProbePlan, RepetitionPlan, StormKind};
 use crate::quantity::Span;
 use crate::run::{self, Planned};
 
@@ -149,7 +150,9 @@ pub fn rc(case: &RcCase, plan: &RcPlan, dut: &str, tester: IpAddr) -> String {
 pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
-    flows(&mut out, plan, limits);
+    for (name, text) in flows::told(plan, limits.line_rate) {
+        paragraph(&mut out, &format!("      {name}: "), &text);
+    }
     let too_short = pauses_too_short(limits.line_rate, limits.max_response);
     for found in too_short.into_iter().chain(frames_too_long(limits, plan)) {
         let text = format!("{}; {}", found.reason, found.remedy);
@@ -197,43 +200,6 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     out
 }
 
-/// One paragraph for all flows that differ in nothing but priority and DSCP.
-fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
-    for role in [Role::Test, Role::Isolation, Role::Background] {
-        let flows: Vec<&FlowPlan> = plan.flows.iter().filter(|flow| flow.role == role).collect();
-        let Some(first) = flows.first() else { continue };
-        let name = match role {
-            Role::Test => "test traffic",
-            Role::Isolation => "lossless traffic that is not stormed",
-            Role::Background => "background traffic",
-        };
-        let rate: u64 = flows.iter().map(|flow| flow.rate).sum();
-        let share = 100.0 * rate as f64 / limits.line_rate.bits_per_second() as f64;
-        let (flows_word, in_all) = if flows.len() == 1 {
-            ("flow", "")
-        } else {
-            ("flows", " in all")
-        };
-        let tagged = match first.pcp {
-            Some(_) => {
-                let pcps = flows.iter().filter_map(|flow| flow.pcp);
-                format!(", tagged with PCP {}", ranges(pcps.map(Priority::get)))
-            }
-            None => String::new(),
-        };
-        let text = format!(
-            "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \
-             ({share:.2} % of the line)",
-            priorities(flows.iter().map(|flow| flow.priority)),
-            ranges(flows.iter().map(|flow| flow.dscp.get())),
-            flows.len(),
-            first.length,
-            rate as f64 / 1e6,
-        );
-        paragraph(out, &format!("      {name}: "), &text);
-    }
-}
-
 fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
     let storm = &plan.storm;
     let what = match &storm.kind {
@@ -273,53 +239,9 @@ fn about(time: Nanos) -> Span {
     })
 }
 
-/// Such as `priority 3` or `priorities 0-2 and 4-7`.
-fn priorities(priorities: impl Iterator<Item = Priority>) -> String {
-    let text = ranges(priorities.map(Priority::get));
-    if text.len() == 1 {
-        format!("priority {text}")
-    } else {
-        format!("priorities {text}")
-    }
-}
-
-/// Such as `0-2, 4 and 6-7`.
-fn ranges(numbers: impl Iterator<Item = u8>) -> String {
-    let mut numbers: Vec<u8> = numbers.collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let runs: Vec<String> = numbers
-        .chunk_by(|left, right| left + 1 == *right)
-        .map(|run| {
-            if let [one] = run {
-                one.to_string()
-            } else {
-                format!("{}-{}", run[0], run[run.len() - 1])
-            }
-        })
-        .collect();
-    match runs.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => runs.concat(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_in_a_row_are_ranges() {
-        for (numbers, text) in [
-            (&[3u8][..], "3"),
-            (&[4, 3], "3-4"),
-            (&[0, 2], "0 and 2"),
-            (&[0, 1, 2, 4, 5, 6, 7], "0-2 and 4-7"),
-            (&[0, 2, 2, 63, 62], "0, 2 and 62-63"),
-        ] {
-            assert_eq!(ranges(numbers.iter().copied()), text);
-        }
-    }
 
     #[test]
     fn times_are_rounded_where_a_reader_does_not_care() {

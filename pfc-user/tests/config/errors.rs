@@ -88,7 +88,8 @@ fn check(table: &str) {
         let (entry, _) = entry
             .split_once("error\n")
             .expect("an entry ends with `error`");
-        found += &format!("\n{entry}error\n{INDENT}{}\n", error(entry));
+        let error = error(entry).replace('\n', &format!("\n{INDENT}"));
+        found += &format!("\n{entry}error\n{INDENT}{error}\n");
     }
     snapshot::check(&name, &found);
 }
@@ -101,6 +102,11 @@ fn syntax_keys_and_types() {
 #[test]
 fn testbeds_that_make_no_sense() {
     check("testbeds");
+}
+
+#[test]
+fn mistakes_that_are_told_together() {
+    check("several");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod errors;
 mod files;
 mod keys;
+mod named_keys;
 mod rc;
 #[path = "../common/snapshot.rs"]
 mod snapshot;

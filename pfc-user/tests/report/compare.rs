@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use lzma_rust2::XzReader;
 use serde::Deserialize;
-use validator::evidence::{CaseEvidence, Evidence, Host, SCHEMA, Testbed};
+use validator::evidence::{CaseEvidence, Evidence, Host, Invocation, SCHEMA, Testbed};
 use validator::report::{self, Folder};
 
 use crate::common;
@@ -53,6 +53,7 @@ fn store_cases(dir: &Path, cases: Vec<CaseEvidence>) {
         seconds: 1.0,
         host: Host::default(),
         testbed: Testbed::default(),
+        invocation: Invocation::default(),
         preflight: None,
         planned: cases.iter().map(|case| case.case.clone()).collect(),
         hooks: Vec::new(),

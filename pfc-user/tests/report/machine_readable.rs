@@ -38,8 +38,10 @@ fn an_error_of_a_case_is_in_every_report() {
         "{summary}"
     );
     assert!(
-        summary
-            .ends_with("verdict: error, interrupted (cases: error 1/2, pass 1/2; exit code 130)\n"),
+        summary.ends_with(
+            "verdict: error, interrupted (cases: 1 ended by an error, 1 passed; exit code \
+                 130)\nended by an error: pfc.broken\n"
+        ),
         "{summary}"
     );
     let junit = junit(&results);
@@ -47,7 +49,8 @@ fn an_error_of_a_case_is_in_every_report() {
         (junit.tests, junit.failures, junit.errors, junit.skipped),
         (2, 0, 1, 0)
     );
-    assert_eq!(junit.test_suites[1].test_cases[0].name.as_str(), "case");
+    // What did not pass stands first.
+    assert_eq!(junit.test_suites[0].test_cases[0].name.as_str(), "case");
     let json = json(&results, Exit::Undecided);
     assert_eq!(json["cases"][1]["reason"], "no carrier on eth1");
     assert_eq!(
@@ -65,6 +68,7 @@ fn junit_has_a_test_case_for_each_check_in_each_repetition() {
     );
     let suite = &report.test_suites[0];
     assert_eq!(suite.name.as_str(), "pfc.x");
+    assert_eq!(suite.test_cases[0].name.as_str(), "is-fail [b]");
     for verdict in ALL {
         let named = |name: String| {
             suite

@@ -11,7 +11,9 @@ use validator::evidence::pfc::{
     Arrivals, Counting, Instruments, Offence, PfcEvidence, PortReceived, Ports, SenderReport,
     Windows,
 };
-use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
+use validator::evidence::{
+    CaseEvidence, Evidence, Host, Identity, Invocation, Repetition, SCHEMA, Testbed,
+};
 use validator::plan::{Durations, Limits, RepetitionPlan, StormKind, StormPlan};
 
 pub const ALL: [Verdict; 6] = [
@@ -111,10 +113,12 @@ pub fn evidence() -> Evidence {
             ..Host::default()
         },
         testbed: Testbed {
+            identity: Identity::default(),
             name: "sim".to_owned(),
             dut: "sim".to_owned(),
             toml: "name = \"sim\"\n".to_owned(),
         },
+        invocation: Invocation::default(),
         preflight: None,
         planned: vec!["pfc.x".to_owned()],
         hooks: Vec::new(),

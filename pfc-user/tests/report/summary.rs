@@ -28,14 +28,20 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
             format!("expected none <of them>, found actual of is-{verdict} in b"),
         );
         if verdict == Verdict::Pass {
-            assert_eq!(counts, "pass 2/2");
+            assert_eq!(counts, "2 passed");
             assert!(!summary.contains(&reason) && !summary.contains(&found));
         } else {
+            let word = match verdict {
+                Verdict::Fail => "failed",
+                Verdict::Error => "ended by an error",
+                Verdict::NotApplicable => "not applicable",
+                other => other.word(),
+            };
             let light = matches!(verdict, Verdict::Skipped | Verdict::NotApplicable);
             let expected = if light {
-                format!("pass 1/2, {verdict} 1/2")
+                format!("1 passed, 1 {word}")
             } else {
-                format!("{verdict} 1/2, pass 1/2")
+                format!("1 {word}, 1 passed")
             };
             assert_eq!(counts, expected);
             assert!(
@@ -46,7 +52,12 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
     }
     assert!(
         summary.contains("pfc.x  fail\n")
-            && summary.ends_with("verdict: fail (cases: fail 1/1; exit code 1)\n"),
+            && summary.ends_with(
+                "verdict: fail (cases: 1 failed; exit code 1)\n\
+                 failed: is-fail [b]\n\
+                 ended by an error: is-error [b]\n\
+                 inconclusive: is-inconclusive [b]\n"
+            ),
         "{summary}"
     );
     assert!(
@@ -69,10 +80,11 @@ fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
     ];
     let summary = text::summary(&evidence(), &results, Exit::Failed, false);
     let table = "\
-        pfc.x          pass            checks: pass 1/1\n\
-        mad.long-name  fail            checks: fail 1/1, pass 0/1\n\
+        pfc.x          pass            checks: 1 passed\n\
+        mad.long-name  fail            checks: 1 failed\n\
         \n\
-        verdict: fail (cases: fail 1/2, pass 1/2; exit code 1)\n";
+        verdict: fail (cases: 1 failed, 1 passed; exit code 1)\n\
+        failed: paused [a]\n";
     assert!(summary.ends_with(table), "{summary}");
     assert!(summary.contains("reason of paused in a"), "{summary}");
     assert!(!summary.contains("pfc.x  pass\n"), "{summary}");
@@ -85,8 +97,39 @@ fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
         .collect();
     many.push(of("pfc.bad", Verdict::Fail));
     let summary = text::summary(&evidence(), &many, Exit::Failed, false);
-    let end = "pfc.bad  fail            checks: fail 1/1, pass 0/1\nand 30 more that pass\n\n";
+    let end = "pfc.bad  fail            checks: 1 failed\nand 30 more that pass\n\n";
     assert!(summary.contains(end), "{summary}");
+}
+
+#[test]
+fn what_failed_stands_first_and_its_name_last() {
+    let mut checks: Vec<_> = (0..20)
+        .map(|index| check("paused", &format!("lossless {index}"), Verdict::Fail))
+        .collect();
+    for check in &mut checks {
+        check.reason.clear();
+        check.assertions[0].expected = "0".to_owned();
+        check.assertions[0].actual = format!("5 in {}", check.repetition);
+    }
+    checks.insert(0, check("xon", "lossless 3", Verdict::Inconclusive));
+    let results = [
+        result("pfc.good", "", vec![check("paused", "a", Verdict::Pass)]),
+        result("pfc.x", "", checks),
+    ];
+    let summary = text::summary(&evidence(), &results, Exit::Failed, false);
+    let lines: Vec<_> = summary.lines().collect();
+    assert_eq!(
+        lines[1..3],
+        [
+            "",
+            "fail  paused [lossless 0]: frames: expected 0, found 5 in lossless 0"
+        ]
+    );
+    assert_eq!(lines[14], "and 9 more, below");
+    let end = "failed: paused [lossless 0], paused [lossless 1], paused [lossless 2], paused \
+               [lossless 3] and 16 more inconclusive: xon [lossless 3]";
+    let words: Vec<_> = summary.split_whitespace().collect();
+    assert!(words.join(" ").ends_with(end), "{summary}");
 }
 
 #[test]

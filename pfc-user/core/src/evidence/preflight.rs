@@ -16,6 +16,17 @@ pub struct UnfitCase {
     pub remedy: String,
 }
 
+/// What a run opens first to reach a DUT of another family, tried beforehand.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Way {
+    /// The testbed's table, such as `mad`.
+    pub table: String,
+    /// Its place, for people.
+    pub place: String,
+    /// The error that a run would end with; `None`: it can be had.
+    pub error: Option<String>,
+}
+
 /// The ports of a testbed, and the kernel that they are on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
@@ -26,6 +37,9 @@ pub struct Preflight {
     /// leaves it out or says so itself.
     #[serde(skip)]
     pub unfit: Vec<UnfitCase>,
+    /// The ways to the DUTs of the MAD and RC cases. No part of evidence: a run takes them.
+    #[serde(skip)]
+    pub ways: Vec<Way>,
     /// In the order of their use.
     pub ports: Vec<Port>,
 }

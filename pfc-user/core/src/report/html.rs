@@ -19,7 +19,7 @@ mod words;
 
 use self::markup::{Element, el};
 use self::timeline::Columns;
-use super::{fixed_set, hooks, text};
+use super::{fixed_set, hooks, identity, text};
 use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;
 use crate::evidence::{CaseEvidence, Evidence};
@@ -145,9 +145,11 @@ fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verd
         "testbed {} ({}), {}, {:.1} s",
         testbed.name,
         testbed.dut,
-        surroundings::utc(evidence.started),
+        identity::rfc3339(evidence.started),
         evidence.seconds
     );
+    let identity = testbed.identity.known().map(|(_, value)| value);
+    let identity = identity.collect::<Vec<_>>().join(", ");
     let conclusion = text::conclusion(results, exit, false);
     let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
     el("header")
@@ -162,6 +164,7 @@ fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verd
                 .into_iter()
                 .map(|told| el("p").text(told)),
         )
+        .children((!identity.is_empty()).then(|| el("p").text(identity)))
 }
 
 fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {

@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::fixed_set::{self, NotDone};
 use super::hooks::{self, OfAttempt};
-use super::preflight;
 use super::series::{self, Series};
 use super::storm::{self, Storm};
+use super::{identity, preflight};
 use crate::case::{Assertion, AttemptResult, CaseResult, Exit, Figure, StepResult, Verdict};
-use crate::evidence::{Evidence, Host, Testbed};
+use crate::evidence::{Evidence, Host, Invocation, Planned, Testbed};
+use crate::plan::FlowPlan;
 
 /// Schema version of `report.json`.
 pub const SCHEMA: u32 = 1;
@@ -20,9 +21,12 @@ struct Report<'a> {
     schema: u32,
     tool: Tool<'a>,
     started: u64,
+    /// The same as a date and time.
+    started_at: String,
     seconds: f64,
     host: &'a Host,
     testbed: &'a Testbed,
+    invocation: &'a Invocation,
     /// Facts found on the ports before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     preflight: Vec<preflight::Judged<'a>>,
@@ -56,11 +60,19 @@ struct Case<'a> {
     assertions: Vec<DocumentAssertion<'a>>,
     steps: &'a [StepResult],
     figures: &'a [Figure],
+    /// Test frames of each PFC repetition, as planned.
+    flows: Vec<Flows<'a>>,
     throughput: Vec<Series<'a>>,
     storms: Vec<Storm<'a>>,
     /// Hooks that failed, and counters of the DUT that changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<OfAttempt<'a>>,
+}
+
+#[derive(Serialize)]
+struct Flows<'a> {
+    repetition: &'a str,
+    flows: &'a [FlowPlan],
 }
 
 #[derive(Serialize)]
@@ -101,9 +113,11 @@ pub fn write(
             version: &evidence.version,
         },
         started: evidence.started,
+        started_at: identity::rfc3339(evidence.started),
         seconds: evidence.seconds,
         host: &evidence.host,
         testbed: &evidence.testbed,
+        invocation: &evidence.invocation,
         preflight: evidence
             .preflight
             .as_ref()
@@ -120,6 +134,16 @@ pub fn write(
     };
     serde_json::to_writer_pretty(&mut out, &report)?;
     out.write_all(b"\n")
+}
+
+fn flows(planned: &Planned) -> Option<Flows<'_>> {
+    let Planned::Pfc { plan, .. } = planned else {
+        return None;
+    };
+    Some(Flows {
+        repetition: &plan.name,
+        flows: &plan.flows,
+    })
 }
 
 fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
@@ -164,6 +188,10 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
         assertions: assertions.collect(),
         steps: &result.steps,
         figures: &result.figures,
+        flows: of_case()
+            .flat_map(|case| &case.planned)
+            .filter_map(flows)
+            .collect(),
         throughput: of_case().flat_map(series::of).collect(),
         storms: of_case().flat_map(storm::of).collect(),
         hooks: of_case().flat_map(hooks::of_case).collect(),

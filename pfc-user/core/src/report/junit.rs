@@ -7,14 +7,17 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::findings::{self, sentence};
-use super::{fixed_set, plain};
+use super::{fixed_set, identity, plain};
 use crate::case::{CaseResult, CheckResult, Verdict};
 use crate::evidence::Evidence;
 
 /// Writes the report.
 pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io::Result<()> {
     let mut report = Report::new("validator");
-    report.set_time(Duration::try_from_secs_f64(evidence.seconds).unwrap_or_default());
+    report.set_time(duration(evidence.seconds));
+    if let Some(started) = identity::time(evidence.started) {
+        report.set_timestamp(started);
+    }
     let results = plain::results(results);
     let mut ordered: Vec<&CaseResult> = results.iter().collect();
     ordered.sort_by_key(|result| findings::rank(result.verdict));
@@ -22,14 +25,26 @@ pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io
     report.serialize(out).map_err(io::Error::other)
 }
 
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
 fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
     let mut suite = TestSuite::new(&result.case);
-    suite.add_property(Property::new("validator", plain::text(&evidence.version)));
-    suite.add_property(Property::new(
-        "testbed",
-        plain::text(&evidence.testbed.name),
-    ));
-    suite.add_property(Property::new("kernel", plain::text(&evidence.host.kernel)));
+    for (name, value) in identity::of(evidence) {
+        suite.add_property(Property::new(name, plain::text(&value)));
+    }
+    let host = plain::text(&evidence.host.name);
+    if !host.is_empty() {
+        suite.extra.insert("hostname".into(), host.into());
+    }
+    let times = &evidence.invocation.cases;
+    if let Some(time) = times.iter().find(|time| time.case == result.case) {
+        suite.set_time(duration(time.seconds));
+        if let Some(started) = identity::time(time.started) {
+            suite.set_timestamp(started);
+        }
+    }
     let of_case = evidence.cases.iter().find(|case| case.case == result.case);
     let fixed = of_case.and_then(|case| case.fixed_set.as_ref());
     if let Some(set) = fixed.filter(|set| !set.not_done.is_empty()) {

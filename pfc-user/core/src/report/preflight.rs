@@ -8,7 +8,7 @@ use super::layout::{paint, paragraph};
 use super::plain;
 use crate::case::{Exit, Verdict};
 use crate::evidence::Testbed;
-use crate::evidence::preflight::{Port, Preflight, UnfitCase};
+use crate::evidence::preflight::{Port, Preflight, UnfitCase, Way};
 use crate::preflight::{Item, State, judge, worst};
 
 /// Schema version of the JSON.
@@ -56,9 +56,15 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
             table_row(&mut out, item, width, colour);
         }
     }
-    if preflight.ports.is_empty() {
+    let ways = preflight.ways.iter().map(of_way);
+    let ways: Vec<(&Way, Item)> = preflight.ways.iter().zip(ways).collect();
+    if preflight.ports.is_empty() && ways.is_empty() {
         out +=
             "\nno port of this testbed carries frames of the tester; there is nothing to look at\n";
+    }
+    for (way, item) in &ways {
+        out += &format!("\n{}: {}\n", way.table, plain::text(&way.place));
+        table_row(&mut out, item, width, colour);
     }
     if !preflight.unfit.is_empty() {
         out += "\nplan\n";
@@ -73,10 +79,30 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
     let exit = exit(preflight);
     out + &format!(
         "\n{} problems, {} unknown (exit code {})\n",
-        count(State::Problem) + preflight.unfit.len(),
+        count(State::Problem) + preflight.unfit.len() + no_ways(&ways),
         count(State::Unknown),
         exit as u8
     )
+}
+
+fn no_ways(ways: &[(&Way, Item)]) -> usize {
+    let wrong = ways.iter().filter(|(_, item)| item.state == State::Problem);
+    wrong.count()
+}
+
+fn of_way(way: &Way) -> Item {
+    let (state, found) = match &way.error {
+        Some(error) => (State::Problem, error.clone()),
+        None => (State::Ok, "can be opened".to_owned()),
+    };
+    Item {
+        what: "way to the DUT",
+        state,
+        found,
+        expected: String::new(),
+        mend: String::new(),
+        fix: None,
+    }
 }
 
 fn of_plan(unfit: &UnfitCase) -> Item {
@@ -172,6 +198,7 @@ pub fn json(
         state: State,
         exit_code: u8,
         ports: Vec<Judged<'a>>,
+        ways: &'a [Way],
         plan: &'a [UnfitCase],
         left: &'a [String],
     }
@@ -182,6 +209,7 @@ pub fn json(
         state: worst(preflight),
         exit_code: exit(preflight) as u8,
         ports: ports(preflight),
+        ways: &preflight.ways,
         plan: &preflight.unfit,
         left,
     };

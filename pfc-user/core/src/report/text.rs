@@ -2,7 +2,7 @@
 
 use super::findings::{self, Finding, Group};
 use super::layout::{paint, paragraph};
-use super::{fixed_set, hooks, plain};
+use super::{fixed_set, hooks, identity, plain};
 use crate::case::{CaseResult, Exit, Verdict};
 use crate::evidence::{Evidence, Repetition};
 use crate::preflight::kernel;
@@ -46,6 +46,22 @@ fn summary_of(
         testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
     );
     paragraph(&mut out, "", &plain::text(&line));
+    let plan = &evidence.invocation.plan;
+    if !plan.is_empty() {
+        let line = format!(
+            "plan {plan} on {}, begun {}",
+            host.name,
+            identity::rfc3339(evidence.started)
+        );
+        paragraph(&mut out, "run        ", &plain::text(&line));
+    }
+    let words = testbed.identity.known();
+    let words: Vec<_> = words
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    if !words.is_empty() {
+        paragraph(&mut out, "DUT        ", &plain::text(&words.join(", ")));
+    }
     for line in evidence
         .preflight
         .iter()

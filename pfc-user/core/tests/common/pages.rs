@@ -12,7 +12,7 @@ use validator_core::evidence::preflight::{
 };
 use validator_core::evidence::xdp::XdpMode;
 use validator_core::evidence::{
-    CaseEvidence, Evidence, Host, Omitted, Repetition, SCHEMA, Testbed,
+    CaseEvidence, Evidence, Host, Identity, Invocation, Omitted, Repetition, SCHEMA, Testbed,
 };
 
 /// A line of the corpus.
@@ -60,13 +60,15 @@ pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
             kernel: "6.12.0".into(),
             machine: "x86_64".into(),
             cpus: 2,
-            clock: 0,
+            ..Host::default()
         },
         testbed: Testbed {
+            identity: Identity::default(),
             name: "sim".into(),
             dut: "sim".into(),
             toml: "name = \"sim\"\n".into(),
         },
+        invocation: Invocation::default(),
         preflight: None,
         planned: cases.iter().map(|case| case.case.clone()).collect(),
         hooks: Vec::new(),
@@ -202,6 +204,7 @@ pub fn preflight() -> Preflight {
     Preflight {
         kernel: Some("6.12.0".into()),
         unfit: Vec::new(),
+        ways: Vec::new(),
         ports: vec![
             port(Role::Tx, "enp23s0f0np0"),
             port(Role::Rx, "enp23s0f1np1"),

@@ -31,7 +31,8 @@ fn a_page_says_what_the_other_reports_say() {
         assert!(heading.ends_with(verdict.word()), "{name}: {heading}");
         let whole = text_of(named(&document, "body").next().unwrap());
         let summary = text::summary(&evidence, &results, exit, false);
-        let conclusion = words(summary.lines().last().unwrap());
+        let mut lines = summary.lines();
+        let conclusion = words(lines.find(|line| line.starts_with("verdict: ")).unwrap());
         assert!(whole.contains(&conclusion), "{name}: {conclusion}");
         for fact in [
             &evidence.testbed.name,
@@ -78,6 +79,43 @@ fn a_page_says_what_the_other_reports_say() {
             for assertion in &result.assertions {
                 assert!(whole.contains(&assertion.id), "{name}: {}", assertion.id);
             }
+        }
+    }
+}
+
+#[test]
+fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
+    for (name, evidence) in samples() {
+        let page = page(&evidence);
+        let document = parse(&page);
+        let mut sections = named(&document, "section");
+        let failed = sections.find(|node| node.attribute("id") == Some("failed"));
+        let (results, _) = judged(&evidence);
+        let of = |verdict: Verdict| {
+            let checks = results.iter().flat_map(|result| &result.checks);
+            checks.filter(move |check| check.verdict == verdict)
+        };
+        let wrong = of(Verdict::Fail).count() + of(Verdict::Error).count();
+        assert_eq!(failed.is_some(), wrong > 0, "{name}");
+        if let Some(failed) = failed {
+            assert!(failed.range().start < page.find("<nav").unwrap(), "{name}");
+            let text = text_of(failed);
+            for check in of(Verdict::Fail).take(5) {
+                let decisive = check.assertions.iter();
+                let decisive = decisive.filter(|made| made.verdict == Verdict::Fail);
+                let found = decisive.map(|made| words(&made.actual)).next();
+                let found = found.unwrap_or_else(|| words(&check.reason));
+                assert!(text.contains(&check.check), "{name}: {}", check.check);
+                assert!(text.contains(&found), "{name}: {found} in {text}");
+            }
+        }
+        for part in named(&document, "details").filter(|node| node.has_attribute("open")) {
+            let summary = text_of(part.first_element_child().unwrap());
+            let passed = ["✓ pass", "– not-applicable", "» skipped"];
+            assert!(
+                !passed.iter().any(|sign| summary.starts_with(sign)),
+                "{name}: {summary}"
+            );
         }
     }
 }

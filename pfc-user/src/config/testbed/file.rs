@@ -16,6 +16,7 @@ use crate::config::address::{UnicastMac, is_of_a_host};
 use crate::config::constraints::{faults, positive, priority_set};
 use crate::config::document::Document;
 use crate::dut::switch::config::Scheduler;
+use crate::evidence::Identity;
 use crate::plan::Nanos;
 use crate::quantity::{Octets, Rate, Span};
 
@@ -39,11 +40,29 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DutTable {
-    kind: Kind,
+    /// None of a testbed without PFC cases, which may describe its DUT all the same.
+    kind: Option<Kind>,
     faults: Option<Vec<String>>,
     args: Option<Vec<String>>,
     scheduler: Option<Scheduler>,
     ports: Option<DutPortsTable>,
+    vendor: Option<String>,
+    model: Option<String>,
+    serial: Option<String>,
+    software: Option<String>,
+}
+
+impl DutTable {
+    /// The description of the device, taken out.
+    fn identity(&mut self) -> Identity {
+        let word = |given: &mut Option<String>| given.take().unwrap_or_default();
+        Identity {
+            vendor: word(&mut self.vendor),
+            model: word(&mut self.model),
+            serial: word(&mut self.serial),
+            software: word(&mut self.software),
+        }
+    }
 }
 
 /// The DUT's own names of the ports that the tester's are cabled to.
@@ -195,9 +214,16 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
         .take()
         .map(|table| rc::read(document, table))
         .transpose()?;
-    let pfc = match file.dut.take() {
-        Some(dut) => Some(pfc(document, dut, file)?),
-        None => {
+    let mut table = file.dut.take();
+    let identity = table.as_mut().map(DutTable::identity).unwrap_or_default();
+    let described = identity.known().next().is_some() && (mad.is_some() || rc.is_some());
+    let pfc = match table.map(|table| (table.kind, table)) {
+        Some((Some(kind), table)) => Some(pfc(document, kind, table, file)?),
+        Some((None, _)) if !described => {
+            let problem = "missing: expected \"sim\", \"bridge\" or \"external\"";
+            return Err(document.error("dut.kind", problem));
+        }
+        Some((None, _)) | None => {
             let given = [
                 ("ports", file.ports.is_some()),
                 ("qos", file.qos.is_some()),
@@ -209,7 +235,7 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
             if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
                 return Err(document.error(
                     key,
-                    "it goes with [dut], which is missing: say what the DUT of the PFC cases is",
+                    "it goes with dut.kind, which is missing: say what the DUT of the PFC cases is",
                 ));
             }
             None
@@ -223,14 +249,19 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
     Ok(Testbed {
         name,
         toml: document.record(),
+        identity,
         pfc,
         mad,
         rc,
     })
 }
 
-fn pfc(document: &Document, mut table: DutTable, file: File) -> Result<PfcTestbed, ConfigError> {
-    let kind = table.kind;
+fn pfc(
+    document: &Document,
+    kind: Kind,
+    mut table: DutTable,
+    file: File,
+) -> Result<PfcTestbed, ConfigError> {
     let dut_ports = table.ports.take();
     let made_by_us = kind != Kind::External;
     let ports = file.ports.unwrap_or_default();
@@ -268,7 +299,7 @@ fn pfc(document: &Document, mut table: DutTable, file: File) -> Result<PfcTestbe
         line_rate: ports.line_rate.map(|rate| rate.0),
         xdp: ports.xdp,
         sender: ports.sender,
-        dut: dut(document, table, ports)?,
+        dut: dut(document, kind, table, ports)?,
         trust,
         vlan: qos.vlan,
         dscp_map: dscp_map(document, qos.dscp_map)?,
@@ -299,17 +330,22 @@ fn pfc(document: &Document, mut table: DutTable, file: File) -> Result<PfcTestbe
     })
 }
 
-fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, ConfigError> {
+fn dut(
+    document: &Document,
+    kind: Kind,
+    dut: DutTable,
+    ports: PortsTable,
+) -> Result<Dut, ConfigError> {
     for (key, given) in [
         ("dut.faults", dut.faults.is_some()),
         ("dut.args", dut.args.is_some()),
         ("dut.scheduler", dut.scheduler.is_some()),
     ] {
-        if dut.kind != Kind::Sim && given {
+        if kind != Kind::Sim && given {
             return Err(document.error(key, "only a DUT of kind \"sim\" takes it"));
         }
     }
-    if dut.kind != Kind::External {
+    if kind != Kind::External {
         for (key, given) in [("ports.tx", &ports.tx), ("ports.rx", &ports.rx)] {
             if given.is_some() {
                 return Err(document.error(
@@ -320,7 +356,7 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
             }
         }
     }
-    match dut.kind {
+    match kind {
         Kind::Sim => Ok(Dut::Sim {
             faults: faults(document, "dut.faults", &dut.faults.unwrap_or_default())?,
             args: dut.args.unwrap_or_default(),

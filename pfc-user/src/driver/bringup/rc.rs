@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use super::journal::{Change, Journal, JournalError};
 use crate::agent::client::Agent;
-use crate::config::{RcDut, RcTestbed};
+use crate::config::{Port, RcDut, RcTestbed};
 use crate::driver::bpf::responder::Responder;
 use crate::driver::kernel::link::{self, End, Feature, LinkError, create_veth};
 use crate::driver::kernel::netns::Namespace;
@@ -92,32 +93,21 @@ impl RcPort {
                 token_file,
                 port,
             } => {
-                let namespace = match &port.namespace {
-                    Some(name) => Namespace::named(name)?,
-                    None => Namespace::current()?,
-                };
-                let state = link::state(&namespace, &port.interface)?;
-                if !state.up {
-                    bail!(
-                        "the tester's port {} in {namespace} is down; set it up with `ip link \
-                         set dev {} up`",
-                        port.interface,
-                        port.interface
-                    );
-                }
-                let token = match token_file {
-                    Some(file) => Some(
-                        fs::read_to_string(file)
-                            .with_context(|| format!("the token's file {}", file.display()))?,
-                    ),
-                    None => std::env::var(TOKEN_VARIABLE).ok(),
-                };
-                let token = token.as_deref().map(str::trim);
-                // Where the port is: with `port.namespace` the control connection is made there
-                // too.
-                let agent = namespace.run(|| Agent::connect(agent.as_str(), token, AGENT))??;
+                let (namespace, agent) = connect(agent, token_file.as_deref(), port)?;
                 Self::on(config, agent, &port.interface, namespace, None)
             }
+        }
+    }
+
+    /// Connects to the agent of a DUT that is there already, and leaves the port alone.
+    pub fn reach(config: &RcTestbed) -> Result<()> {
+        match &config.dut {
+            RcDut::Sim { .. } => Ok(()),
+            RcDut::Agent {
+                agent,
+                token_file,
+                port,
+            } => connect(agent, token_file.as_deref(), port).map(drop),
         }
     }
 
@@ -185,6 +175,33 @@ impl RcPort {
             Ok(counters)
         })
     }
+}
+
+/// Connects to the agent at `address` from the namespace of `port`, which has to be up.
+fn connect(address: &str, token_file: Option<&Path>, port: &Port) -> Result<(Namespace, Agent)> {
+    let namespace = match &port.namespace {
+        Some(name) => Namespace::named(name)?,
+        None => Namespace::current()?,
+    };
+    let state = link::state(&namespace, &port.interface)?;
+    if !state.up {
+        bail!(
+            "the tester's port {} in {namespace} is down; set it up with `ip link set dev {} up`",
+            port.interface,
+            port.interface
+        );
+    }
+    let token = match token_file {
+        Some(file) => Some(
+            fs::read_to_string(file)
+                .with_context(|| format!("the token's file {}", file.display()))?,
+        ),
+        None => std::env::var(TOKEN_VARIABLE).ok(),
+    };
+    let token = token.as_deref().map(str::trim);
+    // Where the port is: with `port.namespace` the control connection is made there too.
+    let agent = namespace.run(|| Agent::connect(address, token, AGENT))??;
+    Ok((namespace, agent))
 }
 
 /// Starts `validator dut requester`; where its agent listens.

@@ -4,7 +4,7 @@ use super::markup::{Element, el};
 use super::{Numbered, words};
 use crate::case::{CheckResult, Verdict};
 use crate::cases::attempts;
-use crate::report::text;
+use crate::report::findings;
 
 /// What to do where a precondition is not met, by its name: those of all families.
 const REMEDIES: [(&str, &str); 17] = [
@@ -23,7 +23,8 @@ const REMEDIES: [(&str, &str); 17] = [
     ),
     (
         "rate",
-        "Lower the rate (traffic.rate) or give the sender a CPU of its own.",
+        "Send fewer frames a second, by longer ones (traffic.frame of the plan) or a lower \
+         limits.load, or give the sender a CPU of its own.",
     ),
     (
         "storm-continuity",
@@ -53,17 +54,16 @@ const REMEDIES: [(&str, &str); 17] = [
     ),
     (
         "m-key",
-        "Set m_key_current in the testbed's table [mad] to the DUT's M_Key, or take its M_Key \
-         away.",
+        "Set mad.m_key_current of the testbed to the DUT's M_Key, or take its M_Key away.",
     ),
     (
         "qualifier",
-        "Say in the testbed's table [rc] whether the DUT supports Automatic Path Migration.",
+        "Say by rc.apm of the testbed whether the DUT supports Automatic Path Migration.",
     ),
     (
         "neighbour",
-        "See that the DUT reaches the tester's address (address in the testbed's table [rc]): the \
-         link is up, and the DUT's address is in the same subnet.",
+        "See that the DUT reaches the tester's address (rc.address of the testbed): the link is \
+         up, and the DUT's address is in the same subnet.",
     ),
     (
         "path",
@@ -110,7 +110,7 @@ const BY_WORDS: [(&[&str], &str); 9] = [
     ),
     (
         &["`timeout` of the testbed"],
-        "Set timeout in the testbed's table [mad] to longer than the DUT takes to answer.",
+        "Set mad.timeout of the testbed to longer than the DUT takes to answer.",
     ),
     (
         &["BUSY"],
@@ -122,12 +122,12 @@ const BY_WORDS: [(&[&str], &str); 9] = [
     ),
     (
         &["no answer", "can be reached by", "none to anything"],
-        "See that the DUT can be reached by the testbed's path, as with `smpquery nodeinfo`, and \
-         that m_key_current of its table [mad] is the DUT's M_Key.",
+        "See that the DUT can be reached by mad.path of the testbed, as with `smpquery nodeinfo`, \
+         and that mad.m_key_current is the DUT's M_Key.",
     ),
     (
         &["apm = "],
-        "Say in the testbed's table [rc] whether the DUT supports Automatic Path Migration.",
+        "Say by rc.apm of the testbed whether the DUT supports Automatic Path Migration.",
     ),
     (
         &["come in late"],
@@ -217,7 +217,7 @@ fn reason(check: &CheckResult) -> String {
     }
     let mut open = check.assertions.iter();
     let open = open.find(|assertion| assertion.verdict == check.verdict);
-    open.map(text::sentence)
+    open.map(findings::sentence)
         .unwrap_or_else(|| "no reason is known".to_owned())
 }
 

@@ -9,6 +9,7 @@ use crate::case::Verdict;
 use crate::cases::attempts::of_attempt;
 use crate::evidence::Repetition;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
+use crate::report::flows;
 
 /// Name of the repetition.
 fn name(repetition: &Repetition) -> &str {
@@ -101,7 +102,7 @@ fn recorded(
             let drawn = timeline::draw(e, title, columns);
             drawn
                 .into_iter()
-                .chain([counts(e, title)])
+                .chain([flows(e), counts(e, title)])
                 .chain(distributions)
                 .chain(own_losses(e))
                 .chain(dut_counters(e, title))
@@ -110,6 +111,11 @@ fn recorded(
         Repetition::Mad(e) => ladder::mad(e, title).into_iter().collect(),
         Repetition::Rc(e) => ladder::rc(e, title).into_iter().collect(),
     }
+}
+
+/// Flows as planned.
+fn flows(e: &PfcEvidence) -> Element {
+    words::pairs(flows::told(&e.plan, e.limits.line_rate))
 }
 
 /// Frames by phase and priority: what the time line shows, in numbers.

@@ -70,11 +70,11 @@ pub fn fold(summary: Element, open: bool) -> Element {
 }
 
 /// Names and their values.
-pub fn pairs<V: AsRef<str>>(pairs: impl IntoIterator<Item = (&'static str, V)>) -> Element {
+pub fn pairs<N: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (N, V)>) -> Element {
     let mut list = el("dl");
     for (name, value) in pairs {
         let pair = el("div")
-            .child(el("dt").text(name))
+            .child(el("dt").text(name.as_ref()))
             .child(el("dd").text(value.as_ref()));
         list = list.child(pair);
     }

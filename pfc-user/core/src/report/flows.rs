@@ -1,0 +1,94 @@
+//! Test traffic in words: a line for the flows of each role.
+
+use pfc_ebpf::units::{LineRate, Priority};
+
+use crate::plan::{FlowPlan, RepetitionPlan, Role};
+
+/// The flows of each role, which differ in nothing but priority and DSCP: what they are for, and what
+/// they are.
+pub fn told(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, String)> {
+    let mut told = Vec::new();
+    for role in [Role::Test, Role::Isolation, Role::Background] {
+        let flows: Vec<&FlowPlan> = plan.flows.iter().filter(|flow| flow.role == role).collect();
+        let Some(first) = flows.first() else { continue };
+        let name = match role {
+            Role::Test => "test traffic",
+            Role::Isolation => "lossless traffic that is not stormed",
+            Role::Background => "background traffic",
+        };
+        let rate: u64 = flows.iter().map(|flow| flow.rate).sum();
+        let share = 100.0 * rate as f64 / line_rate.bits_per_second() as f64;
+        let (flows_word, in_all) = if flows.len() == 1 {
+            ("flow", "")
+        } else {
+            ("flows", " in all")
+        };
+        let tagged = match first.pcp {
+            Some(_) => {
+                let pcps = flows.iter().filter_map(|flow| flow.pcp);
+                format!(", tagged with PCP {}", ranges(pcps.map(Priority::get)))
+            }
+            None => String::new(),
+        };
+        let text = format!(
+            "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \
+             ({share:.2} % of the line)",
+            priorities(flows.iter().map(|flow| flow.priority)),
+            ranges(flows.iter().map(|flow| flow.dscp.get())),
+            flows.len(),
+            first.length,
+            rate as f64 / 1e6,
+        );
+        told.push((name, text));
+    }
+    told
+}
+
+/// Such as `priority 3` or `priorities 0-2 and 4-7`.
+pub fn priorities(priorities: impl Iterator<Item = Priority>) -> String {
+    let text = ranges(priorities.map(Priority::get));
+    if text.len() == 1 {
+        format!("priority {text}")
+    } else {
+        format!("priorities {text}")
+    }
+}
+
+/// Such as `0-2, 4 and 6-7`.
+fn ranges(numbers: impl Iterator<Item = u8>) -> String {
+    let mut numbers: Vec<u8> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let runs: Vec<String> = numbers
+        .chunk_by(|left, right| left + 1 == *right)
+        .map(|run| {
+            if let [one] = run {
+                one.to_string()
+            } else {
+                format!("{}-{}", run[0], run[run.len() - 1])
+            }
+        })
+        .collect();
+    match runs.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => runs.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_ranges() {
+        for (numbers, text) in [
+            (&[3u8][..], "3"),
+            (&[4, 3], "3-4"),
+            (&[0, 2], "0 and 2"),
+            (&[0, 1, 2, 4, 5, 6, 7], "0-2 and 4-7"),
+            (&[0, 2, 2, 63, 62], "0, 2 and 62-63"),
+        ] {
+            assert_eq!(ranges(numbers.iter().copied()), text);
+        }
+    }
+}
