@@ -15,6 +15,8 @@ mod single_lossless;
 pub mod stimulate;
 pub mod unfolding;
 
+pub use judge::delivery::leaked;
+
 use judge::Pfc;
 use parameters::Sets;
 use planning::{NotApplicable, PortContext, RepetitionRequest};

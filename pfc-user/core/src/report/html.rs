@@ -8,6 +8,7 @@ mod distributions;
 mod envelope;
 mod failed;
 mod ladder;
+mod marks;
 mod markup;
 mod matrix;
 mod plot;

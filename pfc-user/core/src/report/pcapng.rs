@@ -145,7 +145,8 @@ fn comment(kind: OffenceKind) -> &'static str {
     }
 }
 
-fn octets(hexadecimal: &str) -> Option<Vec<u8>> {
+/// The octets that these digits stand for.
+pub(super) fn octets(hexadecimal: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = hexadecimal
         .chars()
         .map(|digit| digit.to_digit(16).map(|value| value as u8))

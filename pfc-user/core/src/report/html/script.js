@@ -26,7 +26,7 @@ for (const figure of document.querySelectorAll(".zoomable")) {
   const svg = figure.querySelector(".timeline");
   const plot = svg.querySelector(".plot");
   const axis = svg.querySelector(".axis");
-  const { left, width, span, peak } = Object.fromEntries(
+  const { left, width, span } = Object.fromEntries(
     Object.entries(svg.dataset).map(([name, value]) => [name, +value]));
   const height = plot.viewBox.baseVal.height;
   const whole = axis.innerHTML;
@@ -103,7 +103,7 @@ for (const figure of document.querySelectorAll(".zoomable")) {
     const time = timeAt(event);
     const at = time / span * width;
     const rates = [...plot.querySelectorAll("[data-lane]")].map((path) => {
-      const rate = level(path.getAttribute("d"), at) * peak;
+      const rate = level(path.getAttribute("d"), at) * +path.dataset.peak;
       return [path.dataset.lane, rate];
     }).filter(([, rate]) => rate > 0);
     const told = rates.map(([lane, rate]) => `${lane} ${rate.toFixed(1)}`).join(", ");

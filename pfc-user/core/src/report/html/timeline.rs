@@ -7,6 +7,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::envelope::Envelope;
+use super::marks;
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
 use super::words::{self, label};
@@ -15,6 +16,10 @@ use crate::evidence::pfc::PfcEvidence;
 /// Width of the plot, and of the labels on its left.
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 84.0;
+/// Width of the scales on its right.
+const RIGHT: f64 = 92.0;
+/// A lane whose greatest rate is less than that share of the others' has a scale of its own.
+const SMALL: u32 = 4;
 /// Where the labels begin.
 const MARGIN: f64 = 6.0;
 /// Heights: the row of phases, the row of the storm, a lane with and without its gap, the row of
@@ -49,7 +54,7 @@ impl Columns {
     }
 
     /// Left edge of the column in which that place is.
-    fn left(self, x: f64) -> u32 {
+    pub fn left(self, x: f64) -> u32 {
         ((x / self.width()).floor() * self.width()) as u32
     }
 
@@ -72,7 +77,21 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
     let lanes = PHASES + STORM;
     let stalls = lanes + LANE * priorities.len() as f64;
     let height = stalls + STALLS;
-    let peak = peak(e);
+    let peaks: Vec<u32> = priorities
+        .iter()
+        .map(|priority| peak(e, *priority))
+        .collect();
+    let highest = peaks.iter().copied().max().unwrap_or(1);
+    let peaks: Vec<u32> = peaks
+        .into_iter()
+        .map(|peak| {
+            if peak.saturating_mul(SMALL) < highest {
+                peak
+            } else {
+                highest
+            }
+        })
+        .collect();
     let mut plot = el("svg")
         .class("plot")
         .with("x", LEFT)
@@ -82,10 +101,11 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
         .with("viewBox", format_args!("0 0 {WIDTH} {height}"))
         .with("preserveAspectRatio", "none")
         .children(phase_bands(e, &scale, height))
-        .children(storm(e, &scale, columns));
-    for (index, priority) in priorities.iter().enumerate() {
+        .children(storm(e, &scale, columns))
+        .children(marks::own_pauses(e, &scale, columns, (PHASES, STORM - 2.0)));
+    for (index, (priority, peak)) in priorities.iter().zip(&peaks).enumerate() {
         let top = lanes + LANE * index as f64;
-        plot = plot.child(lane(e, &scale, *priority, top, peak, columns));
+        plot = plot.child(lane(e, &scale, *priority, top, *peak, columns));
     }
     plot = plot.children(self::stalls(e, &scale, columns, stalls + 3.0));
     let about = format!(
@@ -99,19 +119,17 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
         .with("aria-label", &about)
         .with(
             "viewBox",
-            format_args!("0 0 {} {}", LEFT + WIDTH, height + AXIS),
+            format_args!("0 0 {} {}", LEFT + WIDTH + RIGHT, height + AXIS),
         )
         .with("data-left", LEFT)
         .with("data-width", WIDTH)
         .with("data-span", scale.span() as f64 / 1e9)
-        .with("data-peak", format_args!("{:.3}", rate(e, peak)))
         .child(plot)
         .child(labels(e, &scale, &priorities))
+        .child(scales(e, &peaks))
         .child(axis(&scale, height));
-    let caption = format!(
-        "Layer-1 rate by priority; the height of a lane is {} Mbit/s.",
-        plot::shortest(rate(e, peak), 1)
-    );
+    let caption = "Layer-1 rate by priority over time in seconds; the scale of each lane stands on \
+                   its right, one of its own where its rates are small.";
     Some(
         el("figure")
             .class("zoomable")
@@ -154,6 +172,20 @@ fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
     labels.child(label(MARGIN, top + 12.0, "start", "stalls"))
 }
 
+/// The scale of each lane: its height in Mbit/s, and 0.
+fn scales(e: &PfcEvidence, peaks: &[u32]) -> Element {
+    let mut scales = el("g").class("scales");
+    let x = LEFT + WIDTH + MARGIN;
+    for (index, peak) in peaks.iter().enumerate() {
+        let top = PHASES + STORM + LANE * index as f64;
+        let rate = plot::shortest(rate(e, *peak), 1);
+        scales = scales
+            .child(label(x, top + 9.0, "start", format_args!("{rate} Mbit/s")))
+            .child(label(x, top + DRAWN, "start", "0"));
+    }
+    scales
+}
+
 /// Ticks with their seconds, below all rows.
 fn axis(scale: &Scale, height: f64) -> Element {
     let tick = |(time, text): (Nanos, String)| {
@@ -175,6 +207,8 @@ fn axis(scale: &Scale, height: f64) -> Element {
 /// The marks and their words.
 fn legend() -> Element {
     let entries = [
+        ("own-xoff", "single XOFF of the tester"),
+        ("own-xon", "single XON of the tester"),
         ("offered", "offered"),
         ("received", "received"),
         ("storm", "storm"),
@@ -186,15 +220,14 @@ fn legend() -> Element {
         ("stall", "stall of the tester"),
         ("dut-stall", "stall of the simulated DUT"),
     ];
+    let entries = entries.into_iter().chain(marks::FRAMES);
     let entry = |(class, word): (&str, &str)| {
         let swatch = el("span")
             .class(format_args!("swatch {class}"))
             .with("aria-hidden", "true");
         el("li").child(swatch).text(word)
     };
-    el("ul")
-        .class("legend")
-        .children(entries.into_iter().map(entry))
+    el("ul").class("legend").children(entries.map(entry))
 }
 
 /// From the first thing that happened to the last.
@@ -228,7 +261,7 @@ fn spans(e: &PfcEvidence) -> Vec<(Nanos, Nanos, &'static str)> {
         .collect()
 }
 
-fn seconds(scale: &Scale, time: Nanos) -> String {
+pub fn seconds(scale: &Scale, time: Nanos) -> String {
     let offset = time.saturating_sub(scale.from);
     plot::shortest(offset as f64 / 1e9, 6)
 }
@@ -316,10 +349,11 @@ fn storm(e: &PfcEvidence, scale: &Scale, columns: Columns) -> Vec<Element> {
     [band].into_iter().chain(gaps).collect()
 }
 
-/// Most frames of a priority in a window, at least one.
-fn peak(e: &PfcEvidence) -> u32 {
+/// Most frames of that priority in a window, at least one.
+fn peak(e: &PfcEvidence, priority: Priority) -> u32 {
     let all = e.windows.offered.iter().chain(&e.windows.received);
-    all.flatten().copied().max().unwrap_or(0).max(1)
+    let all = all.map(|window| window[priority.index()]);
+    all.max().unwrap_or(0).max(1)
 }
 
 /// Layer-1 Mbit/s of so many frames in a window.
@@ -363,12 +397,14 @@ fn lane(
                 "received"
             })
             .with("data-lane", format_args!("{priority} received"))
+            .with("data-peak", format_args!("{:.3}", rate(e, peak)))
             .with("d", most),
     );
     curves = curves.child(
         el("path")
             .class("offered")
             .with("data-lane", format_args!("{priority} offered"))
+            .with("data-peak", format_args!("{:.3}", rate(e, peak)))
             .with("d", offered.path(WIDTH, peak, |(_, most)| *most)),
     );
     el("g")
@@ -381,6 +417,7 @@ fn lane(
         .child(curves)
         .children(losses(e, scale, priority, top))
         .children(pauses(e, scale, columns, priority, top))
+        .children(marks::of_lane(e, scale, columns, priority, (top, DRAWN)))
 }
 
 /// Spans in which the sender obeyed the DUT's XOFF.
@@ -449,36 +486,24 @@ fn pauses(
     top: f64,
 ) -> Vec<Element> {
     let index = priority.index();
-    let controls = &e.tx_port.controls;
     let of = |xoff: bool| {
-        let named = controls.iter().filter(move |control| {
+        let controls = e.tx_port.controls.iter().filter(move |control| {
             control.vector >> index & 1 == 1 && (control.quanta[index] > 0) == xoff
         });
-        named.map(|control| control.time).collect::<Vec<_>>()
+        controls.map(|control| control.time).collect::<Vec<_>>()
     };
-    let ticks = |times: Vec<Nanos>, class: &str, y: f64, word: &str| {
-        let number = times.len();
-        let places = times.into_iter().map(|time| columns.left(scale.x(time)));
-        let mut places: Vec<u32> = places.collect();
-        places.sort_unstable();
-        places.dedup();
-        let mut d = String::new();
-        for x in places {
-            write!(d, "M{x} {y:.0}v9").expect("a String");
-        }
-        let tip = format!(
-            "priority {priority}: {} {word} frames of the DUT",
-            plot::count(number as u64)
-        );
-        (number > 0).then(|| {
-            el("path")
-                .class(class.to_owned())
-                .with("d", d)
-                .child(el("title").text(tip))
-        })
-    };
-    let xoff = ticks(of(true), "xoff", top, "XOFF");
-    let xon = ticks(of(false), "xon", top + 10.0, "XON");
+    let tip =
+        |word| move |_, number| format!("priority {priority}: {number} {word} frames of the DUT");
+    let xoff = marks::ticks(scale, columns, &of(true), top, 9.0, "xoff", tip("XOFF"));
+    let xon = marks::ticks(
+        scale,
+        columns,
+        &of(false),
+        top + 10.0,
+        9.0,
+        "xon",
+        tip("XON"),
+    );
     xoff.into_iter().chain(xon).collect()
 }
 

@@ -311,6 +311,19 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
         .collect()
 }
 
+/// Arrivals of a flow's storm-phase frames before the storm's pause ended, where they are logged.
+pub fn leaked(e: &PfcEvidence, flow: u16) -> Vec<Nanos> {
+    let Some(storm) = &e.storm else {
+        return Vec::new();
+    };
+    let end = storm_end(e, storm);
+    let arrivals = e.arrivals.records.iter();
+    let leaks = arrivals.filter(|arrival| {
+        arrival.flow == flow && arrival.phase == Phase::Storm && arrival.time < end
+    });
+    leaks.map(|arrival| arrival.time).collect()
+}
+
 /// `paused`.
 pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
@@ -321,15 +334,7 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
     let end = storm_end(e, storm);
     let excused = excused(e, storm);
     for flow in flows(e, Role::Test) {
-        let leaks: Vec<Nanos> = e
-            .arrivals
-            .records
-            .iter()
-            .filter(|arrival| {
-                arrival.flow == flow.id && arrival.phase == Phase::Storm && arrival.time < end
-            })
-            .map(|arrival| arrival.time)
-            .collect();
+        let leaks = leaked(e, flow.id);
         let unexcused: Vec<Nanos> = leaks
             .iter()
             .copied()

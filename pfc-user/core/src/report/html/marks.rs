@@ -1,0 +1,213 @@
+//! Marks of single frames on the time line: those that should not have come, came late, twice or
+//! damaged, those that were lost, and the tester's own single pause frames.
+
+use std::fmt::Write;
+
+use pfc_ebpf::abi::account::OffenceKind;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Nanos, Priority};
+
+use super::markup::{Element, el};
+use super::plot::{self, Scale};
+use super::timeline::{Columns, seconds};
+use crate::cases::pfc::leaked;
+use crate::evidence::pfc::{Offence, PfcEvidence, ProbeReport, Windows};
+use crate::plan::FlowPlan;
+use crate::report::pcapng;
+
+/// Class of a mark and its words, in the order of the legend.
+pub const FRAMES: [(&str, &str); 5] = [
+    ("leaked", "frame that the pause should have held"),
+    ("late", "frame later than the limit after an XOFF"),
+    ("twice", "frame received twice"),
+    ("damaged", "frame damaged, re-marked or out of order"),
+    ("lost", "frames lost by then"),
+];
+
+/// The marks of a lane: each from its top to its bottom.
+pub fn of_lane(
+    e: &PfcEvidence,
+    scale: &Scale,
+    columns: Columns,
+    priority: Priority,
+    (top, height): (f64, f64),
+) -> Vec<Element> {
+    let flows = || e.plan.flows.iter().filter(|flow| flow.priority == priority);
+    let held = flows().flat_map(|flow| leaked(e, flow.id)).collect();
+    let late = flows().flat_map(|flow| late(e, flow)).collect();
+    let of = |wanted: &[OffenceKind]| {
+        let offences = e.offences.iter();
+        let of = offences.filter(|found| wanted.contains(&found.kind));
+        of.filter(|found| priority_of(e, found) == Some(priority))
+            .map(|found| found.time)
+            .collect::<Vec<_>>()
+    };
+    let twice = of(&[OffenceKind::Duplicate, OffenceKind::BeyondWindow]);
+    let damaged = of(&[
+        OffenceKind::Corrupt,
+        OffenceKind::Remarked,
+        OffenceKind::Reordered,
+    ]);
+    let places: [Vec<Nanos>; 5] = [held, late, twice, damaged, lost(&e.windows, priority)];
+    let marks = FRAMES.iter().zip(places);
+    marks
+        .filter_map(|((class, word), times)| {
+            let tip = |first, number| {
+                format!("priority {priority}: {word}: {number} marks, the first at {first} s")
+            };
+            ticks(scale, columns, &times, top, height, class, tip)
+        })
+        .collect()
+}
+
+/// The tester's own single XOFF and XON frames, in the row of the storm.
+pub fn own_pauses(
+    e: &PfcEvidence,
+    scale: &Scale,
+    columns: Columns,
+    (top, height): (f64, f64),
+) -> Vec<Element> {
+    let xoff = |probe: &ProbeReport| {
+        let second = probe.xon.map(|(xoff, _)| xoff.before);
+        [Some(probe.xoff.before), second]
+    };
+    let xoff: Vec<Nanos> = e.probes.iter().flat_map(xoff).flatten().collect();
+    let xon = e
+        .probes
+        .iter()
+        .filter_map(|probe| Some(probe.xon?.1.before));
+    let xon: Vec<Nanos> = xon.collect();
+    let tip = |word| {
+        move |first, number| {
+            format!("{number} single {word} frames of the tester, the first at {first} s")
+        }
+    };
+    let xoff = ticks(scale, columns, &xoff, top, height, "own-xoff", tip("XOFF"));
+    let xon = ticks(scale, columns, &xon, top, height, "own-xon", tip("XON"));
+    xoff.into_iter().chain(xon).collect()
+}
+
+/// A vertical line at each time, none drawn twice; `None` without times. `tip` has the first time
+/// and the number of times.
+pub fn ticks(
+    scale: &Scale,
+    columns: Columns,
+    times: &[Nanos],
+    top: f64,
+    height: f64,
+    class: &'static str,
+    tip: impl Fn(String, String) -> String,
+) -> Option<Element> {
+    let first = times.iter().min()?;
+    let mut places: Vec<u32> = times
+        .iter()
+        .map(|time| columns.left(scale.x(*time)))
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut d = String::new();
+    for x in places {
+        write!(d, "M{x} {top:.0}v{height:.0}").expect("a String");
+    }
+    let tip = tip(seconds(scale, *first), plot::count(times.len() as u64));
+    let path = el("path").class(class).with("d", d);
+    Some(path.child(el("title").text(tip)))
+}
+
+/// Arrivals of a paused flow between the limit after a single XOFF and the end of its pause.
+fn late(e: &PfcEvidence, flow: &FlowPlan) -> Vec<Nanos> {
+    let held = |probe: &ProbeReport| {
+        let pause = e.limits.pause_time(probe.quanta);
+        let begins = |after: Nanos| after.saturating_add(e.limits.max_response);
+        let first = (
+            begins(probe.xoff.after),
+            probe.xoff.before.saturating_add(pause),
+        );
+        let second = probe.xon.map(|(xoff, xon)| {
+            let end = xoff.before.saturating_add(pause).min(xon.before);
+            (begins(xoff.after), end)
+        });
+        [Some(first), second].into_iter().flatten()
+    };
+    let probes = e.probes.iter();
+    let probes = probes.filter(|probe| probe.priorities.contains(&flow.priority));
+    let spans: Vec<(Nanos, Nanos)> = probes.flat_map(held).collect();
+    let arrivals = e.arrivals.records.iter();
+    arrivals
+        .filter(|arrival| (arrival.flow, arrival.phase) == (flow.id, Phase::Probe))
+        .map(|arrival| arrival.time)
+        .filter(|time| spans.iter().any(|(from, to)| (from..to).contains(&time)))
+        .collect()
+}
+
+/// Begins of the windows by which frames of `priority` had been lost: from there on the frames that
+/// arrived are fewer than those offered by as many for good.
+fn lost(windows: &Windows, priority: Priority) -> Vec<Nanos> {
+    let number = windows.offered.len().max(windows.received.len());
+    let count = |of: &[[u32; 8]], index: usize| {
+        i64::from(of.get(index).map_or(0, |window| window[priority.index()]))
+    };
+    let mut missing = 0;
+    let mut under_way: Vec<i64> = Vec::with_capacity(number);
+    for index in 0..number {
+        missing += count(&windows.offered, index) - count(&windows.received, index);
+        under_way.push(missing);
+    }
+    // The least that is missing from each window on was lost before it.
+    for index in (1..number).rev() {
+        under_way[index - 1] = under_way[index - 1].min(under_way[index]);
+    }
+    let begin = |index: usize| {
+        let offset = windows.width.saturating_mul(index as u64);
+        windows.epoch.saturating_add(offset)
+    };
+    let rises = |index: &usize| {
+        let before = index.checked_sub(1).map_or(0, |before| under_way[before]);
+        under_way[*index] > before.max(0)
+    };
+    (0..number).filter(rises).map(begin).collect()
+}
+
+/// The priority of the flow whose frame that was, by its DSCP: the last one that was sent.
+fn priority_of(e: &PfcEvidence, offence: &Offence) -> Option<Priority> {
+    let octets = pcapng::octets(&offence.octets)?;
+    let mut at = 12;
+    let mut kind = octets.get(at..at + 2)?;
+    while kind == [0x81, 0x00] {
+        at += 4;
+        kind = octets.get(at..at + 2)?;
+    }
+    let first = *octets.get(at + 2)?;
+    let second = *octets.get(at + 3)?;
+    let dscp = match kind {
+        [0x08, 0x00] => second >> 2,
+        [0x86, 0xdd] => (first << 4 | second >> 4) >> 2,
+        _ => return None,
+    };
+    let mut flows = e.plan.flows.iter();
+    Some(flows.find(|flow| flow.dscp.get() == dscp)?.priority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_lost_from_the_window_on_in_which_they_are_missing_for_good() {
+        let window = |frames: u32| [frames; 8];
+        let found = |offered: &[u32], received: &[u32]| {
+            let windows = Windows {
+                epoch: 100,
+                width: 10,
+                offered: offered.iter().copied().map(window).collect(),
+                received: received.iter().copied().map(window).collect(),
+            };
+            lost(&windows, Priority::from_low_bits(3))
+        };
+        assert_eq!(found(&[5, 5, 0, 0], &[4, 5, 1, 0]), [0; 0]);
+        // Held for two windows, of which two frames never come.
+        assert_eq!(found(&[5, 5, 5, 0], &[5, 1, 2, 5]), [110]);
+        assert_eq!(found(&[5, 5], &[5, 4]), [110]);
+        assert_eq!(found(&[], &[]), [0; 0]);
+    }
+}
