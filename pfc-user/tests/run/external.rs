@@ -248,80 +248,181 @@ fn root_what_the_hook_lets_through_is_seen_by_the_self_test() {
     );
 }
 
+/// SONiC's map, `AZURE`, for the simulated switch.
+fn sonic_map() -> String {
+    let priority = |dscp: u8| match dscp {
+        3 | 4 => dscp,
+        5 => 2,
+        8 => 0,
+        46 => 5,
+        48 => 6,
+        _ => 1,
+    };
+    let map: Vec<String> = (0..64).map(|dscp| priority(dscp).to_string()).collect();
+    map.join(",")
+}
+
+/// The testbed of the laboratory as it is shipped, on these ports.
+fn lab_example(external: &External) -> String {
+    let tester = &external.tester;
+    let port = |name: &str| format!("{{interface=\"{name}\",namespace=\"{tester}\"}}");
+    format!(
+        "--testbed {} --set testbed.ports.tx={} --set testbed.ports.rx={} --set \
+         testbed.ports.line_rate=1G --set testbed.facts.direct=true",
+        of_repository("configs/testbeds/lab-example.toml"),
+        port("tx"),
+        port("rx")
+    )
+}
+
 #[test]
-fn root_without_a_hook_other_sets_of_priorities_are_undecided() {
-    let test = "root_without_a_hook_other_sets_of_priorities_are_undecided";
+fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
+    let test = "root_without_a_hook_the_repetitions_follow_the_set_of_the_dut";
     let Some(mut lab) = Lab::new(test) else {
         return;
     };
     let external = External::new(&mut lab);
-    external.start_dut(&mut lab, "--lossless 3");
-    let undeclared = external.undeclared("[3]");
-    let testbed = lab.file("testbed.toml", &undeclared);
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]),
+    external.start_dut(
+        &mut lab,
+        &format!("--lossless 3,4 --dscp-map {}", sonic_map()),
     );
+    let arguments = format!("{} --plan smoke", lab_example(&external));
     let run = || {
-        Outcome::of(
-            lab.start(&format!("--testbed {testbed} --plan {plan} --format json"))
-                .wait_with_output()
-                .unwrap(),
-        )
+        let ended = lab.start(&format!("{arguments} --format json"));
+        Outcome::of(ended.wait_with_output().unwrap())
     };
     let Some(ended) = settle::until_none_fails(test, run) else {
         return;
     };
     assert_good(&ended);
-    assert_eq!(ended.code, Some(3));
-    let omitted: Vec<_> = ended
-        .report()
-        .outcomes()
+    let report = ended.report();
+    // What was not done touches neither verdict nor exit code.
+    let code = if report.checks("inconclusive").is_empty() {
+        0
+    } else {
+        3
+    };
+    assert_eq!(ended.code, Some(code), "{}", report.reasons("inconclusive"));
+    let names: Vec<String> = measured(&lab)
         .into_iter()
-        .filter(|(_, check, _)| check.ends_with("[lossless 4]"))
+        .map(|one| one.plan.name)
         .collect();
-    assert_eq!(omitted.len(), 14, "each check of the case");
-    assert!(
-        omitted
-            .iter()
-            .all(|(.., verdict)| verdict == "inconclusive"),
-        "{omitted:?}"
+    let (on_3, on_4) = ("lossless 3+4, storm on 3", "lossless 3+4, storm on 4");
+    let both = "lossless 3+4";
+    assert_eq!(names, [on_3, on_4, both, on_3, both, both]);
+
+    // The heads of all four reports say once what was not done.
+    let not_done = &report.0["fixed_set"]["not_done"];
+    assert_eq!(report.0["fixed_set"]["lossless"], serde_json::json!([3, 4]));
+    assert_eq!(
+        not_done[0],
+        serde_json::json!({
+            "case": "pfc.pause-single-lossless",
+            "repetitions": ["lossless 3", "lossless 4"],
+        })
     );
-    let reason = "the DUT's lossless priorities are 3; others need the hook `configure`";
-    assert!(ended.report().reasons("inconclusive").contains(reason));
-    let measured = measured(&lab);
-    assert_eq!(measured.len(), 1);
-    let source = measured[0].ports.tx.pfc_visible.as_deref().unwrap();
-    assert!(
-        source.ends_with("PFC frames of the DUT seen in \"lossless 3\""),
-        "{source}"
+    let said = "the DUT's lossless set is fixed (3+4)";
+    let read = |name: &str| fs::read_to_string(lab.out().join(name)).unwrap();
+    assert_eq!(
+        read("report.html")
+            .matches("lossless set is fixed (3+4)")
+            .count(),
+        1
     );
+    let junit = read("junit.xml");
+    assert!(junit.contains("<property name=\"not-done\""), "{junit}");
+    let again = lab.run(&format!("judge {}", lab.out().display()));
+    assert_eq!(
+        again
+            .stdout
+            .replace("\n           ", " ")
+            .matches(said)
+            .count(),
+        1,
+        "{again:?}"
+    );
+
+    let dry = lab.run(&format!("run {arguments} --dry-run"));
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    for name in [on_3, on_4, both] {
+        let step = format!("pfc.pause-single-lossless [{name}]");
+        assert_eq!(dry.stdout.contains(&step), name != both, "{}", dry.stdout);
+    }
+    assert!(dry.stdout.contains("not done"), "{}", dry.stdout);
 }
 
 #[test]
-fn root_a_hook_that_fails_is_an_error_with_what_it_said() {
-    let Some(mut lab) = Lab::new("root_a_hook_that_fails_is_an_error_with_what_it_said") else {
+fn root_a_case_that_needs_the_watchdog_off_is_refused_before_anything_is_measured() {
+    let test = "root_a_case_that_needs_the_watchdog_off_is_refused_before_anything_is_measured";
+    let Some(mut lab) = Lab::new(test) else {
         return;
     };
     let external = External::new(&mut lab);
+    let arguments = format!("{} --case pfc.pause-lossy", lab_example(&external));
+    let on = "--set testbed.facts.watchdog=on";
+    let refused = "pfc.pause-lossy: expected a DUT whose PFC watchdog is off, found it on; turn it \
+                   off on the DUT and declare facts.watchdog = \"off\", or let hooks.prepare do \
+                   both";
+    for run in ["run", "run --dry-run"] {
+        lab.run(&format!("{run} {arguments} {on}"))
+            .assert_refused(refused);
+    }
+    // The hook knows better than the testbed, and the DUT is put back all the same.
+    let say = lab.file("say", "echo '{\"watchdog\": \"on\"}'\n");
+    let put_back = lab.path("put-back");
+    lab.run(
+        &format!(
+            "run {arguments} --set testbed.hooks.prepare=\"sh\u{a0}{say}\" --set \
+         testbed.hooks.restore=\"touch\u{a0}{}\"",
+            put_back.display()
+        )
+        .replace('\u{a0}', "\t"),
+    )
+    .assert_refused(refused);
+    assert!(put_back.exists());
+    lab.assert_nothing_is_left();
+}
+
+#[test]
+fn root_a_repetition_that_the_hook_cannot_configure_is_undecided_and_the_next_one_is_done() {
+    let test =
+        "root_a_repetition_that_the_hook_cannot_configure_is_undecided_and_the_next_one_is_done";
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    external.start_dut(&mut lab, "--lossless 4");
+    let configure = lab.file(
+        "configure",
+        "[ $VALIDATOR_LOSSLESS = 4 ] && exit\necho one; echo no such priority >&2\nexit 9\n",
+    );
     let testbed = lab.file(
         "testbed.toml",
-        &external.testbed(
-            "[3]",
-            "hooks.configure = \"echo no such switch >&2; exit 1\"\n",
-        ),
+        &external.testbed("[4]", &format!("hooks.configure = \"sh {configure}\"\n")),
     );
     let plan = lab.file(
         "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
+        &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]),
     );
     let ended = lab.run(&format!(
         "run --testbed {testbed} --plan {plan} --format json"
     ));
-    assert_eq!(ended.code, Some(3));
-    assert_eq!(
-        ended.report().case("pause-single-lossless")["reason"],
-        "lossless 3: the hook `configure` failed for lossless 3: no such switch"
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    let report = ended.report();
+    let reasons = report.reasons("inconclusive");
+    let said = "the hook `configure` failed with exit status 9: no such priority";
+    assert!(
+        reasons.contains(&format!("lossless 3: {said}")),
+        "{reasons}"
+    );
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert_eq!(report.case("pause-single-lossless")["reason"], "");
+    let of_4 = |(_, check, _): &(String, String, String)| check.ends_with("[lossless 4]");
+    let outcomes = report.outcomes();
+    let measured = outcomes.iter().filter(|outcome| of_4(outcome));
+    assert!(
+        measured.clone().any(|(.., verdict)| verdict == "pass"),
+        "{outcomes:?}"
     );
     lab.assert_nothing_is_left();
 }

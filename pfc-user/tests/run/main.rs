@@ -13,6 +13,7 @@ mod common;
 mod disturbed;
 mod external;
 mod faults;
+mod hooks;
 mod interrupt;
 mod lab;
 mod losses;
