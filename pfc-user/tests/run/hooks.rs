@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use validator::report;
 
 use crate::external::{External, measured};
-use crate::lab::{Lab, plan};
+use crate::lab::{Lab, of_repository, plan};
 use crate::outcome::{Outcome, Report};
 
 /// A DUT with hooks that write down what they are told.
@@ -143,6 +143,69 @@ fn root_a_dry_run_shows_hooks_and_runs_none() {
     assert_eq!(json["hooks"][0]["hook"], "prepare");
     assert_eq!(json["cases"][0]["hooks"][1]["variables"][0][1], "after");
     assert!(!hooked.lab.path("told").exists());
+}
+
+/// The hooks for SONiC, and the stand-in for a switch whose watchdog they turn off.
+fn of_sonic(hooked: &Hooked) -> serde_json::Value {
+    let was = serde_json::json!({
+        "release": "202305",
+        "sudo": true,
+        "watchdog": { "Ethernet4": ["drop", "400", "400", "disable"] },
+        "lossless": { "Ethernet0": "3,4", "Ethernet4": "3,4" },
+        "buffers": {},
+    });
+    let stand_in = hooked.lab.file("switch.json", &was.to_string());
+    let path = Path::new(&hooked.testbed);
+    let text = fs::read_to_string(path).unwrap();
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter(|line| !line.starts_with("hooks."))
+        .map(str::to_owned)
+        .collect();
+    let bin = of_repository("pfc-user/tests/sonic/bin");
+    let folder = of_repository("configs/hooks/sonic");
+    lines.extend(["prepare", "counters", "restore"].map(|hook| {
+        format!(
+            "hooks.{hook} = \"PATH={bin}:$PATH STAND_IN={stand_in} {folder}/{hook} admin@switch\""
+        )
+    }));
+    lines.push("hooks.timeout = \"60s\"\n".into());
+    fs::write(path, lines.join("\n")).unwrap();
+    was
+}
+
+/// What the watchdog and the lossless priorities of the stand-in are.
+fn configuration(hooked: &Hooked) -> [serde_json::Value; 2] {
+    let text = fs::read_to_string(hooked.lab.path("switch.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&text).unwrap();
+    [state["watchdog"].clone(), state["lossless"].clone()]
+}
+
+#[test]
+fn root_a_sonic_switch_is_as_it_was_after_an_interrupt_and_after_a_kill() {
+    let test = "root_a_sonic_switch_is_as_it_was_after_an_interrupt_and_after_a_kill";
+    let Some(hooked) = Hooked::new(test) else {
+        return;
+    };
+    let was = of_sonic(&hooked);
+    let was = [was["watchdog"].clone(), was["lossless"].clone()];
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let run = hooked.start("1min");
+        hooked.lab.wait_for_data_in_the_storm();
+        assert_eq!(
+            configuration(&hooked),
+            [serde_json::json!({}), was[1].clone()]
+        );
+        killpg(Pid::from_raw(run.id() as i32), signal).unwrap();
+        run.wait_with_output().unwrap();
+        if signal == Signal::SIGKILL {
+            assert_ne!(configuration(&hooked), was);
+            let undone = hooked.lab.run("check --undo");
+            assert_eq!(undone.code, Some(0), "{undone:?}");
+        }
+        assert_eq!(configuration(&hooked), was, "{signal}");
+    }
+    hooked.lab.assert_nothing_is_left();
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod check; // lane: waiting
 mod common;
 mod disturbed;
 mod external;
+mod external_page;
 mod faults;
 mod hooks;
 mod interrupt;
