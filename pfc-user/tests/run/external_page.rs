@@ -10,10 +10,9 @@ use crate::outcome::Report;
 
 /// The text of the blocks of code in that language, one after the other.
 fn blocks(page: &str, language: &str) -> String {
-    let mut parts = page.split(&format!("\n```{language}\n")).skip(1);
-    let code = parts
-        .by_ref()
-        .map(|part| part.split("\n```\n").next().unwrap());
+    let begin = format!("\n```{language}\n");
+    let parts = page.split(&begin).skip(1);
+    let code = parts.map(|part| part.split("\n```\n").next().unwrap());
     code.collect::<Vec<_>>().join("\n")
 }
 

@@ -22,7 +22,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that dpkg asks about before it replaces changed ones.
 const SETTINGS: [&str; 3] = ["validator-watch", "validator-agent", "validator-otg"];
 /// Files below `/usr/share/validator`, from `configs`.
-const EXAMPLES: [&str; 4] = ["testbeds", "plans", "prometheus", "otg"];
+const EXAMPLES: [&str; 5] = ["testbeds", "plans", "hooks", "prometheus", "otg"];
 
 /// Writes both packages.
 pub fn write(release: &Release, program: &Program, manual: &Path) -> Result<()> {
@@ -144,6 +144,9 @@ impl Package<'_> {
             let below = file.strip_prefix(from).expect("a file below it");
             let to = Path::new(path).join(below);
             self.copy(&file, &to.to_string_lossy())?;
+            if fs::metadata(&file)?.permissions().mode() & 0o111 != 0 {
+                make_executable(&self.folder.join(to))?;
+            }
         }
         Ok(())
     }
@@ -326,6 +329,7 @@ mod tests {
             "./usr/lib/systemd/system/validator-otg.service",
             "./usr/share/man/man1/validator.1.gz",
             "./usr/share/validator/testbeds/sim.toml",
+            "./usr/share/validator/hooks/sonic/prepare",
             "./usr/share/validator/otg/two-veths.toml",
             "./usr/share/doc/validator/third-party-licences.gz",
             "./etc/default/validator-agent",
