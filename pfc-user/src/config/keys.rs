@@ -56,16 +56,7 @@ pub const TESTBED: &[Table] = &[
     Table {
         name: "",
         about: "A testbed has a name and at least one of the tables `[dut]`, `[mad]` and `[rc]`.",
-        keys: &[
-            key("name", "text", "", "Its name in reports. Mandatory."),
-            key(
-                "short",
-                "`true`, `false`",
-                "`false`",
-                "On an external DUT without `hooks.configure`, whose lossless set stands in the \
-                 place of the plan's, a case has no more repetitions than are listed.",
-            ),
-        ],
+        keys: &[key("name", "text", "", "Its name in reports. Mandatory.")],
     },
     Table {
         name: "dut",
@@ -565,7 +556,16 @@ pub const PLAN: &[Table] = &[
     Table {
         name: "",
         about: "A plan has a name and at least one `[[case]]`.",
-        keys: &[key("name", "text", "", "Its name in reports. Mandatory.")],
+        keys: &[
+            key("name", "text", "", "Its name in reports. Mandatory."),
+            key(
+                "short",
+                "`true`, `false`",
+                "`false`",
+                "On an external DUT without `hooks.configure`, whose lossless set stands in the \
+                 place of the plan's, a case has no more repetitions than are listed.",
+            ),
+        ],
     },
     Table {
         name: "durations",

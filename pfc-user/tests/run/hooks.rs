@@ -26,14 +26,14 @@ impl Hooked {
         external.start_dut(&mut lab, "--lossless 3,4");
         let hook = lab.file(
             "hook",
-            "cd ${0%/*}\n\
+            "here=$PWD\ncd ${0%/*}\n\
              echo \"$1 $VALIDATOR_PHASE,$VALIDATOR_CASE,$VALIDATOR_REPETITION,$VALIDATOR_LOSSLESS,\
              $VALIDATOR_TX_PORT,$VALIDATOR_RX_PORT,$VALIDATOR_OUT\" >> told\n\
              case $1 in\n\
              prepare) echo was > $VALIDATOR_STATE/note; echo '{\"watchdog\": \"off\"}';;\n\
              counters) n=$(grep -c ^counters told)\n\
              echo \"{\\\"Ethernet4\\\": {\\\"pfc rx\\\": {\\\"3\\\": $((n * 10)), \\\"4\\\": 7}}}\";;\n\
-             restore) cp $VALIDATOR_STATE/note put-back;;\n\
+             restore) cp $VALIDATOR_STATE/note put-back; echo $here > ran-in;;\n\
              esac\n",
         );
         let hooks = ["prepare", "counters", "restore"]

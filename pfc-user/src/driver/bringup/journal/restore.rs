@@ -1,5 +1,6 @@
 //! The hook that puts a DUT back, noted before another hook changes anything.
 
+use std::env;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -25,6 +26,8 @@ pub(super) struct RestoreEntry {
     restore: String,
     /// Its variables.
     variables: Vec<(String, String)>,
+    /// Folder in which the run was started: its path may be relative.
+    folder: PathBuf,
     /// Folder of what the other hooks have noted.
     state: PathBuf,
     timeout: Nanos,
@@ -38,20 +41,22 @@ pub struct RestoreNote {
 }
 
 impl RestoreEntry {
-    /// Runs the hook. Its status tells if the DUT is as it was.
-    fn run(&self) -> Result<HookOutput, ProcessError> {
+    /// Runs the hook, by this command. Its status tells if the DUT is as it was.
+    fn run(&self, command: &str) -> Result<HookOutput, ProcessError> {
         let variables: Vec<(&str, &str)> = self
             .variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let timeout = Duration::from_nanos(self.timeout);
-        run_hook("restore", "restore", &self.restore, &variables, timeout)
+        run_hook("restore", "restore", command, &variables, timeout)
     }
 
-    /// Puts the DUT back; an error says why it is not.
+    /// Puts the DUT back for a process that is gone; an error says why it is not.
     pub(super) fn undo(&self) -> Result<(), String> {
-        let said = self.run().map_err(|error| error.to_string())?;
+        let folder = self.folder.to_string_lossy().replace('\'', r"'\''");
+        let command = format!("cd '{folder}' || exit\n{}", self.restore);
+        let said = self.run(&command).map_err(|error| error.to_string())?;
         match said.failure() {
             Some(failure) => Err(failure),
             None => {
@@ -103,6 +108,7 @@ impl Journal {
         let entry = RestoreEntry {
             restore: restore.to_owned(),
             variables: variables(&state.to_string_lossy()),
+            folder: env::current_dir().unwrap_or_default(),
             state,
             timeout,
         };
@@ -119,7 +125,7 @@ impl RestoreNote {
 
     /// Runs the hook. The note stays where it fails, for the next run.
     pub fn restore(self) -> Result<HookOutput, ProcessError> {
-        let said = self.entry.run()?;
+        let said = self.entry.run(&self.entry.restore)?;
         if said.status == 0 {
             self.entry.forget();
             // Putting the DUT back once more would change nothing.
