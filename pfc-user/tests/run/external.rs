@@ -412,7 +412,7 @@ fn root_a_repetition_that_the_hook_cannot_configure_is_undecided_and_the_next_on
     let reasons = report.reasons("inconclusive");
     let said = "the hook `configure` failed with exit status 9: no such priority";
     assert!(
-        reasons.contains(&format!("lossless 3: {said}")),
+        reasons.contains(&format!("\"lossless 3\": \"{said}\"")),
         "{reasons}"
     );
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
@@ -424,6 +424,7 @@ fn root_a_repetition_that_the_hook_cannot_configure_is_undecided_and_the_next_on
         measured.clone().any(|(.., verdict)| verdict == "pass"),
         "{outcomes:?}"
     );
+    lab.end_kept();
     lab.assert_nothing_is_left();
 }
 

@@ -56,6 +56,12 @@ impl Hooked {
             .start(&format!("--testbed {testbed} --plan {plan} --format json"))
     }
 
+    /// Nothing but the DUT, which ends here.
+    fn assert_nothing_is_left(mut self) {
+        self.lab.end_kept();
+        self.lab.assert_nothing_is_left();
+    }
+
     fn told(&self) -> String {
         fs::read_to_string(self.lab.path("told")).unwrap()
     }
@@ -109,7 +115,7 @@ fn root_hooks_are_told_what_they_are_run_for_and_what_they_count_is_reported() {
     assert_eq!(hooks["counters"][0]["counter"], "Ethernet4 pfc rx 3");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("Ethernet4 pfc rx 3") && page.contains("+10"));
-    lab.assert_nothing_is_left();
+    hooked.assert_nothing_is_left();
 }
 
 #[test]
@@ -205,7 +211,7 @@ fn root_a_sonic_switch_is_as_it_was_after_an_interrupt_and_after_a_kill() {
         }
         assert_eq!(configuration(&hooked), was, "{signal}");
     }
-    hooked.lab.assert_nothing_is_left();
+    hooked.assert_nothing_is_left();
 }
 
 #[test]
@@ -219,7 +225,7 @@ fn root_an_interrupted_run_puts_the_dut_back() {
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     assert_eq!(hooked.put_back().as_deref(), Some("was\n"));
-    hooked.lab.assert_nothing_is_left();
+    hooked.assert_nothing_is_left();
 }
 
 #[test]
@@ -242,7 +248,7 @@ fn root_a_later_run_puts_back_the_dut_of_one_that_was_killed() {
         "{undone:?}"
     );
     assert_eq!(hooked.put_back().as_deref(), Some("was\n"));
-    hooked.lab.assert_nothing_is_left();
+    hooked.assert_nothing_is_left();
 }
 
 #[test]
@@ -271,5 +277,5 @@ fn root_a_dut_that_cannot_be_put_back_is_told_and_tried_again() {
     fs::write(fixed, "").unwrap();
     let undone = hooked.lab.run("check --undo");
     assert_eq!(undone.code, Some(0), "{undone:?}");
-    hooked.lab.assert_nothing_is_left();
+    hooked.assert_nothing_is_left();
 }

@@ -119,6 +119,14 @@ impl Lab {
         self.children.push(child);
     }
 
+    /// Ends the processes that would end with the lab.
+    pub fn end_kept(&mut self) {
+        for mut child in self.children.drain(..) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     /// Process id and command line of the processes that this test has started, directly or
     /// indirectly.
     pub fn processes(&self) -> Vec<(i32, String)> {
