@@ -77,7 +77,7 @@ pub struct Config {
 pub enum TraceTo {
     /// Standard error.
     Terminal,
-    /// A file, made anew.
+    /// A file that is not there yet.
     File(PathBuf),
 }
 

@@ -158,7 +158,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
             // Before the run, which writes lines from the beginning.
             Some(folder) => {
                 folder.begin()?;
-                TraceTo::File(folder.claim(report::TRACE)?)
+                TraceTo::File(folder.vacate(report::TRACE)?)
             }
             None => TraceTo::Terminal,
         });

@@ -19,7 +19,7 @@ pub mod series;
 pub mod storm;
 pub mod text;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -179,7 +179,7 @@ pub fn write_page(
     exit: Exit,
 ) -> Result<(), ReportError> {
     let page = html::page(evidence, results, exit);
-    folder::atomically(path, |out| out.write_all(page.as_bytes()))
+    folder::write_alone(path, |out| out.write_all(page.as_bytes()))
 }
 
 /// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases.
@@ -194,7 +194,12 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
 
     let path = dir.join(EVIDENCE);
     let mut text = String::new();
-    match File::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+    // A FIFO or a device may come with somebody else's results.
+    let opened = fs::metadata(&path).and_then(|found| match found.is_file() {
+        true => File::open(&path),
+        false => Err(io::Error::other("expected a regular file")),
+    });
+    match opened.and_then(|mut file| file.read_to_string(&mut text)) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(ReportError::NoEvidence(dir.to_owned()));

@@ -96,7 +96,7 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     );
 
     let mut folder = Folder::make(&dir.path().join("out")).unwrap();
-    let way = folder.claim("report.json").unwrap();
+    let way = folder.vacate("report.json").unwrap();
     fs::create_dir(way).unwrap();
     let error = report::render(&mut folder, &evidence(), &[], Exit::Undecided)
         .unwrap_err()

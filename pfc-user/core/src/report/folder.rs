@@ -1,12 +1,15 @@
 //! The folder of a run's results, and which files in it are this tool's own. Nothing else there is
 //! ever removed or overwritten.
 
+mod opened;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use self::opened::Opened;
 use super::{CAPTURES, EVIDENCE, JUNIT, PAGE, REPORT, ReportError, TRACE, pcapng};
 
 /// The file that marks a folder, and lists the files that are the tool's.
@@ -22,6 +25,11 @@ const FILES: [&str; 5] = [EVIDENCE, REPORT, JUNIT, PAGE, TRACE];
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// The folder itself, once it is there: whoever may rename it, or put a link in its place, does
+    /// not lead the tool elsewhere.
+    opened: Option<Opened>,
+    /// Its folder of captures.
+    captures: Option<Opened>,
     /// Names below it of the tool's files, such as `captures/NAME.pcapng`.
     own: BTreeSet<String>,
     /// Files of others that have the name of one of the tool's are replaced.
@@ -42,21 +50,22 @@ impl Folder {
             path: path.to_owned(),
             found,
         };
-        let mut found = match fs::read_dir(path) {
-            Ok(entries) => entries,
+        let opened = match Opened::folder(path) {
+            Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self::new(path, BTreeSet::new(), force));
+                return Ok(Self::new(path, None, BTreeSet::new(), force));
             }
             Err(error) => return Err(unreadable(error)),
         };
-        let marked = listed(path).map_err(unreadable)?;
+        let mut found = fs::read_dir(opened.at()).map_err(unreadable)?;
+        let marked = listed(opened.at()).map_err(unreadable)?;
         if !force && marked.is_none() {
             if let Some(entry) = found.next() {
                 let name = entry.map_err(unreadable)?.file_name();
                 return Err(not_own(name.to_string_lossy().into_owned()));
             }
         }
-        let folder = Self::new(path, marked.unwrap_or_default(), force);
+        let folder = Self::new(path, Some(opened), marked.unwrap_or_default(), force);
         match FILES.into_iter().find(|name| folder.is_taken(name)) {
             Some(name) => Err(not_own(name.to_owned())),
             None => Ok(folder),
@@ -73,17 +82,29 @@ impl Folder {
     /// The folder at `path`, from which evidence was read: the reports there are of a run, also
     /// where a copy has lost the list of its files.
     pub fn of_evidence(path: &Path) -> Result<Self, ReportError> {
-        let own = listed(path).map_err(|error| ReportError::Unreadable {
+        let read = || {
+            let opened = Opened::folder(path)?;
+            let own = listed(opened.at())?;
+            Ok((opened, own))
+        };
+        let (opened, own) = read().map_err(|error| ReportError::Unreadable {
             path: path.to_owned(),
             error,
         })?;
         let force = own.is_none();
-        Ok(Self::new(path, own.unwrap_or_default(), force))
+        Ok(Self::new(
+            path,
+            Some(opened),
+            own.unwrap_or_default(),
+            force,
+        ))
     }
 
-    fn new(path: &Path, own: BTreeSet<String>, force: bool) -> Self {
+    fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, force: bool) -> Self {
         Self {
             path: path.to_owned(),
+            opened,
+            captures: None,
             own,
             force,
         }
@@ -93,13 +114,27 @@ impl Folder {
     /// that none is mistaken for one of this run. Called before a run, so that its measurements are
     /// not lost for want of a folder.
     pub fn begin(&mut self) -> Result<(), ReportError> {
-        fs::create_dir_all(&self.path).map_err(|error| self.unwritable("", error))?;
+        if self.opened.is_none() {
+            let made = fs::create_dir_all(&self.path).and_then(|()| Opened::folder(&self.path));
+            self.opened = Some(made.map_err(|error| self.unwritable("", error))?);
+        }
         self.mark()?;
         self.remove(&self.own.clone())
     }
 
+    /// Path at which the file `name` can be made, as long as this folder is kept.
+    pub fn vacate(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+        let at = self.claim(name)?;
+        match fs::remove_file(&at) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.unwritable(name, error))
+            }
+            _ => Ok(at),
+        }
+    }
+
     /// Path of the file `name`, which becomes the tool's.
-    pub fn claim(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn claim(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         if self.is_taken(name) {
             return Err(ReportError::NotOwn {
                 path: self.path.clone(),
@@ -109,7 +144,16 @@ impl Folder {
         if self.own.insert(name.to_owned()) {
             self.mark()?;
         }
-        Ok(self.path.join(name))
+        Ok(self.at(name))
+    }
+
+    /// Path by which the file `name` is reached, in the folders that were opened.
+    fn at(&self, name: &str) -> PathBuf {
+        match (name.split_once('/'), &self.captures, &self.opened) {
+            (Some((CAPTURES, name)), Some(captures), _) => captures.at().join(name),
+            (_, _, Some(opened)) => opened.at().join(name),
+            (_, _, None) => self.path.join(name),
+        }
     }
 
     /// Writes the file `name`, completely or not at all.
@@ -118,19 +162,14 @@ impl Folder {
         name: &str,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), ReportError> {
-        atomically(&self.claim(name)?, fill)
+        let at = self.claim(name)?;
+        atomically(&at, fill).map_err(|error| self.unwritable(name, error))
     }
 
     /// Makes the folder of the captures, and removes those of the tool's in it.
     pub fn renew_captures(&mut self) -> Result<(), ReportError> {
-        let captures = self.path.join(CAPTURES);
-        // One that came with somebody else's results would lead elsewhere.
-        if captures.is_symlink() {
-            let what = "expected a directory, found a symbolic link; remove it";
-            let error = io::Error::new(io::ErrorKind::NotADirectory, what);
-            return Err(self.unwritable(CAPTURES, error));
-        }
-        fs::create_dir_all(captures).map_err(|error| self.unwritable(CAPTURES, error))?;
+        let captures = Opened::below(&self.at(CAPTURES));
+        self.captures = Some(captures.map_err(|error| self.unwritable(CAPTURES, error))?);
         let old = self.own.iter().filter(|name| name.contains('/'));
         self.remove(&old.cloned().collect())
     }
@@ -138,15 +177,21 @@ impl Folder {
     /// True if `name` is there and not the tool's.
     fn is_taken(&self, name: &str) -> bool {
         let is_other = !self.force && !self.own.contains(name);
-        is_other && self.path.join(name).symlink_metadata().is_ok()
+        is_other && self.at(name).symlink_metadata().is_ok()
     }
 
     fn remove(&mut self, names: &BTreeSet<String>) -> Result<(), ReportError> {
-        let through_link = self.path.join(CAPTURES).is_symlink();
+        // A link in the place of the captures leads to those of somebody else.
+        let captures = self.at(CAPTURES);
+        let captures = self
+            .captures
+            .take()
+            .or_else(|| Opened::existing(&captures).ok());
+        self.captures = captures;
         for name in names {
-            let removed = match name.contains('/') && through_link {
+            let removed = match name.contains('/') && self.captures.is_none() {
                 true => Ok(()),
-                false => fs::remove_file(self.path.join(name)),
+                false => fs::remove_file(self.at(name)),
             };
             match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -160,10 +205,11 @@ impl Folder {
 
     /// Writes the list of the tool's files.
     fn mark(&self) -> Result<(), ReportError> {
-        atomically(&self.path.join(MARKER), |out| {
+        let written = atomically(&self.at(MARKER), |out| {
             writeln!(out, "{HEADING}")?;
             self.own.iter().try_for_each(|name| writeln!(out, "{name}"))
-        })
+        });
+        written.map_err(|error| self.unwritable(MARKER, error))
     }
 
     fn unwritable(&self, name: &str, error: io::Error) -> ReportError {
@@ -204,11 +250,26 @@ fn is_capture(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty() && !stem.contains('/'))
 }
 
-/// Writes a file beside `path` and renames it once it is complete.
-pub(super) fn atomically(
+/// Writes the file at `path`, whose folder is opened first, completely or not at all.
+pub(super) fn write_alone(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), ReportError> {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().unwrap_or_default();
+    let written =
+        Opened::folder(folder).and_then(|folder| atomically(&folder.at().join(name), fill));
+    written.map_err(|error| ReportError::Unwritable {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// Writes a file beside `path` and renames it once it is complete.
+fn atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
     // What has its name is of a process that was killed, or a link that leads elsewhere.
@@ -219,12 +280,11 @@ pub(super) fn atomically(
         out.into_inner()?.sync_all()?;
         fs::rename(&temporary, path)
     });
-    written.map_err(|error| {
+    written.inspect_err(|_| {
         // An incomplete file is useless; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
-        ReportError::Unwritable {
-            path: path.to_owned(),
-            error,
-        }
     })
 }
+
+#[cfg(all(test, unix))]
+mod tests;

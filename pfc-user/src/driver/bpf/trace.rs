@@ -36,9 +36,9 @@ impl TraceOutput {
         Self::new(io::stderr())
     }
 
-    /// To a new file.
+    /// To a new file. A link in its place, which may be another user's, is an error.
     pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self::new(File::create(path)?))
+        Ok(Self::new(File::create_new(path)?))
     }
 }
 
@@ -150,6 +150,17 @@ fn spelled_out(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_the_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, precious) = (folder.path().join("trace.log"), folder.path().join("kept"));
+        std::fs::write(&precious, "kept").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        let error = TraceOutput::file(&link).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    }
 
     #[test]
     fn numbers_get_their_names() {

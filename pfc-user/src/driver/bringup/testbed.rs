@@ -185,8 +185,7 @@ impl Ports {
             None => None,
             Some(config::TraceTo::Terminal) => Some(TraceOutput::terminal()),
             Some(config::TraceTo::File(path)) => Some(
-                TraceOutput::file(path)
-                    .with_context(|| format!("--trace: cannot write {}", path.display()))?,
+                TraceOutput::file(path).context("--trace: trace.log cannot be made in --out")?,
             ),
         };
         Ok(Self { trace, ..self })

@@ -1,0 +1,56 @@
+//! Links that somebody puts in the place of folders and files while results are written.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn write(folder: &mut Folder, name: &str) -> Result<(), ReportError> {
+    folder.write(name, |out| out.write_all(b"written"))
+}
+
+#[test]
+fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let kept = path("elsewhere/evidence.json");
+    let untouched = || {
+        assert_eq!(fs::read(&kept).unwrap(), b"kept");
+        assert_eq!(fs::read_dir(path("elsewhere")).unwrap().count(), 1);
+    };
+    fs::create_dir(path("elsewhere")).unwrap();
+    fs::write(&kept, "kept").unwrap();
+    let mut folder = Folder::make(&path("out")).unwrap();
+    fs::rename(path("out"), path("moved")).unwrap();
+    symlink(path("elsewhere"), path("out")).unwrap();
+    write(&mut folder, EVIDENCE).unwrap();
+    folder.renew_captures().unwrap();
+    write(&mut folder, "captures/a.pcapng").unwrap();
+    for name in [EVIDENCE, "captures/a.pcapng"] {
+        assert_eq!(fs::read(path("moved").join(name)).unwrap(), b"written");
+    }
+    untouched();
+
+    // The same of its folder of captures, while it is open and before.
+    fs::rename(path("moved/captures"), path("captures")).unwrap();
+    symlink(path("elsewhere"), path("moved/captures")).unwrap();
+    write(&mut folder, "captures/b.pcapng").unwrap();
+    assert_eq!(fs::read(path("captures/b.pcapng")).unwrap(), b"written");
+    let error = folder.renew_captures().unwrap_err().to_string();
+    let says = "out/captures: cannot be written: expected a directory, found a symbolic link";
+    assert!(error.contains(says), "{error}");
+    untouched();
+}
+
+#[test]
+fn a_file_that_is_vacated_is_made_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let precious = place.path().join("precious");
+    fs::write(&precious, "kept").unwrap();
+    let mut folder = Folder::make(&place.path().join("out")).unwrap();
+    fs::write(folder.vacate(TRACE).unwrap(), "old").unwrap();
+    fs::remove_file(place.path().join("out").join(TRACE)).unwrap();
+    symlink(&precious, place.path().join("out").join(TRACE)).unwrap();
+    let mut file = File::create_new(folder.vacate(TRACE).unwrap()).unwrap();
+    file.write_all(b"new").unwrap();
+    assert_eq!(fs::read(&precious).unwrap(), b"kept");
+}
