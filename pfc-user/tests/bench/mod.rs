@@ -3,9 +3,10 @@
 //! the evidence is the same each time.
 
 mod accounting;
+pub mod foreign;
 pub mod mac;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use accounting::Accounting;
@@ -20,7 +21,7 @@ use validator::cases::pfc::{CASES, PfcCase};
 use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
 use validator::dut::switch::config::{Priorities, Scheduler, SwitchConfig};
-use validator::dut::switch::model::Switch;
+use validator::dut::switch::model::{Departure as Left, Switch};
 use validator::evidence::mac::MacReport;
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
@@ -160,11 +161,16 @@ pub fn run_configured(
     run_behind(plan, faults, Setup { configure, ..SETUP })
 }
 
+/// Runs it against a switch that knows nothing of the simulated one.
+pub fn run_foreign(plan: &RepetitionPlan, switch: foreign::Foreign) -> PfcEvidence {
+    run_device(plan, Box::new(switch), SETUP, None)
+}
+
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
     let _ = (DURATIONS, BEGIN, port, plan, plan_at);
     let _ = (run, run_trusting, run_scheduled, run_at, run_blind);
-    let _ = (run_stalling, run_stopped, run_configured);
+    let _ = (run_stalling, run_stopped, run_configured, run_foreign);
     let _ = [Process::Tester, Process::Device];
 };
 
@@ -223,10 +229,7 @@ fn run_with(
     let Setup {
         trust, scheduler, ..
     } = setup;
-    let limits = &setup.limits.cloned().unwrap_or_else(limits);
-    let (driver, alive) = macs.unzip();
-    let mut unused = Alive::default();
-    let alive = alive.unwrap_or(&mut unused);
+    let limits = setup.limits.cloned().unwrap_or_else(limits);
     let mut lossless = Priorities::default();
     plan.lossless
         .iter()
@@ -235,6 +238,21 @@ fn run_with(
     config.trust = trust;
     config.scheduler = scheduler;
     (setup.configure)(&mut config);
+    let device = Box::new(Switch::new(config, faults));
+    run_device(plan, device, setup, macs)
+}
+
+fn run_device(
+    plan: &RepetitionPlan,
+    device: Box<dyn Device>,
+    setup: Setup,
+    macs: Option<(mac::Driver, &mut Alive)>,
+) -> PfcEvidence {
+    let trust = setup.trust;
+    let limits = &setup.limits.cloned().unwrap_or_else(limits);
+    let (driver, alive) = macs.unzip();
+    let mut unused = Alive::default();
+    let alive = alive.unwrap_or(&mut unused);
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
         destination_mac: STORM_MAC,
@@ -251,7 +269,7 @@ fn run_with(
         now,
         plan,
         limits: limits.clone(),
-        switch: Switch::new(config, faults),
+        switch: device,
         templates,
         pacer: None,
         burst: None,
@@ -287,6 +305,48 @@ fn run_with(
     bench.evidence(done, alive)
 }
 
+/// A switch between the ports, whoever wrote it.
+pub trait Device {
+    /// A frame has come in whole at `port`, at time `at`.
+    fn ingress(&mut self, port: usize, at: Nanos, frame: Vec<u8>);
+    /// When the next thing happens by itself, if anything does.
+    fn next_event(&self) -> Option<Nanos>;
+    /// Lets everything take place up to and including `now`.
+    fn advance(&mut self, now: Nanos);
+    /// The next frame that has left.
+    fn pop_departure(&mut self) -> Option<Left>;
+    /// Frames dropped, by reason.
+    fn drops(&self) -> &BTreeMap<&'static str, u64>;
+    /// XOFF frames sent, by priority.
+    fn xoff_sent(&self) -> [u64; Priority::COUNT];
+}
+
+impl Device for Switch {
+    fn ingress(&mut self, port: usize, at: Nanos, frame: Vec<u8>) {
+        Self::ingress(self, port, at, frame);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        Self::next_event(self)
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        Self::advance(self, now);
+    }
+
+    fn pop_departure(&mut self) -> Option<Left> {
+        Self::pop_departure(self)
+    }
+
+    fn drops(&self) -> &BTreeMap<&'static str, u64> {
+        Self::drops(self)
+    }
+
+    fn xoff_sent(&self) -> [u64; Priority::COUNT] {
+        Self::xoff_sent(self)
+    }
+}
+
 struct RunningStorm {
     next: Nanos,
     due: Nanos,
@@ -300,7 +360,7 @@ struct VirtualBench<'p> {
     now: Nanos,
     plan: &'p RepetitionPlan,
     limits: Limits,
-    switch: Switch,
+    switch: Box<dyn Device>,
     templates: Vec<FrameTemplate>,
     pacer: Option<Pacer>,
     burst: Option<Burst>,

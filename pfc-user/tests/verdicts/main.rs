@@ -9,6 +9,7 @@ mod common;
 mod corpus;
 mod faults;
 mod fixed_set;
+mod foreign;
 mod mad_faults;
 mod mutations;
 mod preconditions;

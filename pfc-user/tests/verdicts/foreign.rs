@@ -1,0 +1,293 @@
+//! A switch that shares no code with the simulated one: good ones pass, and each mistake is found.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use validator::case::{CheckResult, Verdict};
+
+use crate::bench;
+use crate::bench::foreign::{Bug, Foreign, Order};
+
+const MS: u64 = 1_000_000;
+
+/// Case, lossless priorities, and the storm where it is not on all of them.
+type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
+
+const REPETITIONS: [Repetition; 7] = [
+    ("pfc.pause-single-lossless", &[3], None),
+    ("pfc.pause-multi-lossless", &[3, 4], None),
+    ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
+    ("pfc.pause-lossy", &[3], None),
+    ("pfc.global-pause", &[3, 4], None),
+    ("pfc.pause-single-lossless", &[4], None),
+    ("pfc.pause-multi-lossless", &[2, 3, 4], Some(&[3, 4])),
+];
+
+/// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`.
+const GOOD: [Bug; 4] = [
+    Bug::None,
+    Bug::NoXon,
+    Bug::AnswersLate(MS / 2),
+    Bug::SmallXoffQuanta,
+];
+
+fn bugs() -> Vec<Bug> {
+    use Bug::*;
+    vec![
+        // Times.
+        TimeSwapped,
+        TimeOfClass0,
+        TimeOfNext,
+        TimeReversed,
+        TimeCap(0xff),
+        TimeCap(0x3fff),
+        TimeCap(0x7fff),
+        TimeSigned,
+        TimeScale(1, 10),
+        TimeScale(10, 1),
+        TimeScale(105, 100),
+        TimeScale(95, 100),
+        TimeScale(2, 1),
+        TimeScale(500, 512),
+        FixedTime(10 * MS),
+        FixedTime(33 * MS),
+        FixedTime(100 * MS),
+        Maximum,
+        Minimum,
+        Adds,
+        Granularity(MS, false),
+        Granularity(10 * MS, false),
+        Granularity(4 * MS, true),
+        Granularity(10 * MS, true),
+        SameTimeIgnored,
+        OneTimer,
+        TimeFromLastEnabled,
+        // The class-enable vector.
+        NoVector,
+        VectorHigh,
+        VectorReversed,
+        LowestOnly,
+        HighestOnly,
+        IgnoredIfLossyNamed,
+        LossyToo,
+        AllIfSeveral,
+        LossyTooIfSeveral,
+        // XON.
+        XonIgnored,
+        XonLets(1),
+        XonLets(10),
+        XonLets(100),
+        XonEndsAll,
+        XonLate(2 * MS),
+        XonLate(5 * MS),
+        XonOnlyIfAll,
+        XonSlow,
+        ZeroIsLongest,
+        // The end of a pause.
+        NeverEnds,
+        EndsThenOne,
+        EndOfOneEndsAll,
+        SlowAfter,
+        DeadAfterLong(300 * MS),
+        EndsOnlyOnQuietLink,
+        // Load, and the order of frames.
+        LateAtFullLink(5 * MS),
+        LateIfQueued(5 * MS),
+        FirstIgnored,
+        FirstAfterQuietIgnored,
+        EveryNthIgnored(2),
+        EveryNthIgnored(10),
+        SecondOfBurstIgnored,
+        LeakAtStart(1),
+        LeakAtStart(20),
+        LeakEvery(10 * MS),
+        LeakEvery(100 * MS),
+        // Traffic that is not paused.
+        LossyStopsFirst(5 * MS),
+        LossyStopsFirst(30 * MS),
+        LossyThrottled,
+        LossyDelayed(2 * MS),
+        LossyDelayed(5 * MS),
+        LossyDropsInStorm(1000),
+        LossyDropsOneAtXoff,
+        HighestLossyStops(10 * MS),
+        HighestLossyStops(30 * MS),
+        LowestLossyStarves,
+        IsolationSlow,
+        IsolationLate(5 * MS),
+        // Classification.
+        OnlyDscpEqual,
+        HighDscpTo0,
+        DscpShifted,
+        // Frames.
+        SwapsWords,
+        Grows,
+        Shrinks,
+        ZeroTail,
+        CopyAfter(MS),
+        CopyAfter(300 * MS),
+        CopyAfter(1000 * MS),
+        FlipsWithChecksum,
+        ReordersFar,
+        SwapsNeighboursAfterPause,
+        LosesFirstAfterPause,
+        LosesLastOfQueue,
+        DropsOld(200 * MS),
+        // PFC that the switch sends.
+        XoffForLossy,
+        PauseUpstream,
+        XoffWrongClass,
+        XoffAllLossless,
+        XoffNever,
+        XoffOnceOnly,
+        Forwards,
+        ObeysPause,
+        ObeysPauseAtStart,
+    ]
+}
+
+/// Mistakes that no check finds yet.
+fn not_found() -> Vec<Bug> {
+    use Bug::*;
+    vec![
+        TimeSwapped,
+        Maximum,
+        OneTimer,
+        TimeFromLastEnabled,
+        NoVector,
+        IgnoredIfLossyNamed,
+        LossyToo,
+        XonLets(1),
+        XonLets(10),
+        XonLets(100),
+        XonEndsAll,
+        XonOnlyIfAll,
+        EndsThenOne,
+        EndOfOneEndsAll,
+        LateAtFullLink(5 * MS),
+        FirstIgnored,
+        FirstAfterQuietIgnored,
+        LeakAtStart(1),
+        LossyStopsFirst(5 * MS),
+        LossyStopsFirst(30 * MS),
+        LossyDelayed(2 * MS),
+        LossyDelayed(5 * MS),
+        HighestLossyStops(10 * MS),
+        HighestLossyStops(30 * MS),
+        IsolationLate(5 * MS),
+        OnlyDscpEqual,
+        HighDscpTo0,
+        DscpShifted,
+        SwapsWords,
+        FlipsWithChecksum,
+        ObeysPauseAtStart,
+    ]
+}
+
+/// Results of a repetition.
+fn results(repetition: Repetition, order: Order, bug: Bug) -> Vec<CheckResult> {
+    let (id, lossless, storm) = repetition;
+    let plan = bench::plan(id, lossless, storm);
+    let switch = Foreign::new(1_000_000_000, lossless, order, bug);
+    let evidence = bench::run_foreign(&plan, switch);
+    bench::case(id).judge(&evidence).checks
+}
+
+/// Results of each job, from both CPUs.
+fn in_parallel<J: Sync, R: Send>(jobs: &[J], run: impl Fn(&J) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = run(job);
+                    done.lock().unwrap().push(result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap()
+}
+
+fn told(repetition: Repetition, result: &CheckResult) -> String {
+    let (id, lossless, _) = repetition;
+    let found = result.assertions.iter();
+    let found = found.filter(|made| made.verdict != Verdict::Pass);
+    let found: Vec<_> = found
+        .map(|made| {
+            format!(
+                "{}: expected {}, found {}",
+                made.what, made.expected, made.actual
+            )
+        })
+        .collect();
+    format!(
+        "{id} {lossless:?} {} {:?} {} {}",
+        result.check,
+        result.verdict,
+        result.reason,
+        found.join("; ")
+    )
+}
+
+#[test]
+fn good_foreign_switches_pass_every_check() {
+    let orders = [Order::InTurn, Order::Strict, Order::Fifo];
+    let jobs: Vec<_> = orders
+        .into_iter()
+        .flat_map(|order| GOOD.map(|bug| (order, bug)))
+        .collect();
+    let wrong = in_parallel(&jobs, |(order, bug)| {
+        let mut wrong = Vec::new();
+        for repetition in REPETITIONS {
+            for result in results(repetition, *order, *bug) {
+                if !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable) {
+                    wrong.push(format!("{order:?} {bug:?}: {}", told(repetition, &result)));
+                }
+            }
+        }
+        wrong
+    });
+    let wrong = wrong.concat();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `VALIDATOR_FOREIGN=XonLets` looks at these mistakes alone, and prints what each check says.
+#[test]
+fn each_mistake_of_a_foreign_switch_fails_a_check() {
+    let only = std::env::var("VALIDATOR_FOREIGN").ok();
+    let mut jobs = bugs();
+    if let Some(only) = &only {
+        jobs.retain(|bug| format!("{bug:?}").contains(only.as_str()));
+    }
+    let passed = in_parallel(&jobs, |bug| {
+        let mut failed = false;
+        for repetition in REPETITIONS {
+            let results = results(repetition, Order::InTurn, *bug);
+            if only.is_some() {
+                let open = |result: &&CheckResult| {
+                    !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable)
+                };
+                let open = results.iter().filter(open);
+                open.for_each(|result| println!("{bug:?}: {}", told(repetition, result)));
+            }
+            failed |= results.iter().any(|result| result.verdict == Verdict::Fail);
+            if failed && only.is_none() {
+                break;
+            }
+        }
+        (!failed).then_some(*bug)
+    });
+    let mut missed: Vec<_> = passed
+        .into_iter()
+        .flatten()
+        .map(|bug| format!("{bug:?}"))
+        .collect();
+    let mut known: Vec<_> = not_found().iter().map(|bug| format!("{bug:?}")).collect();
+    known.retain(|bug| jobs.iter().any(|job| format!("{job:?}") == *bug));
+    missed.sort();
+    known.sort();
+    assert_eq!(missed, known);
+}
