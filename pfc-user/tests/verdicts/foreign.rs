@@ -158,6 +158,7 @@ fn not_found() -> Vec<Bug> {
         NoVector,
         IgnoredIfLossyNamed,
         LossyToo,
+        AllIfSeveral,
         XonLets(1),
         XonLets(10),
         XonLets(100),
