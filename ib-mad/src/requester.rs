@@ -12,7 +12,9 @@ use crate::transport::{ReceiveError, Received, SendError, Time, Transport};
 const LAST_LOOK: usize = 64;
 /// Requests whose responses are still told apart, so that a long run takes no more and more memory.
 const REMEMBERED: usize = 8192;
-/// Strays that are kept until they are taken. More are counted: a flood takes no more memory.
+/// Strays of each kind that are kept until they are taken: packets that may answer something, and
+/// those that do not. More are counted: a flood takes no more memory, and one of traps takes no
+/// answer's place.
 const KEPT: usize = 4096;
 
 /// Outcome of a request.
@@ -80,6 +82,32 @@ pub enum StrayKind {
     Malformed(MadError),
 }
 
+impl StrayKind {
+    /// True if it is, or may have been, a response.
+    pub fn may_answer(self) -> bool {
+        !matches!(self, Self::Unsolicited(_))
+    }
+}
+
+/// Strays that were not kept, as there were too many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Traps, and other nodes' requests.
+    pub unsolicited: u64,
+    /// All others, each of which may be a response.
+    pub others: u64,
+}
+
+impl LeftOut {
+    /// Adds one of that kind.
+    pub fn add(&mut self, kind: StrayKind) {
+        match kind.may_answer() {
+            true => self.others += 1,
+            false => self.unsolicited += 1,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Sent {
     tid: Tid,
@@ -92,24 +120,44 @@ pub struct Requester<T> {
     transport: T,
     first: u32,
     next: u32,
+    /// From which the upper halves of TIDs are made; 0: they are 0.
+    seed: u32,
     /// The last requests, with consecutive TIDs.
     sent: VecDeque<Sent>,
     strays: Vec<Stray>,
-    left_out: u64,
+    left_out: LeftOut,
 }
 
 impl<T: Transport> Requester<T> {
     /// Makes a requester whose first request has the TID `first`; the following ones count up. Only
-    /// the low 32 bits of a TID are ours: Linux' umad writes the upper ones.
-    pub fn new(transport: T, first: u32) -> Self {
+    /// the low 32 bits of a TID tell requests apart: Linux' umad writes the upper ones. Where the
+    /// transport leaves those alone, they are another number in each request, made from the upper
+    /// half of `first`, so that a node that loses or changes them is found; they are 0 if that is.
+    pub fn new(transport: T, first: u64) -> Self {
+        let seed = if transport.keeps_tids() {
+            (first >> 32) as u32
+        } else {
+            0
+        };
         Self {
             transport,
-            first,
-            next: first,
+            first: first as u32,
+            next: first as u32,
+            seed,
             sent: VecDeque::new(),
             strays: Vec::new(),
-            left_out: 0,
+            left_out: LeftOut::default(),
         }
+    }
+
+    fn next_tid(&mut self) -> Tid {
+        let low = self.next;
+        self.next = low.wrapping_add(1);
+        let upper = match self.seed {
+            0 => 0,
+            seed => mixed(u64::from(seed) << 32 | u64::from(low)) >> 32,
+        };
+        Tid(upper << 32 | u64::from(low))
     }
 
     /// The transport.
@@ -138,8 +186,7 @@ impl<T: Transport> Requester<T> {
         keep: Duration,
     ) -> Result<Exchange, ReceiveError> {
         let keep = keep.max(wait);
-        let tid = Tid(self.next.into());
-        self.next = self.next.wrapping_add(1);
+        let tid = self.next_tid();
         request.set_tid(tid);
         let to = if let Route::Lid(lid) = route {
             *lid
@@ -185,7 +232,7 @@ impl<T: Transport> Requester<T> {
     }
 
     /// Returns how many strays were not kept since the last call, as there were too many.
-    pub fn take_left_out(&mut self) -> u64 {
+    pub fn take_left_out(&mut self) -> LeftOut {
         std::mem::take(&mut self.left_out)
     }
 
@@ -234,10 +281,11 @@ impl<T: Transport> Requester<T> {
                 }
             }
         };
-        if self.strays.len() < KEPT {
+        let same = |stray: &&Stray| stray.kind.may_answer() == kind.may_answer();
+        if self.strays.len() < KEPT || self.strays.iter().filter(same).count() < KEPT {
             self.strays.push(Stray { at, kind, octets });
         } else {
-            self.left_out += 1;
+            self.left_out.add(kind);
         }
         None
     }
@@ -255,4 +303,12 @@ impl<T: Transport> Requester<T> {
         let oldest = self.next.wrapping_sub(self.sent.len() as u32);
         age(tid.0 as u32) < age(oldest)
     }
+}
+
+/// All bits of `number` mixed (SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }

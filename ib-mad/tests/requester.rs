@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use ib_mad::mad::{AttributeId, CLASS_SUBN_LID, Lid, MadError, Method, Status, Tid};
-use ib_mad::requester::{Exchange, Outcome, Requester, StrayKind};
+use ib_mad::requester::{Exchange, LeftOut, Outcome, Requester, StrayKind};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 
@@ -82,7 +82,7 @@ fn requester(reactions: Vec<Reaction>) -> Requester<Scripted> {
     requester_from(7, reactions)
 }
 
-fn requester_from(first: u32, reactions: Vec<Reaction>) -> Requester<Scripted> {
+fn requester_from(first: u64, reactions: Vec<Reaction>) -> Requester<Scripted> {
     let script = Scripted {
         now: Time::ZERO,
         reactions: reactions.into(),
@@ -239,19 +239,80 @@ fn a_request_long_ago_is_no_longer_remembered_and_its_response_is_still_ours() {
 
 #[test]
 fn a_flood_of_strays_is_counted_and_not_kept() {
-    let flood: Reaction = Box::new(|request| {
-        let one = |after| {
-            (
-                after,
-                answer(request, |answer| answer.set_tid(Tid(1 << 20))),
-            )
+    // Traps take no answer's place.
+    for method in [Method::GET_RESP, Method::TRAP] {
+        let flood: Reaction = Box::new(move |request| {
+            let one = |after, method| {
+                let other = |answer: &mut Smp| {
+                    answer.set_tid(Tid(1 << 20));
+                    answer.set_method(method);
+                };
+                (after, answer(request, other))
+            };
+            let last = [one(2, Method::TRAP), one(2, Method::GET_RESP)];
+            Ok((0..5000).map(|_| one(1, method)).chain(last).collect())
+        });
+        let mut requester = requester(vec![flood]);
+        get(&mut requester);
+        assert_eq!(strays(&mut requester).len(), 4096 + 1);
+        let left_out = [(); 2].map(|()| requester.take_left_out());
+        let [of_traps, others] = match method {
+            Method::TRAP => [905, 0],
+            _ => [0, 905],
         };
-        Ok((0..5000).map(|_| one(1)).collect())
-    });
-    let mut requester = requester(vec![flood]);
-    get(&mut requester);
-    assert_eq!(strays(&mut requester).len(), 4096);
-    assert_eq!([0; 2].map(|_: u64| requester.take_left_out()), [904, 0]);
+        let expected = LeftOut {
+            unsolicited: of_traps,
+            others,
+        };
+        assert_eq!(left_out, [expected, LeftOut::default()]);
+    }
+}
+
+#[test]
+fn the_upper_half_of_a_tid_is_another_each_time_where_it_is_left_alone() {
+    let tids = |keeps: bool, first: u64| {
+        let transport = Keeps(Time::ZERO, keeps);
+        let mut requester = Requester::new(transport, first);
+        let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &route());
+        [(); 3].map(|()| {
+            let exchange = requester.exchange(request.clone(), &route(), WAIT).unwrap();
+            exchange.request.tid().0
+        })
+    };
+    let halves = |tids: [u64; 3]| (tids.map(|tid| tid >> 32), tids.map(|tid| tid as u32));
+    let (upper, lower) = halves(tids(true, 0xabcd_0000_ffff_ffff));
+    assert_eq!(lower, [u32::MAX, 0, 1]);
+    assert!(upper[0] != upper[1] && upper[1] != upper[2] && !upper.contains(&0));
+    assert_ne!(halves(tids(true, 0xabce_0000_ffff_ffff)).0, upper);
+    for (keeps, first) in [(false, 0xabcd_0000_ffff_ffff), (true, 0xffff_ffff)] {
+        assert_eq!(halves(tids(keeps, first)), ([0; 3], lower));
+    }
+}
+
+/// A transport that nothing comes by, and whether it leaves all of a TID alone.
+struct Keeps(Time, bool);
+
+impl Transport for Keeps {
+    fn name(&self) -> String {
+        "silent".into()
+    }
+    fn now(&self) -> Time {
+        self.0
+    }
+    fn send(&mut self, _smp: &Smp, _to: Lid, _wait: Duration) -> Result<(), SendError> {
+        Ok(())
+    }
+    fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
+        self.0 = deadline;
+        Ok(None)
+    }
+    fn shows_unmatched(&self) -> bool {
+        true
+    }
+    fn keeps_tids(&self) -> bool {
+        self.1
+    }
+    fn set_wake(&mut self, _wake: Option<OwnedFd>) {}
 }
 
 #[test]
@@ -374,7 +435,7 @@ fn strays_keep_their_octets_and_are_taken_once() {
 
 #[test]
 fn tids_go_on_after_the_last() {
-    let mut requester = requester_from(u32::MAX, vec![answers(&[1]), answers(&[1])]);
+    let mut requester = requester_from(u32::MAX.into(), vec![answers(&[1]), answers(&[1])]);
     assert_eq!(answered_at(&get(&mut requester), 1).tid(), Tid(0xffff_ffff));
     assert_eq!(answered_at(&get(&mut requester), 2).tid(), Tid(0));
 }

@@ -25,9 +25,10 @@ pub use testbed::{
 use document::Document;
 
 /// The plans that the tool brings along, by name.
-pub const BUILT_IN_PLANS: [(&str, &str); 5] = [
+pub const BUILT_IN_PLANS: [(&str, &str); 6] = [
     ("all", include_str!("../plans/all.toml")),
     ("mad", include_str!("../plans/mad.toml")),
+    ("mad-full", include_str!("../plans/mad-full.toml")),
     ("pfc", include_str!("../plans/pfc.toml")),
     ("rc", include_str!("../plans/rc.toml")),
     ("smoke", include_str!("../plans/smoke.toml")),

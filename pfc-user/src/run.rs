@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
+use crate::cases::mad::planning as mad;
 use crate::cases::pfc::feasibility::frames_too_long;
 use crate::cases::pfc::planning::PortContext;
 use crate::cases::pfc::unfolding::Repetitions;
@@ -107,10 +108,14 @@ fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase
             }
             _ => Planned::without(case, "dut"),
         },
-        PlannedCase::Mad(mad) => match &testbed.mad {
+        PlannedCase::Mad(known, all_key_bits) => match &testbed.mad {
             Some(testbed) => {
-                let plans = (mad.plan)(&testbed.into()).into_iter();
-                Planned::new(case, plans.map(|plan| Task::Mad(mad, plan)).collect())
+                let mut context = mad::PortContext::from(testbed);
+                if *all_key_bits {
+                    context.key_bits = mad::KeyBits::All;
+                }
+                let plans = (known.plan)(&context).into_iter();
+                Planned::new(case, plans.map(|plan| Task::Mad(known, plan)).collect())
             }
             None => Planned::without(case, "mad"),
         },
@@ -226,7 +231,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         _ => None,
     };
     let mad = match &config.testbed.mad {
-        Some(testbed) if wants(|case| matches!(case, PlannedCase::Mad(_))) => {
+        Some(testbed) if wants(|case| matches!(case, PlannedCase::Mad(..))) => {
             Some(live::mad::Live::open(testbed)?)
         }
         _ => None,
@@ -306,7 +311,7 @@ pub fn ways(config: &Config, attach: bool) -> Vec<Way> {
     };
     let mut ways = Vec::new();
     let mad = config.testbed.mad.as_ref();
-    if let Some(mad) = mad.filter(|_| wants(|case| matches!(case, PlannedCase::Mad(_)))) {
+    if let Some(mad) = mad.filter(|_| wants(|case| matches!(case, PlannedCase::Mad(..)))) {
         let opened = live::mad::Live::open(mad).map(drop);
         ways.push(way("mad", live::mad::way(mad), opened));
     }
@@ -654,7 +659,7 @@ fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
         .map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
     let durations = config.plan.cases.iter().filter_map(|case| match case {
         PlannedCase::Pfc(_, PfcParameters { durations, .. }) => Some(durations),
-        PlannedCase::Mad(_) | PlannedCase::Rc(..) => None,
+        PlannedCase::Mad(..) | PlannedCase::Rc(..) => None,
     });
     let longest = durations
         .map(|durations| live::pfc::longest(durations, slowest))

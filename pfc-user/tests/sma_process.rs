@@ -274,6 +274,19 @@ fn smpquery_sees_the_channel_adapter() {
 }
 
 #[test]
+fn ibportstate_reads_both_ends_of_the_link() {
+    if !need_client("ibportstate_reads_both_ends_of_the_link", "ibportstate") {
+        return;
+    }
+    // It asks the peer by a path that leads through the switch and back.
+    let text = Dut::start("--port-state active").ask("ibportstate -D 0,1 1");
+    let (port, peer) = text.split_once("Peer PortInfo:").unwrap();
+    for end in [port, peer] {
+        fields(end, &[("LinkState", "Active"), ("PhysLinkState", "LinkUp")]);
+    }
+}
+
+#[test]
 fn a_link_that_is_down_leads_nowhere() {
     if !need_client("a_link_that_is_down_leads_nowhere", "smpquery") {
         return;

@@ -1,6 +1,6 @@
 //! The tester's node and the DUT, joined by one link: port 1 of the tester, port 1 of the DUT.
 
-use super::node::{Outgoing, Sma};
+use super::node::{NodeKind, Outgoing, Sma};
 use crate::attr::PortState;
 use crate::mad::{Lid, Method};
 use crate::smp::Smp;
@@ -41,7 +41,9 @@ impl Fabric {
         let Some((end, smp, from)) = self.route(smp, to) else {
             return Vec::new();
         };
-        if end == End::Dut && !self.link_is_up() {
+        // The packet and what it causes cross the link, unless it stays at the tester.
+        let crosses = end == End::Dut || smp.is_directed() && smp.hops().1 > 0;
+        if crosses && !self.link_is_up() {
             return Vec::new();
         }
         let (node, other) = match end {
@@ -57,8 +59,7 @@ impl Fabric {
         {
             other.set_port_state(LINKED, state);
         }
-        // The DUT's packets return over the link, if it is still up.
-        if end == End::Dut && !self.link_is_up() {
+        if crosses && !self.link_is_up() {
             return Vec::new();
         }
         outgoing
@@ -85,17 +86,23 @@ impl Fabric {
         }
         // Routes with a LID-routed part are not supported.
         let permissive = smp.dr_slid() == Lid::PERMISSIVE && smp.dr_dlid() == Lid::PERMISSIVE;
-        let end = match (smp.hops(), smp.initial_path()[1]) {
-            _ if smp.is_returning() || !permissive => return None,
-            ((0, 0), _) => End::Tester,
-            ((0, 1), LINKED) => End::Dut,
+        let (pointer, hops) = smp.hops();
+        if smp.is_returning() || !permissive || pointer != 0 {
+            return None;
+        }
+        let ports = smp.initial_path().get(1..=usize::from(hops))?;
+        // A switch sends a packet out of the port that the path names, be it the one at which it
+        // came; an adapter sends none on (14.2.2.2). No port but the linked one has a link.
+        let forwards = matches!(self.dut.config().kind, NodeKind::Switch(_));
+        let end = match ports {
+            [] => End::Tester,
+            [LINKED] => End::Dut,
+            [LINKED, LINKED] if forwards => End::Tester,
             _ => return None,
         };
         // Each node notes the port at which the packet arrived. The hop pointer counts up on the
         // way there and down to 0 on the way back (14.2.2); no agent looks at it.
-        if end == End::Dut {
-            smp.return_path_mut()[1] = LINKED;
-        }
+        smp.return_path_mut()[1..=usize::from(hops)].fill(LINKED);
         Some((end, smp, Lid::PERMISSIVE))
     }
 

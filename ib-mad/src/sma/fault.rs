@@ -20,7 +20,7 @@ const ATTRIBUTES: [(&str, AttributeId); 4] = [
 const EVERYTHING: &str = "everything";
 
 /// Parts of an answer's header that an agent can spoil, by name.
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 11] = [
     ("base-version", Part::BaseVersion),
     ("class", Part::Class),
     ("class-version", Part::ClassVersion),
@@ -28,6 +28,8 @@ const PARTS: [(&str, Part); 9] = [
     ("attribute", Part::Attribute),
     ("direction", Part::Direction),
     ("tid", Part::Tid),
+    ("tid-zero", Part::TidZero),
+    ("tid-swapped", Part::TidSwapped),
     ("modifier", Part::Modifier),
     ("path", Part::Path),
 ];
@@ -47,8 +49,12 @@ pub enum Part {
     Attribute,
     /// D bit of a directed route.
     Direction,
-    /// Upper half of the TID.
+    /// One bit of the upper half of the TID.
     Tid,
+    /// Upper half of the TID: 0.
+    TidZero,
+    /// Upper half of the TID: its octets in the reverse order.
+    TidSwapped,
     /// Attribute modifier of PortInfo.
     Modifier,
     /// Initial path of a directed route.
@@ -117,8 +123,8 @@ const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
 };
 const PART: Kind<Part> = Kind {
     shape: "PART",
-    expected: "base-version, class, class-version, method, attribute, direction, tid, modifier or \
-               path",
+    expected: "base-version, class, class-version, method, attribute, direction, tid, tid-zero, \
+               tid-swapped, modifier or path",
     read: |text| named(&PARTS, text),
     write: |part| name_of(&PARTS, part),
 };
@@ -185,6 +191,16 @@ crate::faults! {
                 => "before-wrong-key";
         CountsEverySecond
             "counts-every-second": "counts every second M_Key violation" => "one-violation";
+        CountsEveryThird
+            "counts-every-third": "counts every third M_Key violation" => "one-violation";
+        CountsBusy
+            "counts-busy": "answers a Get with a wrong M_Key at protect bits 2 and 3 with BUSY, and \
+             counts it"
+                => "no-answer, one-violation";
+        BusyWrongKey(first: u64, REQUESTS, "1")
+            "busy-wrong-key": "answers the first N (1) Gets with a wrong M_Key at protect bits 2 \
+             and 3 with BUSY"
+                => "none: asked again";
         ShowsOneViolation
             "shows-one-violation": "shows M_KeyViolations 1 whatever has happened"
                 => "before-wrong-key, reset";
@@ -287,8 +303,8 @@ crate::faults! {
             "truncated": "answers with 200 octets" => "single-answer";
         Header(part: Part, PART, "class-version")
             "header": "answers with a header that is wrong in one PART: base-version, class, \
-             class-version, method, attribute, direction, tid (upper half), modifier (of PortInfo) \
-             or path"
+             class-version, method, attribute, direction, tid (a bit of the upper half), tid-zero, \
+             tid-swapped (all of that half), modifier (of PortInfo) or path"
                 => "header, single-answer, port-state";
         Silent(about: Option<AttributeId>, ATTRIBUTE, "everything")
             "silent": "never answers; ATTRIBUTE: everything, node-info, switch-info, port-info or \
@@ -367,7 +383,7 @@ mod tests {
             (
                 "header=status",
                 "header takes base-version, class, class-version, method, attribute, direction, \
-                 tid, modifier or path, found \"status\"",
+                 tid, tid-zero, tid-swapped, modifier or path, found \"status\"",
             ),
             (
                 "changes=mtu",

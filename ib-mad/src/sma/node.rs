@@ -95,6 +95,8 @@ pub struct Sma {
     requests: u64,
     /// Number of M_Key violations so far, counted or not.
     violations: u64,
+    /// Number of Gets with a wrong M_Key that were answered BUSY so far.
+    busy: u64,
     /// The first nonzero M_Key that was set.
     pub(super) first_key: Option<MKey>,
 }
@@ -124,6 +126,7 @@ impl Sma {
             next_trap: Time::ZERO,
             requests: 0,
             violations: 0,
+            busy: 0,
             first_key: None,
             config,
             faults,
@@ -186,7 +189,8 @@ impl Sma {
         let busy = self
             .faults
             .iter()
-            .any(|fault| matches!(fault, Fault::Busy(first) if self.requests <= *first));
+            .any(|fault| matches!(fault, Fault::Busy(first) if self.requests <= *first))
+            || self.discards(now, smp);
         let mut outgoing = Vec::new();
         let before = self.violations;
         let reply = if busy {
@@ -220,9 +224,28 @@ impl Sma {
         })
     }
 
+    /// True if `smp` is a Get with a wrong M_Key that is answered BUSY.
+    fn discards(&mut self, now: Time, smp: &Smp) -> bool {
+        self.protection.expire(now);
+        let is_refused = smp.method() == Method::GET
+            && self.protection.bits >= 2
+            && !self.protection.is_valid(smp.m_key());
+        let counts = self.has(Fault::CountsBusy);
+        let is_first = |fault: &Fault| matches!(fault, Fault::BusyWrongKey(n) if self.busy < *n);
+        if !is_refused || !counts && !self.faults.iter().any(is_first) {
+            return false;
+        }
+        self.busy += 1;
+        if counts {
+            self.protection.count(1);
+        }
+        true
+    }
+
     /// How much the next violation counts: 1 without faults.
     fn weight(&self) -> u16 {
-        let skips = self.has(Fault::CountsEverySecond) && self.violations.is_multiple_of(2);
+        let skips = self.has(Fault::CountsEverySecond) && self.violations.is_multiple_of(2)
+            || self.has(Fault::CountsEveryThird) && !(self.violations + 1).is_multiple_of(3);
         match skips || self.has(Fault::NoViolations) || self.has(Fault::CountsOwnKey) {
             true => 0,
             false => 1 + u16::from(self.has(Fault::CountsTwice)),
@@ -407,6 +430,8 @@ fn spoil_header(part: Part, answer: &mut Smp) {
         Part::ClassVersion => answer.octets_mut()[2] = 2,
         Part::Direction => answer.set_returning(false),
         Part::Tid => answer.set_tid(Tid(answer.tid().0 ^ 1 << 63)),
+        Part::TidZero => answer.set_tid(Tid(answer.tid().0 & 0xffff_ffff)),
+        Part::TidSwapped => answer.octets_mut()[8..12].reverse(),
         Part::Modifier if answer.attribute() == AttributeId::PORT_INFO => {
             answer.set_attribute(answer.attribute(), answer.modifier() ^ 2)
         }

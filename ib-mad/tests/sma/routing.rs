@@ -53,16 +53,35 @@ fn directed_routes_of_no_hop_and_one_hop_are_answered_by_tester_and_dut() {
 }
 
 #[test]
+fn a_switch_sends_a_directed_route_back_over_the_link() {
+    let mut fabric = fabric(switch(), &[]);
+    let smp = node_info(&directed("0,1,1"));
+    let came = send(&mut fabric, Duration::ZERO, &smp);
+    let [answer] = came.as_slice() else {
+        panic!("{came:?}")
+    };
+    assert_eq!((kind(answer), answer.status()), (1, Status::OK));
+    assert_eq!(answer.hops(), (0, 2));
+    assert_eq!(answer.initial_path(), smp.initial_path());
+    assert_eq!(answer.return_path()[..4], [0, 1, 1, 0]);
+    // The link that it crosses may be down.
+    fabric.dut.set_port_state(1, PortState::Down);
+    assert_eq!(send(&mut fabric, Duration::ZERO, &smp), []);
+}
+
+#[test]
 fn other_directed_routes_are_lost() {
-    for dut in [switch(), adapter()] {
+    for (dut, is_switch) in [(switch(), true), (adapter(), false)] {
         let mut fabric = fabric(dut, &[]);
-        for path in ["0,2", "0,1,1", "0,1,2", "0,1,2,3"] {
+        for path in ["0,2", "0,2,1", "0,1,2", "0,1,1,1", "0,1,2,3"] {
             assert_eq!(
                 send(&mut fabric, Duration::ZERO, &node_info(&directed(path))),
                 [],
                 "{path}"
             );
         }
+        let forwarded = send(&mut fabric, Duration::ZERO, &node_info(&directed("0,1,1")));
+        assert_eq!(forwarded.len(), usize::from(is_switch));
         let mut pointing = node_info(&directed("0,1"));
         pointing.set_hops(1, 1);
         let mut returning = node_info(&directed("0,1"));

@@ -621,6 +621,13 @@ pub const PLAN: &[Table] = &[
                 "that of the document",
                 "Queue pairs. Only of RC cases.",
             ),
+            key(
+                "all_key_bits",
+                "true or false",
+                "false",
+                "True: a wrong M_Key for each of the 64 bits, and not for another eight of them in \
+                 each run. Only of `mad.c14-016-get`.",
+            ),
         ],
     },
     Table {

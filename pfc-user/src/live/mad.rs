@@ -1,14 +1,17 @@
 //! A repetition on the testbed's transport.
 
+use std::hash::{BuildHasher, RandomState};
+
 use anyhow::Result;
 
 use crate::case::Event;
 use crate::cases::mad::MadCase;
-use crate::cases::mad::planning::PortContext;
+use crate::cases::mad::planning::{KeyBits, PortContext};
 use crate::cases::mad::stimulate::{self, Equipment};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal};
 use crate::driver::bringup::mad::{Claimed, MachineJournal, MadPort, Target};
+use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
@@ -20,6 +23,8 @@ impl From<&MadTestbed> for PortContext {
             m_key_current: testbed.m_key_current,
             m_key_dut: testbed.m_key_dut,
             m_key_other: testbed.m_key_other,
+            // Another one in each run.
+            key_bits: KeyBits::Turn(RandomState::new().hash_one(clock::now()) as u8),
             timeout: testbed.timeout,
         }
     }

@@ -99,7 +99,6 @@ fn garbage_ends_the_connection() {
         b"GET / HTTP/1.1",
         b"{}",
         b"[1]",
-        br#"{"ask":"frobnicate"}"#,
         br#"{"ask":"hello"}"#,
         b"\xff\xfe",
         &[b'['; 60_000],
@@ -118,6 +117,30 @@ fn garbage_ends_the_connection() {
             raw.ended();
         }
     }
+}
+
+#[test]
+fn an_unknown_request_is_refused_by_its_name_and_the_client_may_go_on() {
+    let served = Served::open();
+    let unknown = "no request is called \"frobnicate\": expected hello, open, post-read, poll, query \
+                   or close";
+    let mut raw = Raw::welcome(&served);
+    for message in [
+        r#"{"ask":"frobnicate"}"#,
+        r#"{"wait_ms":[1],"ask":"frobnicate","more":null}"#,
+    ] {
+        assert_failed(&raw.ask(message), FailureKind::Request, unknown);
+        assert_eq!(raw.ask(&open())["answer"], "opened");
+        assert_eq!(raw.ask(r#"{"ask":"close"}"#)["answer"], "closed");
+    }
+    // Not before hello.
+    let mut raw = Raw::connect(&Served::open());
+    assert_failed(
+        &raw.ask(r#"{"ask":"frobnicate"}"#),
+        FailureKind::Request,
+        unknown,
+    );
+    raw.ended();
 }
 
 #[test]

@@ -3,9 +3,12 @@
 //! lane: waiting
 
 mod client;
+#[path = "../common/mod.rs"]
+mod common;
 mod fake;
 mod greeting;
 mod process;
+mod python;
 mod random;
 mod vanishing;
 mod wire;

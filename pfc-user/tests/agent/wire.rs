@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use validator::agent::protocol::{
-    Failure, FailureKind, MAX_MESSAGE, Request, Response, State, VERSION,
+    Failure, FailureKind, MAX_MESSAGE, Request, Response, State, VERBS, VERSION,
 };
 
 use super::fake::{attributes, channel, completion, device, open_channel, read};
@@ -57,6 +57,65 @@ fn requests() {
     );
     golden(&Request::Query, r#"{"ask":"query"}"#);
     golden(&Request::Close, r#"{"ask":"close"}"#);
+}
+
+#[test]
+fn the_verbs_are_those_of_the_requests() {
+    let requests = [
+        Request::Hello {
+            version: 1,
+            token: None,
+        },
+        Request::Open(open_channel()),
+        Request::PostRead(read()),
+        Request::Poll { wait_ms: 0 },
+        Request::Query,
+        Request::Close,
+    ];
+    let verbs = requests.map(|request| serde_json::to_value(request).unwrap()["ask"].clone());
+    assert_eq!(verbs.map(|verb| verb.as_str().unwrap().to_owned()), VERBS);
+}
+
+/// The book has each request, each answer, each field and each kind of failure by its name.
+#[test]
+fn the_book_names_all_of_it() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/agent-protocol.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let requests = [
+        serde_json::to_value(Request::Open(open_channel())),
+        serde_json::to_value(Request::PostRead(read())),
+        serde_json::to_value(Request::Poll { wait_ms: 0 }),
+        serde_json::to_value(Response::Opened(channel())),
+        serde_json::to_value(Response::QueuePair(attributes())),
+        serde_json::to_value(device()),
+        serde_json::to_value(completion()),
+    ];
+    let names = requests.into_iter().flat_map(|message| {
+        let message = message.unwrap();
+        let fields = message.as_object().unwrap().keys().cloned();
+        fields.collect::<Vec<_>>()
+    });
+    let of_failures = [
+        "version",
+        "token",
+        "request",
+        "no-device",
+        "neighbour",
+        "state",
+        "verbs",
+    ];
+    let fixed = VERBS.into_iter().chain(of_failures).chain([
+        "welcome",
+        "opened",
+        "posted",
+        "completions",
+        "queue-pair",
+        "closed",
+        "failed",
+    ]);
+    for name in names.chain(fixed.map(str::to_owned)) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
 }
 
 #[test]

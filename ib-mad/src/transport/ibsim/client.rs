@@ -93,6 +93,7 @@ pub struct IbsimTransport {
     host: String,
     slot: u32,
     receives_traps: bool,
+    keeps_tids: bool,
     waiter: Waiter,
 }
 
@@ -150,6 +151,7 @@ impl IbsimTransport {
             host: host.to_owned(),
             slot: info.id,
             receives_traps,
+            keeps_tids: false,
             waiter: Waiter::new(),
         };
         connected
@@ -157,6 +159,13 @@ impl IbsimTransport {
             .connect_addr(&address(server, &format!("out{}", info.id)).map_err(system)?)
             .map_err(system)?;
         Ok(connected)
+    }
+
+    /// Says that the server leaves all of a TID as it is: [`Server`](super::Server) does. Stock ibsim
+    /// 0.10 makes the upper 16 bits 0.
+    pub fn keeping_tids(mut self) -> Self {
+        self.keeps_tids = true;
+        self
     }
 
     /// True if traps are delivered. Stock ibsim delivers none if another subnet manager is
@@ -295,6 +304,10 @@ impl Transport for IbsimTransport {
                 source,
             }),
         }
+    }
+
+    fn keeps_tids(&self) -> bool {
+        self.keeps_tids
     }
 
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {

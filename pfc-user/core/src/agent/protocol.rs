@@ -14,6 +14,19 @@ pub const MAX_MESSAGE: usize = 64 << 10;
 /// Longest wait of a `Poll`.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
 
+/// The requests by their names.
+pub const VERBS: [&str; 6] = ["hello", "open", "post-read", "poll", "query", "close"];
+
+/// The name of a request that is none of [`VERBS`]; `None` where the message is no request at all.
+pub fn unknown_verb(message: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        ask: String,
+    }
+    let Named { ask } = serde_json::from_slice(message).ok()?;
+    (!VERBS.contains(&&*ask)).then_some(ask)
+}
+
 /// A request of the tester.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]

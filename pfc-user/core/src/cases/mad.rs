@@ -47,6 +47,11 @@ pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), Strin
 }
 
 impl MadCase {
+    /// True if the case tries wrong M_Keys.
+    pub(super) fn tries_wrong_keys(&self) -> bool {
+        self.case.id == c14_016_get::CASE.case.id
+    }
+
     /// Judges one repetition by itself.
     pub fn judge(&self, evidence: &MadEvidence) -> Judged {
         self.judge_among(&[evidence], 0)

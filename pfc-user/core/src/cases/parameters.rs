@@ -23,6 +23,8 @@ pub struct CaseTable {
     pub repetitions: Option<Vec<RepetitionTable>>,
     /// Repetitions of an RC case.
     pub queue_pairs: Option<Vec<QueuePairTable>>,
+    /// Wrong keys for all bits of an M_Key.
+    pub all_key_bits: Option<bool>,
 }
 
 /// The tables of a whole plan that PFC cases share.
@@ -83,6 +85,17 @@ impl CaseTable {
             }
         }
         Ok(())
+    }
+
+    /// Refuses the key of the case that tries wrong M_Keys.
+    pub(super) fn refuse_key_bits(&self) -> Result<(), Misfit> {
+        match self.all_key_bits {
+            Some(_) => Err(Misfit::of_case(
+                "all_key_bits",
+                "only `mad.c14-016-get` takes it",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Refuses the key of RC cases.

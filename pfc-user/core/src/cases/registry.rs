@@ -39,7 +39,10 @@ impl Known {
             Self::Mad(case) => {
                 table.refuse_queue_pairs()?;
                 table.refuse_pfc_keys()?;
-                PlannedCase::Mad(case)
+                if !case.tries_wrong_keys() {
+                    table.refuse_key_bits()?;
+                }
+                PlannedCase::Mad(case, table.all_key_bits.unwrap_or_default())
             }
             Self::Rc(case) => PlannedCase::Rc(case, rc::parameters::read(table)?),
         })
@@ -89,8 +92,9 @@ fn distance(left: &str, right: &str) -> usize {
 pub enum PlannedCase {
     /// A case of the PFC test plan.
     Pfc(&'static PfcCase, PfcParameters),
-    /// A case with management datagrams, whose parameters are all in the testbed.
-    Mad(&'static MadCase),
+    /// A case with management datagrams; true: wrong keys for all bits of an M_Key. All other
+    /// parameters are in the testbed.
+    Mad(&'static MadCase, bool),
     /// A case with reliable connections, with its repetitions, at least one.
     Rc(&'static RcCase, Vec<RcParameters>),
 }
@@ -100,7 +104,7 @@ impl PlannedCase {
     pub fn case(&self) -> &'static Case {
         match self {
             Self::Pfc(case, _) => &case.case,
-            Self::Mad(case) => &case.case,
+            Self::Mad(case, _) => &case.case,
             Self::Rc(case, _) => &case.case,
         }
     }

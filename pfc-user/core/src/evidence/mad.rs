@@ -30,10 +30,10 @@ pub struct MadEvidence {
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.
     pub strays: Vec<Stray>,
-    /// How many more came after the first [`MOST_STRAYS`]. `None` in evidence of earlier versions,
-    /// which do not say it.
-    #[serde(default)]
-    pub strays_left_out: Option<u64>,
+    /// How many more came after the first [`MOST_STRAYS`], but for those in `traps_left_out`.
+    pub strays_left_out: u64,
+    /// The same of traps and of other nodes' requests, which answer nothing.
+    pub traps_left_out: u64,
     /// Times at which the tester or its simulated DUT stood still, in their order.
     #[serde(default)]
     pub stalls: Vec<Stall>,
@@ -56,7 +56,8 @@ pub struct MadEvidence {
     pub error: Option<String>,
 }
 
-/// Packets that answered no request under way are kept up to this number; more are counted.
+/// Packets that answered no request under way are kept up to this number, traps and other nodes'
+/// requests up to it too; more are counted.
 pub const MOST_STRAYS: usize = 1000;
 /// Packets that crossed the transport, counted there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +99,8 @@ pub enum Purpose {
     GetBlock,
     /// Set of PortInfo with M_KEY_DUT, the protect bits, and violations 0.
     KeySet,
+    /// Get of PortInfo after a Set without an answer, to see which M_Key is in force.
+    InForce,
     /// Get of PortInfo with M_KEY_DUT, to see whether that was done.
     KeyShown,
     /// Get of PortInfo with M_KEY_DUT: step 1.

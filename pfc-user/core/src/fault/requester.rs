@@ -28,6 +28,16 @@ ib_mad::faults! {
             "short-timeout": "waits for half of T_tr" => "interval";
         LongTimeout
             "long-timeout": "waits for five times T_tr" => "interval";
+        ChangesPKey
+            "changes-p-key": "has another P_Key in each retry" => "same-request";
+        ChangesSource
+            "changes-source": "sends each retry from another address" => "same-request";
+        WrongVersion
+            "wrong-version": "sends requests with transport version 1" => "same-request";
+        Adaptive
+            "adaptive": "retries after 1/20, 1/10, 1/5 and then 1/4 of T_tr" => "interval";
+        SendsTwice
+            "sends-twice": "sends each request twice at once" => "requests";
         BadIcrc
             "bad-icrc": "sends requests with a wrong ICRC" => "same-request";
         WrongOpcode

@@ -10,8 +10,16 @@ pub const MOST_WAIT: Duration = Duration::from_secs(10);
 /// Longest time from a request to its answer: the DUT's response time and the way there and back,
 /// but at least `least`.
 pub fn answer_time(port: &PortInfo, least: Duration) -> Duration {
-    let time = |exponent: u8| Duration::from_nanos(4096 << exponent);
-    least.max(time(port.response_time_value()) + 2 * time(port.subnet_timeout()))
+    least.max(response_time(port) + 2 * time(port.subnet_timeout()))
+}
+
+/// Longest time that the DUT itself takes for an answer.
+pub fn response_time(port: &PortInfo) -> Duration {
+    time(port.response_time_value())
+}
+
+fn time(exponent: u8) -> Duration {
+    Duration::from_nanos(4096 << exponent)
 }
 
 /// Time for which late answers are listened for: one more time-out. Where that

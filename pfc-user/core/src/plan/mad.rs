@@ -25,6 +25,8 @@ pub struct MadPlan {
     /// M_KEY_OTHER; neither 0 nor M_KEY_DUT.
     #[serde(with = "hex")]
     pub m_key_other: u64,
+    /// Bits of M_KEY_DUT that differ in a wrong key, one at a time.
+    pub key_bits: Vec<u8>,
     /// The least time that is waited for an answer, and all that is waited before the DUT's own
     /// times are known.
     pub timeout: Nanos,
@@ -33,11 +35,12 @@ pub struct MadPlan {
 impl MadPlan {
     /// How the wrong keys differ that are tried one after the other. At protect bits 0 a DUT
     /// compares no key.
-    pub fn differences(&self) -> &'static [Difference] {
+    pub fn differences(&self) -> Vec<Difference> {
+        let bits = self.key_bits.iter().map(|bit| Difference::Bit(*bit));
         match self.stimulus {
-            MadStimulus::MKeyGet(0) => &[Difference::Everywhere],
-            MadStimulus::MKeyGet(_) => &Difference::ALL,
-            MadStimulus::LinearForwardingTable => &[],
+            MadStimulus::MKeyGet(0) => vec![Difference::Everywhere],
+            MadStimulus::MKeyGet(_) => bits.chain(Difference::OF_MANY_BITS).collect(),
+            MadStimulus::LinearForwardingTable => Vec::new(),
         }
     }
 
@@ -54,40 +57,34 @@ impl MadPlan {
         )
     }
 
-    /// M_KEY_OTHER of that attempt, from 1. Each attempt of each subcase has another, so that a
-    /// trap tells which of the requests has arrived.
+    /// M_KEY_OTHER of that attempt, from 1. But for those that differ in one bit, each attempt of
+    /// each subcase has another, so that a trap tells which of the requests has arrived.
     pub fn wrong_key(&self, attempt: u32) -> u64 {
         let (difference, nth) = self.trial(attempt);
         let MadStimulus::MKeyGet(bits @ 1..) = self.stimulus else {
             return self.m_key_other;
         };
         let seed = (u32::from(bits.min(3)) - 1) * ATTEMPTS + nth;
-        let half = |step: u64| u64::from(u32::MAX - seed).wrapping_sub(step << 8);
-        let key = |step: u64| match difference {
-            Difference::OneBit => {
-                let bit = u64::from(ONE_BIT[seed as usize]) + step;
-                self.m_key_dut ^ 1 << (bit % 64)
+        let half = u64::from(u32::MAX - seed);
+        match difference {
+            Difference::Bit(bit) => self.m_key_dut ^ 1 << (bit % 64),
+            Difference::LowerHalf => self.m_key_dut ^ half,
+            Difference::UpperHalf => self.m_key_dut ^ half << 32,
+            Difference::Everywhere => {
+                let earlier = if bits == 3 { seed - ATTEMPTS } else { nth };
+                let keys = (0..).map(|step| self.m_key_other.wrapping_add(step));
+                keys.filter(|key| ![0, self.m_key_dut].contains(key))
+                    .nth(earlier as usize)
+                    .expect("no end of keys")
             }
-            Difference::LowerHalf => self.m_key_dut ^ half(step),
-            Difference::UpperHalf => self.m_key_dut ^ half(step) << 32,
-            Difference::Everywhere => self.m_key_other.wrapping_add(step),
-        };
-        let earlier = match (difference, bits) {
-            (Difference::Everywhere, 3) => ATTEMPTS + nth,
-            (Difference::Everywhere, _) => nth,
-            _ => 0,
-        };
-        let keys = (0..).map(key);
-        keys.filter(|key| ![0, self.m_key_dut].contains(key))
-            .nth(earlier as usize)
-            .expect("no end of keys")
+        }
     }
 
     /// Its least duration.
     pub fn shortest(&self) -> Nanos {
         match self.stimulus {
             // A silence that is awaited after each wrong key, one before them and one at the end.
-            MadStimulus::MKeyGet(2 | 3) => (2 + Difference::ALL.len() as Nanos) * self.timeout,
+            MadStimulus::MKeyGet(2 | 3) => (2 + self.differences().len() as Nanos) * self.timeout,
             _ => self.timeout,
         }
     }
@@ -96,15 +93,12 @@ impl MadPlan {
 /// Attempts with each difference of a wrong key while the violations stay 0.
 pub const ATTEMPTS: u32 = 3;
 
-/// The bit in which a key differs that differs in one, for each attempt at protect bits 1, 2 and 3.
-const ONE_BIT: [u8; 3 * ATTEMPTS as usize] = [0, 21, 42, 63, 11, 53, 32, 47, 5];
-
 /// How a wrong key differs from M_KEY_DUT. A DUT that compares only a part of a key takes one of
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// In one bit.
-    OneBit,
+    /// In this bit alone, 0 to 63.
+    Bit(u8),
     /// In the lower half alone.
     LowerHalf,
     /// In the upper half alone.
@@ -114,23 +108,18 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// All, in the order in which they are tried.
-    pub const ALL: [Self; 4] = [
-        Self::OneBit,
-        Self::LowerHalf,
-        Self::UpperHalf,
-        Self::Everywhere,
-    ];
+    /// Those in more than one bit, in the order in which they are tried.
+    pub const OF_MANY_BITS: [Self; 3] = [Self::LowerHalf, Self::UpperHalf, Self::Everywhere];
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OneBit => "in one bit",
-            Self::LowerHalf => "in the lower half",
-            Self::UpperHalf => "in the upper half",
-            Self::Everywhere => "everywhere",
-        })
+        match self {
+            Self::Bit(bit) => write!(f, "in bit {bit}"),
+            Self::LowerHalf => f.write_str("in the lower half"),
+            Self::UpperHalf => f.write_str("in the upper half"),
+            Self::Everywhere => f.write_str("everywhere"),
+        }
     }
 }
 
@@ -190,22 +179,26 @@ mod tests {
                     m_key_current: 0,
                     m_key_dut,
                     m_key_other,
+                    key_bits: vec![bits, 60 + bits],
                     timeout: 0,
                 };
-                for attempt in 1..=4 * ATTEMPTS {
+                for attempt in 1..=5 * ATTEMPTS {
                     let key = plan.wrong_key(attempt);
                     let difference = key ^ m_key_dut;
-                    assert!(key != 0 && difference != 0);
-                    match plan.trial(attempt).0 {
-                        Difference::OneBit => assert!(difference.is_power_of_two()),
+                    assert_ne!(difference, 0);
+                    let (expected, nth) = plan.trial(attempt);
+                    match expected {
+                        Difference::Bit(bit) => assert_eq!(difference, 1 << bit),
                         Difference::LowerHalf => assert_eq!(difference >> 32, 0),
                         Difference::UpperHalf => assert_eq!(difference as u32, 0),
                         Difference::Everywhere => continue,
                     }
-                    assert!(all.insert(key), "{key:#x} of {m_key_dut:#x}");
+                    let is_again = matches!(expected, Difference::Bit(_)) && nth > 0;
+                    let is_new = all.insert(key);
+                    assert_eq!(is_new, !is_again, "{key:#x} of {m_key_dut:#x}");
                 }
-                assert_eq!(plan.trial(10), (Difference::Everywhere, 0));
-                let first = plan.wrong_key(10);
+                assert_eq!(plan.trial(13), (Difference::Everywhere, 0));
+                let first = plan.wrong_key(13);
                 assert!(bits == 3 || first == m_key_other, "{first:#x}");
             }
         }

@@ -10,7 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
-use super::super::protocol::{Failure, FailureKind, MAX_MESSAGE, Request, Response};
+use super::super::protocol::{
+    Failure, FailureKind, MAX_MESSAGE, Request, Response, VERBS, unknown_verb,
+};
 
 /// Time limit for a client to take a response.
 const WRITE: Duration = Duration::from_secs(5);
@@ -62,8 +64,9 @@ impl Connection {
         Ok(Self { frames })
     }
 
-    /// Receives the next request.
-    pub async fn receive(&mut self, within: Duration) -> Result<Request, Ending> {
+    /// Receives the next request. One that this version does not know is a failure, after which the
+    /// client may ask for something else.
+    pub async fn receive(&mut self, within: Duration) -> Result<Result<Request, Failure>, Ending> {
         let message = match timeout(within, self.frames.next()).await {
             Ok(Some(Ok(message))) => message,
             Ok(Some(Err(error))) if error.kind() == io::ErrorKind::InvalidData => {
@@ -74,8 +77,19 @@ impl Connection {
             Ok(Some(Err(_)) | None) => return Err(Ending::Gone),
             Err(_) => return Err(Ending::request(format!("no request within {within:?}"))),
         };
-        serde_json::from_slice(&message)
-            .map_err(|error| Ending::request(format!("a message that is no request: {error}")))
+        let wrong = match serde_json::from_slice(&message) {
+            Ok(request) => return Ok(Ok(request)),
+            Err(wrong) => wrong,
+        };
+        let Some(verb) = unknown_verb(&message) else {
+            return Err(Ending::request(format!(
+                "a message that is no request: {wrong}"
+            )));
+        };
+        let [first @ .., last] = VERBS;
+        let expected = format!("{} or {last}", first.join(", "));
+        let message = format!("no request is called {verb:?}: expected {expected}");
+        Ok(Err(Failure::new(FailureKind::Request, message)))
     }
 
     /// Waits for the connection's end while a request is being handled.

@@ -70,7 +70,9 @@ impl Session {
         connection: &mut Connection,
         greeted: &AtomicBool,
     ) -> Result<Infallible, Ending> {
-        self.greet(connection.receive(HANDSHAKE.min(self.options.idle)).await?)
+        let first = connection.receive(HANDSHAKE.min(self.options.idle)).await?;
+        first
+            .and_then(|request| self.greet(request))
             .map_err(Ending::Refused)?;
         greeted.store(true, Ordering::Relaxed);
         let Ok(jobs) = timeout(HANDOVER, self.jobs.clone().lock_owned()).await else {
@@ -90,10 +92,12 @@ impl Session {
             })
             .await?;
         loop {
-            let request = connection.receive(self.options.idle).await?;
-            let response = tokio::select! {
-                response = backend.ask(request) => response?,
-                ending = connection.ended() => return Err(ending),
+            let response = match connection.receive(self.options.idle).await? {
+                Err(unknown) => Response::Failed(unknown),
+                Ok(request) => tokio::select! {
+                    response = backend.ask(request) => response?,
+                    ending = connection.ended() => return Err(ending),
+                },
             };
             connection.send(&response).await?;
         }

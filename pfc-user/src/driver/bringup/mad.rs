@@ -4,6 +4,7 @@
 mod claim;
 mod unlock;
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -47,7 +48,8 @@ impl MadPort {
         let (transport, dut) = match &config.transport {
             MadTransport::Sim { faults, args } => {
                 let (dut, socket) = start_dut(faults.iter().map(ToString::to_string), args)?;
-                (connect(&socket, SIM_HOST)?, Some(dut))
+                let transport = ibsim(&socket, SIM_HOST)?.keeping_tids();
+                (Box::new(transport) as _, Some(dut))
             }
             other => (open(other)?, None),
         };
@@ -57,9 +59,11 @@ impl MadPort {
     fn on(transport: Box<dyn Transport>, dut: Option<Child>) -> Self {
         let name = transport.name();
         // The process number tells our requests from those of an earlier run whose answers may
-        // still be under way.
+        // still be under way. The upper half shows if a node loses or changes it.
+        let upper = RandomState::new().hash_one(clock::now()) << 32;
+        let first = upper | u64::from(std::process::id() << 16);
         Self {
-            requester: Requester::new(transport, std::process::id() << 16),
+            requester: Requester::new(transport, first),
             transport: name,
             dut,
         }
@@ -103,7 +107,7 @@ impl Teller<'_> {
 fn open(transport: &MadTransport) -> Result<Box<dyn Transport>> {
     match transport {
         MadTransport::Sim { .. } => bail!("a simulated DUT ends with the run that started it"),
-        MadTransport::Ibsim { socket, host } => connect(socket, host),
+        MadTransport::Ibsim { socket, host } => Ok(Box::new(ibsim(socket, host)?)),
         MadTransport::Umad {
             device,
             port,
@@ -112,8 +116,8 @@ fn open(transport: &MadTransport) -> Result<Box<dyn Transport>> {
     }
 }
 
-fn connect(socket: &str, host: &str) -> Result<Box<dyn Transport>> {
-    Ok(Box::new(IbsimTransport::connect(socket, host, CONNECT)?))
+fn ibsim(socket: &str, host: &str) -> Result<IbsimTransport> {
+    Ok(IbsimTransport::connect(socket, host, CONNECT)?)
 }
 
 /// Starts `validator dut sma`; its socket's name.

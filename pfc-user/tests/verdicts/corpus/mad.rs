@@ -13,10 +13,18 @@ use crate::mad_faults::bench::{Bench, KEYS, TABLE, adapter, switch};
 const VALUES: [(&str, &[&str]); 8] = [
     (
         "header",
-        &["class-version", "direction", "tid", "modifier", "path"],
+        &[
+            "class-version",
+            "direction",
+            "tid",
+            "tid-zero",
+            "tid-swapped",
+            "modifier",
+            "path",
+        ],
     ),
     ("answers-wrong-key-late", &["250", "700"]),
-    ("ignores-key-bit", &["0", "63"]),
+    ("ignores-key-bit", &["1", "58"]),
     ("lft-status", &["0", "3"]),
     ("lft-one-block", &["0", "500", "767"]),
     (

@@ -11,7 +11,7 @@ use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 use ib_mad::transport::simulated::Simulated;
 use validator::case::{Event, Verdict};
-use validator::cases::mad::planning::PortContext;
+use validator::cases::mad::planning::{KeyBits, PortContext};
 use validator::cases::mad::stimulate::{self, Equipment};
 use validator::cases::mad::{CASES, MadCase};
 use validator::cases::{self};
@@ -93,6 +93,7 @@ impl KeyJournal for Kept {
 pub struct Bench {
     pub config: MadTestbed,
     pub requester: Requester<Box<dyn Transport>>,
+    pub key_bits: KeyBits,
     pub journal: Kept,
     /// The DUT's NodeGUID, once it was read.
     pub guid: Option<u64>,
@@ -119,7 +120,8 @@ impl Bench {
         };
         Self {
             config,
-            requester: Requester::new(transport, 1),
+            requester: Requester::new(transport, 0x5eed_0000_0000_0001),
+            key_bits: KeyBits::Turn(0),
             journal: Kept::default(),
             guid: None,
             stalls: Vec::new(),
@@ -161,7 +163,7 @@ impl Bench {
         wishes: &mut dyn FnMut() -> u32,
         run: impl FnOnce(&mut Equipment<'_>, &dyn Fn(&str) -> Vec<MadPlan>) -> R,
     ) -> (R, Vec<Event>) {
-        let context = PortContext::from(&self.config);
+        let context = self.context();
         let mut events = Vec::new();
         let stalls = &mut self.stalls;
         let mut equipment = Equipment {
@@ -178,8 +180,15 @@ impl Bench {
         (done, events)
     }
 
+    fn context(&self) -> PortContext {
+        PortContext {
+            key_bits: self.key_bits,
+            ..PortContext::from(&self.config)
+        }
+    }
+
     fn plans(&self, case: &str) -> Vec<MadPlan> {
-        (known(case).plan)(&PortContext::from(&self.config))
+        (known(case).plan)(&self.context())
     }
 
     /// All repetitions of a case.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use ib_mad::mad::MKey;
+use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::NodeConfig;
 use ib_mad::sma::fault::Fault;
 use validator::case::Verdict;
 use validator::cases::mad::CASES;
+use validator::cases::mad::planning::KeyBits;
+use validator::evidence::mad::Purpose;
 
-use super::bench::{KEYS, Outcome, TABLE, adapter, both, switch};
+use super::bench::{Bench, KEYS, Outcome, TABLE, adapter, both, outcomes, switch};
 
 /// The key that a DUT has before the run where that matters.
 const FOUND: MKey = MKey(0x0123_4567_89ab_cdef);
@@ -24,7 +26,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
         &["bits-2 no-answer", "bits-3 no-answer"],
     ),
     // The case has ended when the answers of protect bits 3 come.
-    ("answers-wrong-key-late=2000", &["bits-2 no-answer"]),
+    ("answers-wrong-key-late=4000", &["bits-2 no-answer"]),
     (
         "answers-wrong-key-late=250",
         &["bits-2 no-answer", "bits-3 no-answer"],
@@ -36,6 +38,19 @@ const EXPECTED: &[(&str, &[&str])] = &[
     (
         "counts-every-second",
         &["bits-2 one-violation", "bits-3 one-violation"],
+    ),
+    (
+        "counts-every-third",
+        &["bits-2 one-violation", "bits-3 one-violation"],
+    ),
+    (
+        "counts-busy",
+        &[
+            "bits-2 no-answer",
+            "bits-2 one-violation",
+            "bits-3 no-answer",
+            "bits-3 one-violation",
+        ],
     ),
     (
         "shows-one-violation",
@@ -85,14 +100,14 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-3 one-violation",
         ],
     ),
-    // Each subcase tries another bit.
-    ("ignores-key-bit=0", &["bits-1 other-key-value"]),
+    // Each subcase tries other bits.
+    ("ignores-key-bit=1", &["bits-1 other-key-value"]),
     (
-        "ignores-key-bit=63",
+        "ignores-key-bit=58",
         &["bits-2 no-answer", "bits-2 one-violation"],
     ),
     (
-        "ignores-key-bit=32",
+        "ignores-key-bit=35",
         &["bits-3 no-answer", "bits-3 one-violation"],
     ),
     (
@@ -211,6 +226,26 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ),
     (
         "header=tid",
+        &[
+            "table header",
+            "bits-0 header",
+            "bits-1 header",
+            "bits-2 header",
+            "bits-3 header",
+        ],
+    ),
+    (
+        "header=tid-zero",
+        &[
+            "table header",
+            "bits-0 header",
+            "bits-1 header",
+            "bits-2 header",
+            "bits-3 header",
+        ],
+    ),
+    (
+        "header=tid-swapped",
         &[
             "table header",
             "bits-0 header",
@@ -512,6 +547,58 @@ fn each_fault_fails_exactly_its_checks() {
     }
 }
 
+#[test]
+fn all_bits_of_a_key_are_tried_where_that_is_asked_for() {
+    for bit in [0, 7, 31, 32, 63] {
+        let fault = Fault::IgnoresKeyBit(bit);
+        let mut bench = Bench::new(switch(), &[fault]);
+        bench.key_bits = KeyBits::All;
+        let outcomes = outcomes(KEYS, &bench.case(KEYS));
+        let expected = [
+            "bits-1 other-key-value",
+            "bits-2 no-answer",
+            "bits-2 one-violation",
+            "bits-3 no-answer",
+            "bits-3 one-violation",
+        ];
+        exactly(&fault.to_string(), &outcomes, &expected);
+    }
+}
+
+/// Without traps, which name a key that was not counted, the counts alone tell.
+#[test]
+fn wrong_keys_that_are_not_counted_are_told_from_lost_requests() {
+    let quiet = NodeConfig {
+        master_sm_lid: Lid(0),
+        ..switch()
+    };
+    let both = ["bits-2 one-violation", "bits-3 one-violation"];
+    for fault in ["counts-every-second", "counts-every-third", "no-violations"] {
+        let mut bench = Bench::new(quiet.clone(), &[fault.parse().unwrap()]);
+        exactly(fault, &outcomes(KEYS, &bench.case(KEYS)), &both);
+    }
+    // One of three is what a lossy link may do too.
+    let mut bench = Bench::new(quiet.clone(), &[]);
+    let mut repetitions = bench.case(KEYS);
+    let zeros: Vec<usize> = (0..repetitions[2].exchanges.len())
+        .filter(|index| repetitions[2].exchanges[*index].purpose == Purpose::DutKey)
+        .take(3)
+        .collect();
+    for (count, zero) in zeros.into_iter().enumerate() {
+        // M_KeyViolations.
+        let answer = repetitions[2].exchanges[zero].answer.as_mut().unwrap();
+        answer.octets.0[64 + 44..64 + 46].fill(0);
+        let outcomes = outcomes(KEYS, &repetitions);
+        assert_eq!(
+            with(&outcomes, Verdict::Inconclusive),
+            // Nor does anything show that the Get has arrived.
+            BTreeSet::from(["bits-2 no-answer", "bits-2 one-violation"].map(str::to_owned)),
+            "{count}"
+        );
+        exactly("lost", &outcomes, &[]);
+    }
+}
+
 fn exactly(fault: &str, outcomes: &[Outcome], expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
     let reasons: Vec<_> = outcomes
@@ -582,7 +669,7 @@ fn a_violation_that_is_not_cleared_is_not_counted_twice() {
 
 #[test]
 fn every_fault_of_the_catalogue_is_here() {
-    let recovered = ["busy", "drops"];
+    let recovered = ["busy", "busy-wrong-key", "drops"];
     for entry in Fault::CATALOGUE {
         let is_here = |list: &[(&str, &[&str])]| {
             list.iter()

@@ -1,6 +1,6 @@
 //! Requests and answers that were lost, or late through no fault of the DUT.
 
-use ib_mad::mad::{Lid, Method};
+use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::Smp;
 use validator::case::Verdict;
@@ -138,47 +138,107 @@ fn violations_that_were_not_read_do_not_pass() {
     }
 }
 
-#[test]
-fn two_lost_answers_to_the_set_of_a_key_are_not_the_dut_s_fault() {
+/// A DUT with a key of its own at protect bits 1. The answers to the first so many Sets are lost.
+fn loses_answers_to_sets(bits: usize, count: u64) -> MadEvidence {
     let dut = NodeConfig {
         master_sm_lid: Lid(0),
-        m_key: ib_mad::mad::MKey(0xabcd),
+        m_key: MKey(0xabcd),
+        m_key_protect_bits: 1,
         ..switch()
     };
-    let mut sets = 0;
-    let lost = Box::new(move |smp: &Smp| {
-        // An answer to a Set is one of PortInfo that shows what was set.
-        let is_set = smp.method() == Method::GET_RESP && smp.tid().0 >= 5 && smp.tid().0 <= 6;
-        sets += u32::from(is_set);
-        is_set && sets <= 2
-    });
+    // After four others: the key in force is read before each that is repeated.
+    let lost = Box::new(move |smp: &Smp| (0..count).any(|nth| smp.tid().0 == 5 + 2 * nth));
     let mut bench = Bench::on(Box::new(LosesAnswers {
         inner: simulated(dut.clone(), &[]),
         lost,
     }));
     bench.config.m_key_current = dut.m_key;
-    let (evidence, _) = bench.repetition(KEYS, 3, None, None);
-    let tries: Vec<_> = evidence
-        .exchanges
-        .iter()
-        .filter(|exchange| exchange.purpose == Purpose::KeySet && exchange.attempt == 1)
-        .collect();
-    assert_eq!(tries.len(), 3, "{:?}", evidence.exchanges);
-    assert!(tries.iter().all(|exchange| exchange.answer.is_none()));
-    let repetitions = [evidence];
-    assert_eq!(
-        verdict(&repetitions, "bits-3", "key-set"),
-        Verdict::Inconclusive
-    );
-    for outcome in outcomes(KEYS, &repetitions) {
-        assert_ne!(outcome.verdict, Verdict::Fail, "{outcome:?}");
+    bench.repetition(KEYS, bits, None, None).0
+}
+
+#[test]
+fn a_set_whose_answer_was_lost_is_repeated_with_the_key_in_force() {
+    for bits in 0..=3 {
+        for count in 1..=2 {
+            let evidence = loses_answers_to_sets(bits, count);
+            let is_try = |exchange: &&validator::evidence::mad::Exchange| {
+                exchange.purpose == Purpose::KeySet && exchange.attempt == 1
+            };
+            let tries = evidence.exchanges.iter().filter(is_try);
+            let keys = tries.map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key());
+            let mut expected = vec![MKey(0xabcd)];
+            expected.resize(1 + count as usize, M_KEY_DUT);
+            assert_eq!(keys.collect::<Vec<_>>(), expected);
+            for outcome in outcomes(KEYS, &[evidence]) {
+                let passes = matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable);
+                assert!(passes, "{bits}, {count}: {outcome:?}");
+            }
+        }
     }
-    // A DUT that has not done it fails.
-    let mut evidence = repetitions.into_iter().next().unwrap();
+    // A DUT that never answers a Set fails, and so does one that has not done it.
+    let evidence = loses_answers_to_sets(3, 3);
+    assert_eq!(verdict(&[evidence], "bits-3", "key-set"), Verdict::Fail);
+    let mut evidence = loses_answers_to_sets(3, 2);
     let shown = index(&evidence, Purpose::KeyShown);
     evidence.exchanges[shown].answer.as_mut().unwrap().octets.0[64..72].fill(7);
     assert_eq!(verdict(&[evidence], "bits-3", "key-set"), Verdict::Fail);
     assert_ne!(M_KEY_DUT.0, 0x0707_0707_0707_0707);
+}
+
+#[test]
+fn a_step_of_an_attempt_that_is_missing_is_noticed() {
+    let (good, _) = Bench::new(switch(), &[]).repetition(KEYS, 2, None, None);
+    for (purpose, check) in [
+        (Purpose::KeySet, "key-set"),
+        (Purpose::OwnKey, "own-key-answered"),
+        (Purpose::OwnKey, "own-key-value"),
+        (Purpose::OwnKey, "before-wrong-key"),
+        (Purpose::OtherKey, "no-answer"),
+        (Purpose::DutKey, "dut-key-answered"),
+        (Purpose::DutKey, "dut-key-value"),
+        (Purpose::DutKey, "one-violation"),
+        (Purpose::Reset, "reset"),
+        (Purpose::ResetShown, "reset"),
+    ] {
+        for attempt in [1, 7, 31] {
+            let mut evidence = good.clone();
+            let is_it = |exchange: &validator::evidence::mad::Exchange| {
+                (exchange.purpose, exchange.attempt) == (purpose, attempt)
+            };
+            let before = evidence.exchanges.len();
+            evidence.exchanges.retain(|exchange| !is_it(exchange));
+            assert_eq!(evidence.exchanges.len(), before - 1);
+            assert_eq!(
+                verdict(&[evidence], "bits-2", check),
+                Verdict::Inconclusive,
+                "{check} without {purpose:?} of attempt {attempt}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_answer_in_time_that_is_later_than_the_dut_says_is_reported() {
+    let figure = |faults: &[&str]| {
+        let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let (evidence, _) = Bench::new(switch(), &faults).repetition(KEYS, 1, None, None);
+        let judged = super::bench::known(KEYS).judge(&evidence);
+        let all_pass = judged
+            .checks
+            .iter()
+            .all(|check| matches!(check.verdict, Verdict::Pass | Verdict::NotApplicable));
+        assert!(all_pass, "{:#?}", judged.checks);
+        let name = "answers later than RespTimeValue says";
+        let mut figures = judged.figures.into_iter();
+        figures
+            .find(|figure| figure.name == name)
+            .map(|figure| figure.value)
+    };
+    assert_eq!(figure(&[]), None);
+    // RespTimeValue 8 is 1.049 ms.
+    let late = figure(&["late=20"]).unwrap();
+    assert!(late.contains("the slowest after 20.0"), "{late}");
+    assert!(late.contains("it says 1.049 ms"), "{late}");
 }
 
 #[test]

@@ -90,11 +90,19 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
     }
     for fault in ["drops=10", "drops=8", "drops=5"] {
         for outcome in both(&switch(), MKey(0), &[fault.parse().unwrap()]) {
-            assert!(
-                matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable),
-                "{fault}: {outcome:?}"
-            );
+            // A wrong key that is lost, and one that is not counted, look alike.
+            let is_open = outcome.check == "one-violation"
+                && outcome.verdict == Verdict::Inconclusive
+                && outcome.reason.contains("explains that");
+            let passes = matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable);
+            assert!(passes || is_open, "{fault}: {outcome:?}");
         }
+    }
+    for fault in ["busy-wrong-key", "busy-wrong-key=2"] {
+        all_pass(
+            KEYS,
+            &Bench::new(switch(), &[fault.parse().unwrap()]).case(KEYS),
+        );
     }
     let repetitions = Bench::new(switch(), &["drops=10".parse().unwrap()]).case(TABLE);
     assert_eq!(
@@ -124,8 +132,8 @@ pub fn loses_wrong_keys(mut count: u32) -> Bench {
 fn violations_0_through_a_lost_request_are_tried_again() {
     for (lost, attempts, verdict) in [
         (0, 1, Verdict::Pass),
-        (1, 2, Verdict::Pass),
-        (2, 3, Verdict::Pass),
+        (1, 2, Verdict::Inconclusive),
+        (2, 3, Verdict::Inconclusive),
         (3, 3, Verdict::Fail),
     ] {
         let mut bench = loses_wrong_keys(lost);
@@ -135,8 +143,8 @@ fn violations_0_through_a_lost_request_are_tried_again() {
                 of(&evidence, Purpose::OtherKey),
                 of(&evidence, Purpose::DutKey)
             ),
-            (attempts + 3, attempts + 3),
-            "the first kind of key is tried again, and three others once"
+            (attempts + 10, attempts + 10),
+            "the first kind of key is tried again, and ten others once"
         );
         for outcome in outcomes(KEYS, std::slice::from_ref(&evidence)) {
             let expected = match outcome.check.as_str() {
@@ -195,7 +203,7 @@ fn a_reset_is_tried_with_keys_that_a_good_dut_accepts() {
         .iter()
         .filter(|exchange| exchange.purpose == Purpose::Reset)
         .map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key());
-    assert_eq!(resets.collect::<Vec<_>>(), [M_KEY_DUT; 2 + 4]);
+    assert_eq!(resets.collect::<Vec<_>>(), [M_KEY_DUT; 2 + 11]);
     all_pass(KEYS, &[evidence]);
 }
 
@@ -390,7 +398,7 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
         list,
         [
             &["met 2", &*format!("remember {FOUND}")][..],
-            &["set"; 2 * 4 + 1][..],
+            &["set"; 2 * 11 + 1][..],
             &["forget"]
         ]
         .concat()

@@ -114,15 +114,18 @@ fn another_tid_decides_only_where_it_is_known_what_the_transport_does_to_it() {
 fn strays_are_bounded_and_those_left_out_allow_no_pass() {
     let (evidence, _) =
         Bench::new(quiet(), &["twice".parse().unwrap()]).repetition(KEYS, 2, None, None);
-    assert_eq!(evidence.strays_left_out, Some(0));
-    let mut evidence = good(2);
-    for left_out in [Some(1), None] {
-        evidence.strays_left_out = left_out;
-        for check in ["no-answer", "single-answer", "header"] {
-            let repetitions = std::slice::from_ref(&evidence);
-            let verdict = verdict(repetitions, "bits-2", check);
-            assert_eq!(verdict, Verdict::Inconclusive, "{check}, {left_out:?}");
-        }
+    assert_eq!((evidence.strays_left_out, evidence.traps_left_out), (0, 0));
+    // Of traps only what they show is not known.
+    for (strays, traps, expected) in [
+        (1, 0, [Verdict::Inconclusive; 3]),
+        (0, 1, [Verdict::Pass, Verdict::Pass, Verdict::Inconclusive]),
+    ] {
+        let mut evidence = good(2);
+        (evidence.strays_left_out, evidence.traps_left_out) = (strays, traps);
+        let repetitions = std::slice::from_ref(&evidence);
+        let found = ["no-answer", "single-answer", "header"]
+            .map(|check| verdict(repetitions, "bits-2", check));
+        assert_eq!(found, expected, "{strays}, {traps}");
     }
     // The table has more answers than are kept, each twice.
     let (evidence, _) = Bench::new(quiet(), &["twice".parse().unwrap()]).repetition(
@@ -133,7 +136,7 @@ fn strays_are_bounded_and_those_left_out_allow_no_pass() {
     );
     assert_eq!(evidence.strays.len(), MOST_STRAYS);
     let all = evidence.exchanges.len() - 1;
-    let left_out = evidence.strays_left_out.unwrap() as usize;
+    let left_out = evidence.strays_left_out as usize;
     assert_eq!(MOST_STRAYS + left_out, all);
 }
 

@@ -402,7 +402,7 @@ fn a_late_answer_to_the_wrong_key_belongs_to_its_own_repetition() {
     for (late, shown) in [
         ("250", ["bits-2", "bits-3"].as_slice()),
         ("450", &["bits-2", "bits-3"]),
-        ("2000", &["bits-2"]),
+        ("4000", &["bits-2"]),
     ] {
         let fault = format!("answers-wrong-key-late={late}").parse().unwrap();
         let repetitions = Bench::new(switch(), &[fault]).case(KEYS);
@@ -465,7 +465,13 @@ fn the_wrong_key_is_another_in_each_attempt() {
     }
     assert!(keys.contains(&super::bench::M_KEY_OTHER));
     let distinct: std::collections::BTreeSet<_> = keys.iter().map(|key| key.0).collect();
-    assert_eq!((keys.len(), distinct.len()), (24, 24), "{keys:?}");
+    // Eight differ in one bit, which is the same each time that the key is tried.
+    let each = (3 * (8 + 3), 8 + 3 * 3);
+    assert_eq!(
+        (keys.len(), distinct.len()),
+        (2 * each.0, 2 * each.1),
+        "{keys:?}"
+    );
     assert!(!keys.contains(&M_KEY_DUT));
 }
 
@@ -489,7 +495,7 @@ fn trap_256_is_recorded() {
         .iter()
         .find(|figure| figure.name == "trap 256")
         .unwrap();
-    assert!(figure.value.starts_with("4, "), "{figure:?}");
+    assert!(figure.value.starts_with("11, "), "{figure:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use validator::case::{CaseResult, Verdict};
 use validator::cases::{self};
 use validator::evidence::pfc::Stall;
 use validator::evidence::rc::RcEvidence;
+use validator::evidence::whole::{self, Rule};
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::plan::rc::RcPlan;
 
@@ -403,6 +404,40 @@ fn evidence_that_contradicts_itself_is_an_error() {
         change(&mut evidence);
         assert_eq!(result(&evidence).verdict, Verdict::Error);
     }
+}
+
+#[test]
+fn evidence_without_a_phase_that_was_due_is_refused() {
+    let good = Virtual::new(&[]).run(&of_document());
+    let refused = |evidence: &RcEvidence| {
+        let repetitions = vec![Repetition::Rc(Box::new(evidence.clone()))];
+        let case = CaseEvidence::of(case().id, repetitions);
+        whole::check_case(&case, "case").map_err(|defect| (defect.rule, defect.part))
+    };
+    assert_eq!(refused(&good), Ok(()));
+    let without: [(&str, fn(&mut RcEvidence)); 3] = [
+        ("control", |evidence| evidence.control = None),
+        ("test", |evidence| evidence.test = None),
+        ("flush", |evidence| evidence.flush = None),
+    ];
+    for (name, remove) in without {
+        let mut evidence = good.clone();
+        remove(&mut evidence);
+        let (rule, part) = refused(&evidence).unwrap_err();
+        assert_eq!(rule, Rule::Phases);
+        assert!(part.ends_with(name), "{part}");
+        // An interruption keeps it from taking place.
+        evidence.interrupted = true;
+        assert_eq!(refused(&evidence), Ok(()), "{name}");
+    }
+    // A DUT to which the document does not apply, and one that cannot be reached.
+    for bench in [Virtual::new(&["apm"]), Virtual::new(&["no-neighbour"])] {
+        let mut bench = bench;
+        assert_eq!(refused(&bench.run(&of_document())), Ok(()));
+    }
+    let mut bench = Virtual::new(&[]);
+    bench.deaf = true;
+    assert_eq!(refused(&bench.run(&of_document())), Ok(()));
 }
 
 #[test]

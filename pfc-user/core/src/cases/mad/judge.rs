@@ -6,6 +6,7 @@ pub(super) mod decoded;
 mod figures;
 pub(super) mod header;
 mod hidden_key;
+pub(super) mod likelihood;
 mod resolution;
 pub(super) mod steps;
 pub(super) mod strays;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use ib_mad::attr::{Attribute, PortInfo, PortState};
 use ib_mad::mad::{AttributeId, MKey, Method, Status, Tid};
-use ib_mad::requester::{self, Outcome, StrayKind};
+use ib_mad::requester::{self, LeftOut, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
 use ib_mad::transport::{ReceiveError, Time, Transport};
 
@@ -104,7 +104,9 @@ pub(super) struct Session<'s, 'l> {
     listened_until: Time,
     exchanges: Vec<Exchange>,
     strays: Vec<Stray>,
-    strays_left_out: u64,
+    /// Strays kept, those that answer nothing first.
+    kept: [usize; 2],
+    left_out: LeftOut,
     traffic: Traffic,
 }
 
@@ -125,7 +127,8 @@ impl<'s, 'l> Session<'s, 'l> {
             listened_until: Time::ZERO,
             exchanges: Vec::new(),
             strays: Vec::new(),
-            strays_left_out: 0,
+            kept: [0; 2],
+            left_out: LeftOut::default(),
             traffic: Traffic::default(),
         }
     }
@@ -175,28 +178,40 @@ impl<'s, 'l> Session<'s, 'l> {
         Smp::request(method, attribute, modifier, self.equipment.route)
     }
 
-    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with
-    /// the next of `keys`. What is done even if the user wishes to stop is also done if a packet
-    /// could not be sent: an error only if none could.
+    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most.
     pub(super) fn ask(
         &mut self,
         purpose: Purpose,
         request: &Smp,
-        keys: [MKey; TRIES],
+        key: MKey,
     ) -> Result<Option<Smp>, Stop> {
-        let mut keys = keys.into_iter().peekable();
+        self.ask_again(purpose, request, key, |_| Ok(Some(key)))
+    }
+
+    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most. After silence
+    /// `next` names the key of the next time, or none to end it there. What is done even if the
+    /// user wishes to stop is also done if a packet could not be sent: an error only if none could.
+    pub(super) fn ask_again(
+        &mut self,
+        purpose: Purpose,
+        request: &Smp,
+        first: MKey,
+        mut next: impl FnMut(&mut Self) -> Result<Option<MKey>, Stop>,
+    ) -> Result<Option<Smp>, Stop> {
+        let mut key = first;
         let mut not_sent = Vec::new();
-        while let Some(key) = keys.next() {
+        for nth in 1..=TRIES {
             match self.once(purpose, request, key) {
                 Ok(Some(answer)) if !answer.status().is_busy() => return Ok(Some(answer)),
-                Ok(None) => continue,
                 // Discarded: what is to be said the next time has not changed.
                 Ok(Some(_)) => {}
+                Ok(None) if nth == TRIES => {}
+                Ok(None) => match next(self)? {
+                    Some(next) => key = next,
+                    None => break,
+                },
                 Err(Stop::NotSent(error)) if self.uninterrupted => not_sent.push(error),
                 Err(stop) => return Err(stop),
-            }
-            if let Some(next) = keys.peek_mut() {
-                *next = key;
             }
         }
         match not_sent.pop() {
@@ -353,7 +368,7 @@ impl<'s, 'l> Session<'s, 'l> {
             AttributeId::PORT_INFO,
             port.local_port_number().into(),
         );
-        let link = self.ask(Purpose::LinkPort, &request, [current; TRIES])?;
+        let link = self.ask(Purpose::LinkPort, &request, current)?;
         let up = link
             .as_ref()
             .and_then(port_info)
@@ -391,7 +406,7 @@ impl<'s, 'l> Session<'s, 'l> {
     /// Asks if the DUT answers at all, after it has not answered something else.
     pub(super) fn is_alive(&mut self, attribute: AttributeId, key: MKey) -> Result<(), Stop> {
         let request = self.request(Method::GET, attribute, 0);
-        self.ask(Purpose::Alive, &request, [key; TRIES]).map(drop)
+        self.ask(Purpose::Alive, &request, key).map(drop)
     }
 
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still
@@ -406,15 +421,21 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
-        let left_out = self.equipment.requester.take_left_out();
-        self.strays_left_out += left_out;
-        self.traffic.received += left_out;
+        let LeftOut {
+            unsolicited,
+            others,
+        } = self.equipment.requester.take_left_out();
+        self.left_out.unsolicited += unsolicited;
+        self.left_out.others += others;
+        self.traffic.received += unsolicited + others;
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
             self.traffic.received += 1;
-            if self.strays.len() == MOST_STRAYS {
-                self.strays_left_out += 1;
+            let kept = &mut self.kept[usize::from(kind.may_answer())];
+            if *kept == MOST_STRAYS {
+                self.left_out.add(kind);
                 continue;
             }
+            *kept += 1;
             let of_earlier = match kind {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
                 StrayKind::Forgotten(_) => true,
@@ -483,7 +504,8 @@ impl<'s, 'l> Session<'s, 'l> {
             keeps_tids: Some(self.equipment.requester.transport().keeps_tids()),
             exchanges: self.exchanges,
             strays: self.strays,
-            strays_left_out: Some(self.strays_left_out),
+            strays_left_out: self.left_out.others,
+            traps_left_out: self.left_out.unsolicited,
             traffic: self.traffic,
             listened_until: nanos(self.listened_until),
             interrupted: self.interrupted,

@@ -147,6 +147,7 @@ pub(in crate::cases) fn read(
     plan: &PlanTables,
 ) -> Result<PfcParameters, Misfit> {
     table.refuse_queue_pairs()?;
+    table.refuse_key_bits()?;
     Ok(PfcParameters {
         durations: durations(table.durations, plan.durations)?,
         frame: plan.frame,

@@ -157,8 +157,8 @@ const ROWS: [Row<Rc>; 11] = [
         )
     },
     Row {
-        tolerance: "packets within T_tr / 16 of each other are one transmission: a retry comes \
-            after T_tr at the soonest (9.7.6.1.3)",
+        tolerance: "a packet with the opcode and PSN of one before is a retry, however soon it comes; \
+            other packets within T_tr / 16 of each other are one transmission",
         ..row(
             "requests",
             "6.1, 6.6, 8",
@@ -178,14 +178,16 @@ const ROWS: [Row<Rc>; 11] = [
     row(
         "same-request",
         "6.2",
-        "PSN and RETH are those of the first transmission, and the ICRC of every packet is valid",
+        "PSN, RETH and P_Key are those of the first transmission; every packet comes from the DUT's \
+         address, has transport version 0, and its ICRC is valid",
         "changes-psn",
         requests::same_request,
     ),
     Row {
         tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to \
             one); 4 by 9.7.6.1.3; inconclusive where it is too short by no more than the \
-            transmission before may have come in late, or the simulated DUT stood still",
+            transmission before may have come in late, as the gap before it shows beside the \
+            others, or the simulated DUT stood still",
         ..row(
             "interval",
             "6.5",

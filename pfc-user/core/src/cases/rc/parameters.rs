@@ -17,6 +17,7 @@ pub struct QueuePairTable {
 /// The queue pairs of a case's table; without any, that of its document.
 pub(in crate::cases) fn read(table: CaseTable) -> Result<Vec<RcParameters>, Misfit> {
     table.refuse_pfc_keys()?;
+    table.refuse_key_bits()?;
     let Some(tables) = table.queue_pairs else {
         return Ok(vec![RcParameters::default()]);
     };

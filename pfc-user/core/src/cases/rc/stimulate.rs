@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce;
 
-use super::{RcCase, transmission};
+use super::RcCase;
+use super::transmission::Transmissions;
 use crate::agent::protocol::{self, Channel, Device, Failure, OpenChannel, QueuePair, Read};
 use crate::evidence::rc::{Completion, Counted, Packet, Phase, RcEvidence, Shown};
 use crate::plan::Nanos;
@@ -208,6 +209,7 @@ pub(super) struct Watch<'w> {
     pub(super) phase: &'w mut Phase,
     pub(super) t_tr: Nanos,
     pub(super) transmissions: usize,
+    sorted: Transmissions,
     /// Time of the last packet.
     pub(super) last: Option<Nanos>,
     /// Time of the last question for completions that the agent has answered. A phase ends by this
@@ -226,6 +228,7 @@ impl<'w> Watch<'w> {
             phase,
             t_tr,
             transmissions: 0,
+            sorted: Transmissions::default(),
             last: None,
             asked: 0,
             empty,
@@ -288,16 +291,14 @@ impl<'w> Watch<'w> {
     pub(super) fn take(&mut self, bench: &mut dyn Bench) -> Result<Vec<(usize, Packet)>, Stop> {
         let mut taken = Vec::new();
         for packet in bench.packets()? {
-            let destination = packet
-                .frame()
-                .and_then(|frame| roce::parse(&*frame))
-                .map(|packet| packet.bth.destination);
+            let found = packet.frame().and_then(|frame| roce::parse(&*frame));
+            let destination = found.map(|packet| packet.bth.destination);
             if destination.is_some_and(|destination| destination != self.phase.queue_pair) {
                 self.phase.foreign += 1;
                 continue;
             }
-            self.transmissions +=
-                usize::from(transmission::begins(self.last, packet.time, self.t_tr));
+            let begins = self.sorted.begins(packet.time, found.as_ref(), self.t_tr);
+            self.transmissions += usize::from(begins);
             self.last = self.last.max(Some(packet.time));
             self.phase.counted.packets += 1;
             let at = self

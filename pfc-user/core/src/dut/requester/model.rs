@@ -375,6 +375,8 @@ impl Model {
             period / 2
         } else if self.has(Fault::LongTimeout) {
             5 * period
+        } else if self.has(Fault::Adaptive) {
+            (period / 20 << queue_pair.retries).min(period / 4)
         } else {
             period
         })
@@ -435,6 +437,8 @@ impl Model {
     /// Puts the requests without an answer into frames.
     fn send(&mut self) {
         let bad_icrc = self.has(Fault::BadIcrc);
+        let copies = 1 + usize::from(self.has(Fault::SendsTwice));
+        let version = u8::from(self.has(Fault::WrongVersion));
         let Some(queue_pair) = &mut self.queue_pair else {
             return;
         };
@@ -443,11 +447,20 @@ impl Model {
         };
         current.timer = Timer::Waiting;
         let source_port = source_port(queue_pair.number);
-        for request in &current.requests {
-            let mut frame =
-                queue_pair
-                    .path
-                    .frame(self.identification, source_port, &request.transport());
+        let mut path = queue_pair.path;
+        let is_retry = queue_pair.retries > 0;
+        if is_retry && self.faults.contains(&Fault::ChangesSource) {
+            path.address = another_address(path.address);
+        }
+        let all = current.requests.iter();
+        for request in all.flat_map(|request| std::iter::repeat_n(request, copies)) {
+            let mut transport = request.transport();
+            transport[1] |= version;
+            if is_retry && self.faults.contains(&Fault::ChangesPKey) {
+                // A limited member (10.9).
+                transport[2] &= 0x7f;
+            }
+            let mut frame = path.frame(self.identification, source_port, &transport);
             self.identification = self.identification.wrapping_add(1);
             if let Some(last) = frame.last_mut().filter(|_| bad_icrc) {
                 *last ^= 1;
@@ -538,6 +551,14 @@ fn started(now: Nanos, period: Option<Nanos>) -> Timer {
     period.map_or(Timer::Never, |period| {
         Timer::Until(now.saturating_add(period))
     })
+}
+
+/// Another address in the same subnet.
+fn another_address(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() ^ 1 << 4).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() ^ 1 << 4).into()),
+    }
 }
 
 const fn completion(work_request: u64, status: u32) -> Completion {

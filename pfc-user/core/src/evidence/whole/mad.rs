@@ -16,7 +16,7 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
         ("requests", e.exchanges.len(), e.traffic.sent),
         (
             "packets received",
-            answers + e.strays.len() + e.strays_left_out.unwrap_or(0) as usize,
+            answers + e.strays.len() + (e.strays_left_out + e.traps_left_out) as usize,
             e.traffic.received,
         ),
     ] {

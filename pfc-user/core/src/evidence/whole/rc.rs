@@ -1,6 +1,7 @@
 //! Wholeness of a repetition of an RC case.
 
 use super::{Checked, Rule, ascends, ensure, stalls};
+use crate::agent::protocol::{QueuePair, State};
 use crate::evidence::pfc::LeftOut;
 use crate::evidence::rc::{Phase, RcEvidence};
 
@@ -10,9 +11,13 @@ pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
         ("test", &e.test),
         ("flush", &e.flush),
     ];
-    for (name, phase) in phases {
+    for ((name, phase), is_due) in phases.into_iter().zip(due(e)) {
+        let at = format!("{at}.{name}");
+        ensure(phase.is_some() || !is_due, Rule::Phases, &at, || {
+            format!("expected the {name}, which nothing kept from taking place; found none")
+        })?;
         if let Some(phase) = phase {
-            check_phase(phase, e.interrupted, &format!("{at}.{name}"))?;
+            check_phase(phase, e.interrupted, &at)?;
         }
     }
     stalls(
@@ -21,6 +26,20 @@ pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
         e.stalls_noted,
         &format!("{at}.stalls"),
     )
+}
+
+/// True for each of control, test and flush that nothing in the evidence kept from taking place.
+fn due(e: &RcEvidence) -> [bool; 3] {
+    let applies = e.apm.or(e.device.apm) == Some(false);
+    let goes_on = applies && !e.interrupted && e.unreachable.is_none();
+    let is_heard = |control: &Phase| !control.packets.is_empty();
+    let is_in_error = |after: QueuePair| after.state == State::Error;
+    let ended = e.test.as_ref().and_then(|test| test.after);
+    [
+        goes_on,
+        goes_on && e.control.as_ref().is_some_and(is_heard),
+        !e.interrupted && ended.is_some_and(is_in_error),
+    ]
 }
 
 fn check_phase(phase: &Phase, interrupted: bool, at: &str) -> Checked {

@@ -95,7 +95,6 @@ const BY_WORDS: [(&[&str], &str); 9] = [
             "not reached",
             "not read",
             "not tried",
-            "not done again",
         ],
         "Mend what ended the case before: it stands in another row.",
     ),
@@ -117,7 +116,7 @@ const BY_WORDS: [(&[&str], &str); 9] = [
         "Let the DUT's agent come to rest: end what else asks it, such as a subnet manager.",
     ),
     (
-        &["lost too", "may have been lost"],
+        &["other requests were lost"],
         "See that nothing else sends on VL15 of this link, and run the case again.",
     ),
     (

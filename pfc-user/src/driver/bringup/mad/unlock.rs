@@ -137,7 +137,7 @@ impl KeyEntry {
     pub fn undo(&self) -> Result<()> {
         self.undo_by(&mut Requester::new(
             super::open(&self.transport)?,
-            std::process::id() << 16,
+            u64::from(std::process::id() << 16),
         ))
     }
 

@@ -57,12 +57,6 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     let mut finding = Finding::new();
     let askings = view.askings(purpose);
     for asking in &askings {
-        if purpose == Purpose::KeySet && is_done_unanswered(view, asking) {
-            let found = "none, though a Get shows that it was done: answers may have been lost, \
-                         and the key of a later try was wrong then";
-            finding.undecided(asking.last().name(), "an answer", found);
-            continue;
-        }
         let Some(answer) = answered(view, &mut finding, asking) else {
             continue;
         };
@@ -76,23 +70,10 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
+        return Finding::inconclusive("not reached");
     }
-}
-
-/// True if no try of a Set of M_KEY_DUT was answered, and the Get after it shows key and bits.
-fn is_done_unanswered(view: &View<'_>, asking: &Asking<'_>) -> bool {
-    let shown = view.in_attempt(Purpose::KeyShown, asking.last().attempt);
-    let shows_both = |port: PortInfo| {
-        (port.m_key(), port.m_key_protect_bits()) == (view.dut_key(), view.protect_bits())
-    };
-    let is_unanswered = asking.all.iter().all(|asked| asked.answer.is_none());
-    is_unanswered
-        && shown
-            .and_then(|shown| shown.last().port())
-            .is_some_and(shows_both)
+    untried(view, purpose, &mut finding);
+    finding
 }
 
 /// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a

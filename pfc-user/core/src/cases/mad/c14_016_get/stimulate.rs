@@ -5,7 +5,7 @@ use ib_mad::attr::NodeInfo;
 use ib_mad::mad::{AttributeId, MKey, Method, Status};
 use ib_mad::smp::Smp;
 
-use crate::cases::mad::session::{Contact, Noted, Session, Stop, TRIES, port_info};
+use crate::cases::mad::session::{Contact, Noted, Session, Stop, port_info};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;
@@ -52,6 +52,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         original,
         is_hidden,
         is_reset: false,
+        has_no_key: false,
         is_refused: false,
         has_dut_key: false,
     };
@@ -120,6 +121,8 @@ struct Subcase {
     is_hidden: bool,
     /// The last attempt reset the DUT.
     is_reset: bool,
+    /// A Get has shown that it has no key since.
+    has_no_key: bool,
     /// No Set was answered, and a Get has shown that none was done.
     is_refused: bool,
     /// A Get has shown M_KEY_DUT.
@@ -132,7 +135,7 @@ impl Subcase {
         for index in 0..session.plan.differences().len() as u32 {
             for nth in 1..=ATTEMPTS {
                 session.attempt = index * ATTEMPTS + nth;
-                self.is_reset = false;
+                (self.is_reset, self.has_no_key) = (false, false);
                 let Some(violations) = self.steps(session)? else {
                     return Ok(());
                 };
@@ -150,18 +153,17 @@ impl Subcase {
     fn steps(&mut self, session: &mut Session<'_, '_>) -> Result<Option<u16>, Stop> {
         let Keys { dut, at_first, .. } = self.keys;
         let other = MKey(session.plan.wrong_key(session.attempt));
-        let wanted = Protection {
-            m_key: dut,
-            protect_bits: self.bits,
-            lease_period: 0,
-        };
-        // If the first Set was done and its answer lost, only the new key is good.
+        let wanted = self.wanted();
         let first = if session.attempt == 1 { at_first } else { dut };
         let set = if self.is_hidden && session.attempt == 1 {
             let request = self.set_request(session, &wanted);
             session.ask_warily(Purpose::KeySet, &request, first)?
         } else {
-            self.set(session, Purpose::KeySet, &wanted, [first, dut, first])?
+            let before = match session.attempt {
+                1 => self.at_first(),
+                _ => Protection::NONE,
+            };
+            self.set(session, Purpose::KeySet, &wanted, first, before)?
         };
         let shown = self.get(session, Purpose::KeyShown, dut)?;
         let shows_ours = |shown: &Smp| port_info(shown).is_none_or(|port| port.m_key() == dut);
@@ -217,18 +219,86 @@ impl Subcase {
         key: MKey,
     ) -> Result<Option<Smp>, Stop> {
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
-        session.ask(purpose, &request, [key; TRIES])
+        session.ask(purpose, &request, key)
     }
 
+    /// The protection that the subcase gives the DUT.
+    fn wanted(&self) -> Protection {
+        Protection {
+            m_key: self.keys.dut,
+            protect_bits: self.bits,
+            lease_period: 0,
+        }
+    }
+
+    /// The protection that the DUT has before the first Set.
+    fn at_first(&self) -> Protection {
+        let found = Protection::of(&self.contact.port);
+        match found.m_key {
+            // It has none, and takes any.
+            MKey(0) if !self.is_hidden => found,
+            _ => Protection {
+                m_key: self.keys.at_first,
+                ..found
+            },
+        }
+    }
+
+    /// Sets `protection` with the key `first`. Without an answer either that or what was `before`
+    /// is in force: the key is read before the Set is repeated, as one with a wrong key would be a
+    /// violation.
     fn set(
         &self,
         session: &mut Session<'_, '_>,
         purpose: Purpose,
         protection: &Protection,
-        keys: [MKey; TRIES],
+        first: MKey,
+        before: Protection,
     ) -> Result<Option<Smp>, Stop> {
         let request = self.set_request(session, protection);
-        session.ask(purpose, &request, keys)
+        session.ask_again(purpose, &request, first, |session| {
+            self.key_in_force(session, before, *protection)
+        })
+    }
+
+    /// The key of the one of two protections that the DUT has; `None` where nothing shows it. A DUT
+    /// without a key takes that of the other.
+    fn key_in_force(
+        &self,
+        session: &mut Session<'_, '_>,
+        one: Protection,
+        other: Protection,
+    ) -> Result<Option<MKey>, Stop> {
+        match [one.m_key, other.m_key] {
+            [MKey(0), key] | [key, MKey(0)] => return Ok(Some(key)),
+            [one, other] if one == other => return Ok(Some(one)),
+            _ => {}
+        }
+        // Protect bits 0 and 1 answer any key. Where neither has these, silence may be a violation,
+        // which the Set that follows clears.
+        let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
+        let (key, hidden, shown) = match (one.protect_bits, other.protect_bits) {
+            (0 | 1, _) => (
+                other,
+                one,
+                self.get(session, Purpose::InForce, other.m_key)?,
+            ),
+            (_, 0 | 1) => (one, other, self.get(session, Purpose::InForce, one.m_key)?),
+            _ => match session.once(Purpose::InForce, &request, one.m_key)? {
+                Some(shown) => (one, other, Some(shown)),
+                None => (
+                    other,
+                    one,
+                    self.get(session, Purpose::InForce, other.m_key)?,
+                ),
+            },
+        };
+        let shown = shown.as_ref().and_then(port_info);
+        Ok(match shown.map(|port| port.m_key()) {
+            // Hidden from this key.
+            Some(MKey(0)) => Some(hidden.m_key),
+            shown => shown.filter(|shown| [key.m_key, hidden.m_key].contains(shown)),
+        })
     }
 
     fn set_request(&self, session: &Session<'_, '_>, protection: &Protection) -> Smp {
@@ -239,17 +309,18 @@ impl Subcase {
 
     fn reset(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
         session.announce("reset");
-        let Keys { dut, at_first, .. } = self.keys;
-        // After an interruption it is not known whether the DUT has its new key yet. M_Key 0 takes
-        // any.
-        let second = if self.has_dut_key { dut } else { at_first };
-        self.set(
-            session,
-            Purpose::Reset,
-            &Protection::NONE,
-            [dut, second, dut],
-        )?;
-        self.get(session, Purpose::ResetShown, dut)?;
+        let dut = self.keys.dut;
+        let request = self.set_request(session, &Protection::NONE);
+        session.ask_again(Purpose::Reset, &request, dut, |session| {
+            match self.has_dut_key {
+                true => Ok(Some(dut)),
+                // It is not known whether the DUT had its new key yet.
+                false => self.key_in_force(session, self.at_first(), self.wanted()),
+            }
+        })?;
+        let shown = self.get(session, Purpose::ResetShown, dut)?;
+        let shown = shown.as_ref().and_then(port_info);
+        self.has_no_key = shown.is_some_and(|port| Protection::of(&port).m_key == MKey(0));
         self.is_reset = true;
         Ok(())
     }
@@ -270,12 +341,11 @@ impl Subcase {
         };
         session.announce("restoring");
         let (dut, original) = (self.keys.dut, self.original);
-        let set = self.set(
-            session,
-            Purpose::Restore,
-            &original,
-            [dut, original.m_key, dut],
-        );
+        let before = match self.has_no_key {
+            true => Protection::NONE,
+            false => self.wanted(),
+        };
+        let set = self.set(session, Purpose::Restore, &original, dut, before);
         let shown = self.is_restored(session);
         reset.and(set.map(drop)).and(shown.map(drop))
     }
@@ -312,7 +382,7 @@ impl Subcase {
 fn node_guid(session: &mut Session<'_, '_>) -> Result<Option<u64>, Stop> {
     let key = MKey(session.plan.m_key_current);
     let request = session.request(Method::GET, AttributeId::NODE_INFO, 0);
-    let answer = session.ask(Purpose::NodeInfo, &request, [key; TRIES])?;
+    let answer = session.ask(Purpose::NodeInfo, &request, key)?;
     let node = answer
         .filter(|answer| answer.status() == Status::OK)
         .and_then(|answer| answer.decode::<NodeInfo>().ok());

@@ -2,10 +2,11 @@
 //! violations.
 
 use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
-use ib_mad::mad::{Method, Status};
+use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 
 use super::judge::not_cleared;
+use super::uncounted::Uncounted;
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
@@ -84,13 +85,10 @@ fn has_trap(view: &View<'_>, asked: &Asked) -> bool {
     view.strays.iter().any(|stray| is_trap(&stray))
 }
 
-/// True if a trap 256 names the key of the Get with the wrong key, and no other request had that
-/// key: in evidence of earlier versions all had the same.
+/// True if a trap 256 names the key of the Get with the wrong key, and no earlier request had that
+/// key: a trap is sent again until it is repressed.
 fn is_named_by_trap(view: &View<'_>, asked: &Asked) -> bool {
-    let key = asked.request.m_key();
-    let is_same =
-        |other: &&Asked| other.purpose == Purpose::OtherKey && other.request.m_key() == key;
-    view.asked.iter().filter(is_same).count() == 1 && has_trap(view, asked)
+    has_trap(view, asked) && !view.was_sent_before(asked)
 }
 
 /// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
@@ -208,12 +206,25 @@ fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<(&'v Stray<'v>,
         .iter()
         .filter_map(|stray| Some((stray, verdict(stray)?)));
     // BUSY says least.
-    answers.min_by_key(|(stray, verdict)| (*verdict != Verdict::Fail, is_busy(stray)))
+    answers.min_by_key(|(stray, verdict)| {
+        let is_busy = stray.smp.as_ref().is_some_and(says_busy);
+        (*verdict != Verdict::Fail, is_busy)
+    })
 }
 
-fn is_busy(stray: &Stray<'_>) -> bool {
-    let status = stray.smp.as_ref().map(Smp::status);
-    status.is_some_and(Status::is_busy)
+fn says_busy(smp: &Smp) -> bool {
+    smp.status().is_busy()
+}
+
+/// True if the only answer to the Get with the wrong key is BUSY: it was discarded (13.4.7), and is
+/// neither a violation nor a missing one.
+pub(super) fn is_discarded(view: &View<'_>, asked: &Asked) -> bool {
+    match &asked.answer {
+        Some((_, answer)) => says_busy(answer),
+        None => stray_answer(view, asked).is_some_and(|(stray, verdict)| {
+            verdict == Verdict::Fail && stray.smp.as_ref().is_some_and(says_busy)
+        }),
+    }
 }
 
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
@@ -222,34 +233,42 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
         return Finding::inconclusive("not reached");
     }
     let mut finding = Finding::new();
+    let uncounted = Uncounted::of(view);
     for difference in view.e.plan.differences() {
-        let same = |asking: &&Asking<'_>| view.difference(asking.last()) == *difference;
+        let same = |asking: &&Asking<'_>| view.difference(asking.last()) == difference;
         let attempts: Vec<_> = askings.iter().filter(same).collect();
+        let is_discarded = |asking: &Asking<'_>| is_discarded(view, asking.last());
+        let discarded = attempts
+            .iter()
+            .filter(|asking| is_discarded(asking))
+            .count();
+        if discarded > 0 && discarded == attempts.len() {
+            let what = format!("M_KeyViolations after a key that differs {difference}");
+            finding.undecided(what, 1, "the Get was answered BUSY each time");
+        }
+        let is_never = attempts.len() == ATTEMPTS as usize && discarded == 0;
         for (index, asking) in attempts.iter().enumerate() {
             let what = format!(
                 "M_KeyViolations after a key that differs {difference}, attempt {}",
                 index + 1
             );
-            violations(
-                view,
-                asking.last(),
-                what,
-                (index, attempts.len()),
-                &mut finding,
-            );
+            let zero = match index + 1 < attempts.len() {
+                true => uncounted.judge(false),
+                false => uncounted.judge(is_never),
+            };
+            violations(view, asking.last(), what, zero, &mut finding);
         }
     }
     untried(view, Purpose::DutKey, &mut finding);
     finding
 }
 
-/// Records the violations after the Get `other` with a wrong key: the attempt of that index among
-/// so many with such a key.
+/// Records the violations after the Get `other` with a wrong key; `zero` is what 0 says.
 fn violations(
     view: &View<'_>,
     other: &Asked,
     what: String,
-    (index, attempts): (usize, usize),
+    zero: (String, Verdict),
     finding: &mut Finding,
 ) {
     let after = view.in_attempt(Purpose::DutKey, other.attempt);
@@ -269,38 +288,45 @@ fn violations(
         let left = format!("{} already before it", before.m_key_violations());
         return finding.undecided(what, 1, left);
     }
-    let is_stray =
-        |(stray, verdict): (&Stray<'_>, Verdict)| verdict == Verdict::Fail && !is_busy(stray);
+    let is_stray = |(stray, verdict): (&Stray<'_>, Verdict)| {
+        verdict == Verdict::Fail && !stray.smp.as_ref().is_some_and(says_busy)
+    };
     let is_answered = other.answer().is_some() || stray_answer(view, other).is_some_and(is_stray);
     match port.m_key_violations() {
+        violations if is_discarded(view, other) => {
+            let what = format!("{what}, which was answered BUSY");
+            finding.equal(what, 0, violations)
+        }
         0 if is_named_by_trap(view, other) => {
             finding.expect(what, 1, "0, although trap 256 names the key", false)
         }
         0 if is_answered => finding.expect(what, 1, "0, although the Get was answered", false),
-        // The request may have been lost on its way, and it was all done again.
-        0 if index + 1 < attempts => finding.compare(what, 1, "0: done again", Verdict::Pass),
-        0 if attempts < ATTEMPTS as usize => finding.undecided(what, 1, "0, and not done again"),
-        0 if view.has_lost() => {
-            finding.undecided(what, 1, "0, where other requests of the case were lost too")
-        }
+        0 => finding.compare(what, 1, format!("0: {}", zero.0), zero.1),
         violations => finding.equal(what, 1, violations),
     }
 }
 
-/// Records each kind of wrong key that was not tried, where `purpose` is about wrong keys.
+/// Records each kind of wrong key that was not tried, where `purpose` is about wrong keys; and each
+/// attempt in which the step `purpose` is missing, where it is one of every attempt.
 pub(super) fn untried(view: &View<'_>, purpose: Purpose, finding: &mut Finding) {
-    if !matches!(purpose, Purpose::OtherKey | Purpose::DutKey) {
+    let askings = view.askings(Purpose::OtherKey);
+    if matches!(purpose, Purpose::OtherKey | Purpose::DutKey) {
+        for difference in view.e.plan.differences() {
+            let is_it = |asking: &Asking<'_>| {
+                view.difference(asking.last()) == difference
+                    && view.in_attempt(purpose, asking.last().attempt).is_some()
+            };
+            if !askings.iter().any(is_it) {
+                let what = format!("a wrong key that differs {difference}");
+                finding.undecided(what, "tried", "not tried");
+            }
+        }
         return;
     }
-    let askings = view.askings(Purpose::OtherKey);
-    for difference in view.e.plan.differences() {
-        let is_it = |asking: &Asking<'_>| {
-            view.difference(asking.last()) == *difference
-                && view.in_attempt(purpose, asking.last().attempt).is_some()
-        };
-        if !askings.iter().any(is_it) {
-            let what = format!("a wrong key that differs {difference}");
-            finding.undecided(what, "tried", "not tried");
+    for attempt in askings.iter().map(|asking| asking.last().attempt) {
+        if view.in_attempt(purpose, attempt).is_none() {
+            let what = format!("{purpose:?} of attempt {attempt}");
+            finding.undecided(what, "sent", "missing, though a wrong key was tried in it");
         }
     }
 }

@@ -3,7 +3,7 @@
 use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Status};
 
-use crate::cases::mad::session::{Session, Stop, TRIES};
+use crate::cases::mad::session::{Session, Stop};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key;
 
@@ -49,7 +49,7 @@ fn info<A: Attribute>(
     key: MKey,
 ) -> Result<Option<A>, Stop> {
     let request = session.request(Method::GET, A::ID, 0);
-    let Some(answer) = session.ask(purpose, &request, [key; TRIES])? else {
+    let Some(answer) = session.ask(purpose, &request, key)? else {
         session.is_alive(AttributeId::PORT_INFO, key)?;
         return Ok(None);
     };
@@ -77,7 +77,7 @@ fn blocks(
         }
         let answer = match may_refuse && block == 0 {
             true => session.ask_warily(purpose, &request, key)?,
-            false => session.ask(purpose, &request, [key; TRIES])?,
+            false => session.ask(purpose, &request, key)?,
         };
         if answer.is_none() {
             session.is_alive(AttributeId::PORT_INFO, key)?;

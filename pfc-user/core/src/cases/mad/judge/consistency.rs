@@ -7,7 +7,7 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use super::decoded::{Asked, View};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
-use crate::plan::mad::{ATTEMPTS, Difference, MadPlan, MadStimulus};
+use crate::plan::mad::MadStimulus;
 
 pub(super) fn check(view: &View<'_>) -> Result<(), String> {
     let plan = &view.e.plan;
@@ -16,6 +16,9 @@ pub(super) fn check(view: &View<'_>) -> Result<(), String> {
     }
     if let MadStimulus::MKeyGet(bits @ 4..) = plan.stimulus {
         return Err(format!("M_KeyProtectBits are 0 to 3, not {bits}"));
+    }
+    if let Some(bit) = plan.key_bits.iter().find(|bit| **bit > 63) {
+        return Err(format!("bits of an M_Key are 0 to 63, not {bit}"));
     }
     for asked in &view.asked {
         request(view, asked).map_err(|wrong| {
@@ -41,8 +44,8 @@ pub(super) fn check(view: &View<'_>) -> Result<(), String> {
 fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     use Purpose::*;
     let (method, attribute) = match asked.purpose {
-        TesterPort | DutPort | LinkPort | KeyShown | OwnKey | OtherKey | DutKey | ResetShown
-        | Restored => (Method::GET, AttributeId::PORT_INFO),
+        TesterPort | DutPort | LinkPort | InForce | KeyShown | OwnKey | OtherKey | DutKey
+        | ResetShown | Restored => (Method::GET, AttributeId::PORT_INFO),
         NodeInfo => (Method::GET, AttributeId::NODE_INFO),
         SwitchInfo => (Method::GET, AttributeId::SWITCH_INFO),
         SetBlock => (Method::SET, AttributeId::LINEAR_FORWARDING_TABLE),
@@ -60,27 +63,14 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     let plan = &view.e.plan;
     let key = match asked.purpose {
         KeyShown | OwnKey | DutKey | ResetShown => Some(view.dut_key()),
-        OtherKey if is_of_earlier_version(plan, asked) => None,
         OtherKey => Some(MKey(plan.wrong_key(asked.attempt))),
-        KeySet | Reset | Restore | Restored => None,
+        KeySet | InForce | Reset | Restore | Restored => None,
         _ => Some(view.current()),
     };
     if key.is_some_and(|key| key != asked.request.m_key()) {
         return Err(format!("carries M_Key {}", asked.request.m_key()));
     }
     set(view, asked)
-}
-
-/// Evidence of earlier versions has keys that differ everywhere, in one version the same in every
-/// attempt.
-fn is_of_earlier_version(plan: &MadPlan, asked: &Asked) -> bool {
-    let key = asked.request.m_key().0;
-    let everywhere = (1..=Difference::ALL.len() as u32 * ATTEMPTS)
-        .filter(|attempt| plan.trial(*attempt).0 == Difference::Everywhere);
-    key == plan.m_key_other
-        || everywhere
-            .into_iter()
-            .any(|other| plan.wrong_key(other) == key)
 }
 
 /// A Set of PortInfo carries what its purpose says.

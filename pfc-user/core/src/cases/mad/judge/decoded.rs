@@ -6,6 +6,7 @@ use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{MKey, Method, Status};
 use ib_mad::smp::Smp;
 
+use super::likelihood::Loss;
 use crate::cases::stalls::Stalls;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::mad::m_key::Protection;
@@ -120,8 +121,8 @@ pub(in crate::cases::mad) struct View<'e> {
     /// Until when an answer to one of the requests could be seen.
     pub(in crate::cases::mad) heard_until: Nanos,
     stalls: Stalls,
-    /// Requests that other repetitions of the case lost.
-    lost_elsewhere: usize,
+    /// All repetitions of the case.
+    all: Vec<&'e MadEvidence>,
 }
 
 impl<'e> View<'e> {
@@ -130,15 +131,11 @@ impl<'e> View<'e> {
         all: &[&'e MadEvidence],
         index: usize,
     ) -> Result<Self, String> {
-        let mut view = Self::alone(all, index)?;
-        let others = (0..all.len()).filter(|other| *other != index);
-        let others = others.filter_map(|other| Self::alone(all, other).ok());
-        view.lost_elsewhere = others.map(|other| other.lost()).sum();
+        let view = Self::alone(all, index)?;
         super::consistency::check(&view)?;
         Ok(view)
     }
 
-    /// The view without what other repetitions lost.
     fn alone(all: &[&'e MadEvidence], index: usize) -> Result<Self, String> {
         let (earlier, later) = (&all[..index], &all[index + 1..]);
         let e = all[index];
@@ -176,52 +173,49 @@ impl<'e> View<'e> {
             strays,
             heard_until: ends.fold(e.listened_until, Nanos::max),
             stalls: Stalls::new(e.stalls.iter().chain(stalls)),
-            lost_elsewhere: 0,
+            all: all.to_vec(),
         })
     }
 
-    /// True if a request of the case to the DUT, other than one that it must not answer, got no
-    /// answer at all.
-    pub(in crate::cases::mad) fn has_lost(&self) -> bool {
-        self.lost() + self.lost_elsewhere > 0
+    /// This repetition and the others of the case, as far as they make sense.
+    pub(in crate::cases::mad) fn all(&self) -> impl Iterator<Item = View<'e>> {
+        let all = &self.all;
+        (0..all.len()).filter_map(|index| Self::alone(all, index).ok())
     }
 
-    fn lost(&self) -> usize {
+    /// Requests of the repetition that the DUT had to answer, and those of them that got no answer
+    /// at all.
+    pub(in crate::cases::mad) fn loss(&self) -> Loss {
         let known_at = self.port_known_at();
-        let lost = |(index, asked): &(usize, &Asked)| {
-            let is_answerable = ![Purpose::OtherKey, Purpose::TesterPort].contains(&asked.purpose)
-                && asked.sent > known_at;
-            let is_late = || self.strays.iter().any(|stray| stray.of == Some(*index));
-            is_answerable && asked.answer.is_none() && !is_late()
-        };
-        let answerable = self.asked.iter().enumerate().filter(lost).count();
-        answerable + self.counted_later()
-    }
-
-    /// Gets with a wrong key that were not counted, where the next of their kind was.
-    fn counted_later(&self) -> usize {
-        let violations = |attempt| {
-            let asking = self.in_attempt(Purpose::DutKey, attempt)?;
-            Some(asking.last().port()?.m_key_violations())
-        };
-        let others = self.askings(Purpose::OtherKey);
-        let pairs = others.windows(2).filter(|pair| {
-            let [one, next] = [&pair[0], &pair[1]].map(|asking| asking.last());
-            let same = self.difference(one) == self.difference(next);
-            same && violations(one.attempt) == Some(0) && violations(next.attempt) > Some(0)
-        });
-        pairs.count()
-    }
-
-    /// How the wrong key of `asked` differs. Evidence of earlier versions has only keys that differ
-    /// everywhere.
-    pub(in crate::cases::mad) fn difference(&self, asked: &Asked) -> Difference {
-        let plan = &self.e.plan;
-        if asked.request.m_key().0 == plan.wrong_key(asked.attempt) {
-            plan.trial(asked.attempt).0
-        } else {
-            Difference::Everywhere
+        let mut loss = Loss::default();
+        for (index, asked) in self.asked.iter().enumerate() {
+            let may_be_refused = match asked.purpose {
+                Purpose::TesterPort | Purpose::InForce => true,
+                Purpose::OtherKey => self.protect_bits() > 1,
+                _ => false,
+            };
+            if may_be_refused || asked.sent <= known_at {
+                continue;
+            }
+            let is_late = || self.strays.iter().any(|stray| stray.of == Some(index));
+            loss.asked += 1;
+            loss.lost += u64::from(asked.answer.is_none() && !is_late());
         }
+        loss
+    }
+
+    /// How the wrong key of `asked` differs.
+    pub(in crate::cases::mad) fn difference(&self, asked: &Asked) -> Difference {
+        self.e.plan.trial(asked.attempt).0
+    }
+
+    /// True if an earlier request of the case carried the wrong key of `asked`.
+    pub(in crate::cases::mad) fn was_sent_before(&self, asked: &Asked) -> bool {
+        let key = asked.request.m_key().0.to_be_bytes();
+        let exchanges = self.all.iter().flat_map(|e| &e.exchanges);
+        exchanges
+            .filter(|other| other.sent < asked.sent)
+            .any(|other| other.request.0.get(24..32) == Some(&key))
     }
 
     /// True if a stall of the tester or of its simulated DUT explains why an answer came only at

@@ -8,6 +8,7 @@ use super::decoded::{Asked, Asking, Stray, View};
 use crate::case::Figure;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
+use crate::mad::timing;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
 use crate::quantity::ms;
@@ -89,6 +90,7 @@ fn exchanges(view: &View<'_>) -> Vec<Named> {
     let mut named = vec![("requests", requests(view))];
     let slowest = view.asked.iter().filter_map(Asked::took).max();
     named.extend(slowest.map(|slowest| ("slowest answer", ms(slowest))));
+    named.extend(slow(view).map(|found| ("answers later than RespTimeValue says", found)));
     named.extend(latest(view));
     named.extend(modifiers(view).map(|found| ("modifiers of answers", found)));
     named.extend(otherwise_changed(view).map(|found| ("PortInfo changed otherwise", found)));
@@ -110,8 +112,32 @@ fn wrong_keys(view: &View<'_>) -> Option<String> {
             )),
         }
     };
-    let all: Vec<_> = Difference::ALL.into_iter().filter_map(differs).collect();
+    let all = view.e.plan.differences().into_iter().filter_map(differs);
+    let all: Vec<_> = all.collect();
     (!all.is_empty()).then(|| format!("differ {}", all.join(", ")))
+}
+
+/// Answers in time that took longer than the DUT's own RespTimeValue says. The way there and back,
+/// and the tester, have a part in it that is not known.
+fn slow(view: &View<'_>) -> Option<String> {
+    let says = timing::response_time(&view.port()?).as_nanos() as Nanos;
+    let known_at = view.port_known_at();
+    let of_dut = |asked: &&Asked| asked.purpose != Purpose::TesterPort && asked.sent >= known_at;
+    let took: Vec<_> = view
+        .asked
+        .iter()
+        .filter(of_dut)
+        .filter_map(Asked::took)
+        .collect();
+    let late: Vec<_> = took.iter().filter(|took| **took > says).collect();
+    let slowest = late.iter().max()?;
+    Some(format!(
+        "{} of {}, the slowest after {}; it says {}, without the way there and back",
+        late.len(),
+        took.len(),
+        ms(**slowest),
+        ms(says)
+    ))
 }
 
 /// Modifiers of answers to requests with modifier 0, which are not judged, where they differ.

@@ -7,7 +7,7 @@ use ib_mad::mad::{AttributeId, CLASS_SUBN_DIRECTED, Method};
 use ib_mad::smp::{DATA as DATA_OCTETS, MAX_HOPS};
 
 use super::decoded::{Asked, Stray, View};
-use super::strays::unseen;
+use super::strays::{unseen, unseen_traps};
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
 use crate::evidence::mad::Purpose;
@@ -47,7 +47,7 @@ pub(super) fn judge(view: &View<'_>, finding: &mut Finding) {
         }
     }
     if finding.verdict == Verdict::Pass
-        && let Some(unseen) = unseen(view)
+        && let Some(unseen) = unseen(view).or_else(|| unseen_traps(view))
     {
         finding.undecided("M_KEY_DUT in traps", "nowhere", unseen);
     }

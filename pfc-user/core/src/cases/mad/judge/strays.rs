@@ -19,7 +19,7 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
     extra: true,
     tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for \
         the testbed's time-out; inconclusive where the tester or its simulated DUT stood still, or \
-        more packets came than are kept",
+        more packets came than are kept, but for traps",
     ..Row::<Mad>::new(
         "single-answer",
         "-",
@@ -72,16 +72,19 @@ fn single_answer(view: &View<'_>) -> Finding {
     finding
 }
 
-/// Why packets that match no request may be missing in the evidence.
+/// Why answers that match no request may be missing in the evidence. A flood of traps is none.
 pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
-    match view.e.strays_left_out {
-        Some(0) => None,
-        Some(count) => Some(format!(
-            "{count} packets came after the first {MOST_STRAYS} that match no request, and were \
-             not kept"
-        )),
-        None => Some("the evidence does not say if all packets were kept".into()),
-    }
+    left_out(view.e.strays_left_out, "packets that match no request")
+}
+
+/// Why traps may be missing in the evidence.
+pub(super) fn unseen_traps(view: &View<'_>) -> Option<String> {
+    left_out(view.e.traps_left_out, "traps and requests of others")
+}
+
+fn left_out(count: u64, what: &str) -> Option<String> {
+    let found = format!("{count} {what} came after the first {MOST_STRAYS}, and were not kept");
+    (count > 0).then_some(found)
 }
 
 /// Records the offence of a packet that is certainly the DUT's answer to the tester.

@@ -58,7 +58,7 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             first.since.saturating_sub(last.time),
             first.time.saturating_sub(last.time),
         );
-        let late = may_be_late(test, test.transmissions.len() - 1, latest, bounds.0);
+        let late = may_be_late(view, test.transmissions.len() - 1, latest, bounds.0);
         let is_excused = view.is_excused(last.time, first.time, bounds.1);
         let verdict = if late || latest > bounds.1 && is_excused {
             Verdict::Inconclusive

@@ -1,5 +1,7 @@
 //! The checks of what the DUT sent in the test.
 
+use std::net::IpAddr;
+
 use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
 
 use crate::case::Verdict;
@@ -160,6 +162,7 @@ pub(super) fn same_request(view: &View<'_>) -> Finding {
                     "the packet is not whole in what was kept",
                 ),
             }
+            sender(test, &which, packet, &mut finding);
             let (true, Some(first)) = (index > 0 && number == 0, &first) else {
                 continue;
             };
@@ -178,6 +181,24 @@ pub(super) fn same_request(view: &View<'_>) -> Finding {
     or_nothing(finding, "no request came")
 }
 
+/// Records if a packet comes from the DUT's address, in the partition of the first one, and has
+/// the only version of the transport header (9.2).
+fn sender(test: &PhaseView<'_>, which: &str, packet: &Decoded, finding: &mut Finding) {
+    let form = |partition: u16, source: IpAddr, version: u8| {
+        format!("P_Key {partition:#06x}, from {source}, transport version {version}")
+    };
+    let of = |packet: &Decoded| Some((packet.packet?.bth, packet.source()?));
+    let (Some(first), Some((found, source))) = (test.packets().find_map(of), of(packet)) else {
+        return;
+    };
+    let address = test.phase.channel.address.to_canonical();
+    finding.equal(
+        format!("sender of {which}"),
+        form(first.0.partition, address, 0),
+        form(found.partition, source.to_canonical(), found.version),
+    );
+}
+
 pub(super) fn interval(view: &View<'_>) -> Finding {
     let Some((test, t_tr)) = test(view) else {
         return no_test();
@@ -188,7 +209,7 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
     for (index, interval) in test.intervals().into_iter().enumerate() {
         let what = format!("from transmission {} to {}", index + 1, index + 2);
         let expected = format!("{} to {}", ms(shortest), ms(longest));
-        if may_be_late(test, index, interval, shortest) {
+        if may_be_late(view, index, interval, shortest) {
             let before = ms(gap_before(test, index));
             finding.undecided(
                 what,
@@ -234,15 +255,30 @@ fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
 /// True if lateness of the transmission of that index explains why `span`, the time from it to what
 /// follows, is shorter than `shortest`. The tester knows when a packet reached its XDP program, not
 /// when it left the DUT. A late packet lengthens the gap before it by the time that it takes from
-/// `span`. The gap before it is therefore compared with the shortest one of a DUT without fault.
-pub(super) fn may_be_late(
-    test: &PhaseView<'_>,
-    index: usize,
-    span: Nanos,
-    shortest: Nanos,
-) -> bool {
-    let soonest = if index == 0 { 0 } else { shortest };
+/// `span`. The gap before it is therefore compared with the shortest one that this DUT may have
+/// made: where all its gaps are alike, that is one of them.
+pub(super) fn may_be_late(view: &View<'_>, index: usize, span: Nanos, shortest: Nanos) -> bool {
+    let Some(test) = &view.test else {
+        return false;
+    };
+    let soonest = match index {
+        0 => 0,
+        _ => shortest.max(usual_gap(view, test, index)),
+    };
     span < shortest && gap_before(test, index) >= soonest + (shortest - span)
+}
+
+/// The shortest gap between two transmissions of this DUT, less as much as they differ. The gap
+/// after the transmission of that index, which is judged by it, is left out.
+fn usual_gap(view: &View<'_>, test: &PhaseView<'_>, index: usize) -> Nanos {
+    let of_test = test.intervals().into_iter().enumerate();
+    let of_test = of_test.filter(|(before, _)| *before != index);
+    let of_control = view.control.iter().flat_map(PhaseView::intervals);
+    let gaps = of_test.map(|(_, gap)| gap).chain(of_control);
+    let (least, most) = gaps.fold((Nanos::MAX, 0), |(least, most), gap| {
+        (gap.min(least), gap.max(most))
+    });
+    least.saturating_sub(most.saturating_sub(least))
 }
 
 /// A check without a subject: another says why there is none.

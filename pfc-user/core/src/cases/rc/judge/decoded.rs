@@ -1,10 +1,13 @@
 //! The evidence as the checks look at it: packets decoded from their octets, and put into
 //! transmissions.
 
+use std::net::IpAddr;
+
+use pfc_ebpf::wire::ip::Addresses;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
 
 use crate::cases::rc::stimulate::{READ, t_tr};
-use crate::cases::rc::transmission;
+use crate::cases::rc::transmission::Transmissions;
 use crate::cases::stalls::Stalls;
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence};
 use crate::plan::Nanos;
@@ -47,6 +50,16 @@ impl Decoded {
             .is_some_and(|packet| packet.bth.opcode == RC_READ_REQUEST)
     }
 
+    /// The address that it comes from.
+    pub(in crate::cases::rc) fn source(&self) -> Option<IpAddr> {
+        let Addresses { at, length } = self.packet?.ip.addresses;
+        let octets = self.frame.get(at..at + length / 2)?;
+        <[u8; 4]>::try_from(octets)
+            .map(IpAddr::from)
+            .or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
+            .ok()
+    }
+
     pub(in crate::cases::rc) fn reth(&self) -> Option<Reth> {
         self.packet?.reth(&*self.frame)
     }
@@ -64,6 +77,7 @@ impl<'e> PhaseView<'e> {
     fn new(phase: &'e Phase, default: Nanos) -> Result<Self, String> {
         let t_tr = t_tr(&phase.channel.attributes).unwrap_or(default);
         let mut transmissions: Vec<Vec<Decoded>> = Vec::new();
+        let mut sorted = Transmissions::default();
         let mut previous = None;
         for packet in &phase.packets {
             let decoded = Decoded::new(packet)?;
@@ -82,10 +96,9 @@ impl<'e> PhaseView<'e> {
                     packet.time, other.bth.destination
                 ));
             }
+            let begins = sorted.begins(packet.time, decoded.packet.as_ref(), t_tr);
             match transmissions.last_mut() {
-                Some(last) if !transmission::begins(previous, packet.time, t_tr) => {
-                    last.push(decoded)
-                }
+                Some(last) if !begins => last.push(decoded),
                 _ => transmissions.push(vec![decoded]),
             }
             previous = Some(packet.time);

@@ -1,0 +1,92 @@
+//! Wrong keys that were not counted. A request that is lost is one, and so is one that the DUT
+//! forgets to count: what is lost otherwise tells them apart.
+
+use super::judge::not_cleared;
+use super::wrong_key::is_discarded;
+use crate::case::Verdict;
+use crate::cases::mad::judge::decoded::{Asked, View};
+use crate::cases::mad::judge::likelihood::{ENOUGH, Loss, UNLIKELY, at_least};
+use crate::evidence::mad::Purpose;
+
+/// Wrong keys of the whole case at protect bits 2 and 3, and the loss of its other requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uncounted {
+    /// Gets with a wrong key after which the violations were read, and had been 0 before.
+    tried: u64,
+    /// Those after which they were 0.
+    zeros: u64,
+    /// Those of them whose key was counted when it was tried again.
+    counted_later: u64,
+    loss: Loss,
+}
+
+impl Uncounted {
+    pub(super) fn of(view: &View<'_>) -> Self {
+        let mut all = Self::default();
+        for view in view.all() {
+            let Loss { asked, lost } = view.loss();
+            all.loss.asked += asked;
+            all.loss.lost += lost;
+            if view.protect_bits() < 2 {
+                continue;
+            }
+            let askings = view.askings(Purpose::OtherKey);
+            for difference in view.e.plan.differences() {
+                let asked = askings.iter().map(|asking| asking.last());
+                let counts = asked
+                    .filter(|asked| view.difference(asked) == difference)
+                    .filter_map(|asked| violations(&view, asked));
+                let counts: Vec<u16> = counts.collect();
+                let zeros = counts.iter().filter(|count| **count == 0).count();
+                all.tried += counts.len() as u64;
+                all.zeros += zeros as u64;
+                if zeros < counts.len() {
+                    all.counted_later += zeros as u64;
+                }
+            }
+        }
+        all
+    }
+
+    /// What a zero says, and its verdict. `is_never`: the key was tried as often as any is, and the
+    /// last time was as those before.
+    pub(super) fn judge(&self, is_never: bool) -> (String, Verdict) {
+        let Self {
+            tried,
+            zeros,
+            counted_later,
+            loss,
+        } = *self;
+        let Loss { asked, lost } = loss;
+        let others = format!("{lost} of {asked} other requests were lost");
+        if is_never && lost == 0 && counted_later == 0 {
+            return (format!("never counted, and {others}"), Verdict::Fail);
+        }
+        let Some(bound) = loss.upper_bound() else {
+            let found = format!(
+                "the request may be lost; {others}, and fewer than {ENOUGH} say nothing of it"
+            );
+            return (found, Verdict::Inconclusive);
+        };
+        let likelihood = at_least(zeros, tried, bound);
+        let found = format!(
+            "{zeros} of {tried} wrong keys of the case were not counted; {others}, so that loss is \
+             below {:.2} %, and explains that with probability {likelihood:.1e}",
+            100.0 * bound
+        );
+        match likelihood < UNLIKELY {
+            true => (found, Verdict::Fail),
+            false => (found, Verdict::Inconclusive),
+        }
+    }
+}
+
+/// The violations after a Get with a wrong key that was not discarded; `None` where nothing can be
+/// counted.
+fn violations(view: &View<'_>, asked: &Asked) -> Option<u16> {
+    let read = |purpose| view.in_attempt(purpose, asked.attempt)?.last().port();
+    let after = read(Purpose::DutKey)?;
+    let was_clear = read(Purpose::OwnKey).is_none_or(|port| port.m_key_violations() == 0);
+    let counts = was_clear && not_cleared(view, asked).is_none() && !is_discarded(view, asked);
+    counts.then(|| after.m_key_violations())
+}

@@ -1,0 +1,90 @@
+//! The example of an agent in the book, by the tester's client.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use validator::agent::client::Agent;
+use validator::agent::protocol::{FailureKind, OpenChannel, State};
+
+use super::fake::{open_channel, read};
+use crate::common::need_tool;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The example as a process, and its address.
+struct Example(Child, String);
+
+impl Example {
+    fn start(token: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/agent.py");
+        let mut process = Command::new("python3")
+            .args([script, "127.0.0.1", "0", token])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let port = line.split_whitespace().next_back().unwrap();
+        let address = format!("127.0.0.1:{port}");
+        Self(process, address)
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_example_in_the_book_is_an_agent() {
+    if !need_tool("the_example_in_the_book_is_an_agent", "python3") {
+        return;
+    }
+    let example = Example::start("secret");
+    let refused = Agent::connect(&example.1, Some("guess"), PATIENCE).unwrap_err();
+    let kind = refused.failure().map(|failure| failure.kind);
+    assert_eq!(kind, Some(FailureKind::Token), "{refused}");
+
+    let mut agent = Agent::connect(&example.1, Some("secret"), PATIENCE).unwrap();
+    assert_eq!(agent.device().name, "example0");
+    let none = agent.query().unwrap_err();
+    let kind = none.failure().map(|failure| failure.kind);
+    assert_eq!(kind, Some(FailureKind::Request), "{none}");
+
+    // Two requests, T_tr of 4.2 ms.
+    let wanted = OpenChannel {
+        timeout: 10,
+        retry_count: 1,
+        ..open_channel()
+    };
+    let opened = agent.open(&wanted).unwrap();
+    assert_eq!(opened.attributes.state, State::Rts);
+    assert_eq!(
+        (opened.attributes.timeout, opened.attributes.psn),
+        (10, wanted.psn)
+    );
+    assert!(agent.open(&wanted).is_err());
+    let mut flushed = read();
+    for (status, state) in [(12, State::Error), (5, State::Error)] {
+        flushed.work_request -= 1;
+        agent.post_read(&flushed).unwrap();
+        let completions = agent.poll(PATIENCE).unwrap();
+        let told: Vec<_> = completions
+            .iter()
+            .map(|completion| (completion.work_request, completion.status))
+            .collect();
+        assert_eq!(told, [(flushed.work_request, status)]);
+        assert_eq!(agent.query().unwrap().state, state);
+    }
+    assert_eq!(agent.poll(Duration::ZERO).unwrap(), []);
+    agent.close().unwrap();
+    agent.open(&wanted).unwrap();
+    // The next tester finds nothing of it.
+    drop(agent);
+    let mut agent = Agent::connect(&example.1, Some("secret"), PATIENCE).unwrap();
+    agent.open(&wanted).unwrap();
+}
