@@ -3,7 +3,6 @@
 //! the evidence is the same each time.
 
 mod accounting;
-pub mod foreign;
 pub mod mac;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -161,9 +160,9 @@ pub fn run_configured(
     run_behind(plan, faults, Setup { configure, ..SETUP })
 }
 
-/// Runs it against a switch that knows nothing of the simulated one.
-pub fn run_foreign(plan: &RepetitionPlan, switch: foreign::Foreign) -> PfcEvidence {
-    run_device(plan, Box::new(switch), SETUP, None)
+/// Runs it against another switch than the simulated one.
+pub fn run_foreign(plan: &RepetitionPlan, switch: Box<dyn Device>) -> PfcEvidence {
+    run_device(plan, switch, SETUP, None)
 }
 
 // Each test file compiles this module anew, and few use all of it.

@@ -1,13 +1,15 @@
 //! A switch that shares no code with the simulated one: good ones pass, and each mistake is found.
 
+mod switch;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use validator::case::{CheckResult, Verdict};
 
+use self::switch::{Bug, Foreign, Order};
 use crate::bench;
-use crate::bench::foreign::{Bug, Foreign, Order};
 
 const MS: u64 = 1_000_000;
 
@@ -191,7 +193,7 @@ fn results(repetition: Repetition, order: Order, bug: Bug) -> Vec<CheckResult> {
     let (id, lossless, storm) = repetition;
     let plan = bench::plan(id, lossless, storm);
     let switch = Foreign::new(1_000_000_000, lossless, order, bug);
-    let evidence = bench::run_foreign(&plan, switch);
+    let evidence = bench::run_foreign(&plan, Box::new(switch));
     bench::case(id).judge(&evidence).checks
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use validator::dut::switch::model::Departure;
 
-use super::Device;
+use crate::bench::Device;
 
 type Ns = u64;
 
