@@ -59,11 +59,10 @@ impl Folder {
         };
         let mut found = fs::read_dir(opened.at()).map_err(unreadable)?;
         let marked = listed(opened.at()).map_err(unreadable)?;
-        if !force && marked.is_none() {
-            if let Some(entry) = found.next() {
-                let name = entry.map_err(unreadable)?.file_name();
-                return Err(not_own(name.to_string_lossy().into_owned()));
-            }
+        let theirs = found.next().filter(|_| !force && marked.is_none());
+        if let Some(entry) = theirs {
+            let name = entry.map_err(unreadable)?.file_name();
+            return Err(not_own(name.to_string_lossy().into_owned()));
         }
         let folder = Self::new(path, Some(opened), marked.unwrap_or_default(), force);
         match FILES.into_iter().find(|name| folder.is_taken(name)) {
