@@ -10,10 +10,13 @@ use serde_json::Value;
 
 use crate::config::PfcTestbed;
 use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
-use crate::driver::kernel::process;
+use crate::driver::kernel::process::{self, ProcessError};
 use crate::evidence::hooks::HookOutput;
 use crate::output;
 use crate::plan::RepetitionPlan;
+
+/// Exit status of a hook that did not end in time, as timeout(1) has it.
+const TIMED_OUT: i32 = 124;
 
 /// What a hook is run for.
 #[derive(Clone, Copy)]
@@ -212,8 +215,17 @@ impl<'c> Hooks<'c> {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let timeout = Duration::from_nanos(self.testbed.hooks.timeout);
-        process::run_hook(hook, moment.phase, command, &variables, timeout)
-            .with_context(|| format!("the hook `{hook}` could not be run"))
+        match process::run_hook(hook, moment.phase, command, &variables, timeout) {
+            Err(error @ ProcessError::TimedOut { .. }) => Ok(HookOutput {
+                hook: hook.into(),
+                when: moment.phase.into(),
+                command: command.into(),
+                status: TIMED_OUT,
+                stdout: String::new(),
+                stderr: error.to_string(),
+            }),
+            said => said.with_context(|| format!("the hook `{hook}` could not be run")),
+        }
     }
 
     /// Runs `restore`, where there is one. Returns what it said, and in words that the DUT is not

@@ -1,0 +1,257 @@
+//! The repetitions of a run, planned before anything is sent, and what of the plan cannot be.
+
+use anyhow::{Result, bail};
+use pfc_ebpf::units::LineRate;
+
+use crate::case::Case;
+use crate::cases::mad::planning as mad;
+use crate::cases::pfc::feasibility::frames_too_long;
+use crate::cases::pfc::planning::PortContext;
+use crate::cases::pfc::unfolding::Repetitions;
+use crate::cases::{PlannedCase, Task};
+use crate::config::{Config, Dut, PfcTestbed};
+use crate::driver::bringup::testbed;
+use crate::evidence::preflight::UnfitCase;
+use crate::evidence::{FixedSet, Omitted};
+use crate::live;
+use crate::live::pfc::hooks;
+use crate::report;
+
+pub(super) const UP: &str = "planned, so there is a testbed for it";
+
+/// A case with its repetitions planned.
+pub struct Planned {
+    /// The case.
+    pub case: &'static Case,
+    /// Repetitions that can run.
+    pub repetitions: Vec<Task>,
+    /// Repetitions that cannot run.
+    pub omitted: Vec<Omitted>,
+    /// Why one of these never can at this speed.
+    impossible: Option<String>,
+    /// The DUT's lossless set, where the repetitions follow it.
+    pub fixed: Option<FixedSet>,
+}
+
+impl Planned {
+    fn new(case: &'static Case, repetitions: Vec<Task>) -> Self {
+        Self {
+            case,
+            repetitions,
+            omitted: Vec::new(),
+            impossible: None,
+            fixed: None,
+        }
+    }
+
+    /// Not applicable, because the testbed has nothing for it.
+    fn without(case: &'static Case, table: &str) -> Self {
+        let reason = format!("the testbed has no table [{table}], so nothing to try it on");
+        Self {
+            omitted: vec![Omitted {
+                name: "all".into(),
+                reason,
+                not_applicable: true,
+            }],
+            ..Self::new(case, Vec::new())
+        }
+    }
+}
+
+/// Plans all repetitions; `line_rate` is the speed of the testbed's ports, where it has some. Sends
+/// nothing.
+///
+/// An error when nothing of what the plan asks can be had at that speed.
+pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
+    refuse_watchdog(config, declared_watchdog(config))?;
+    let cases = config.plan.cases.iter();
+    let planned: Vec<Planned> = cases
+        .map(|planned| plan_case(config, line_rate, planned))
+        .collect();
+    let can_run = planned.iter().any(|case| !case.repetitions.is_empty());
+    match planned.iter().find_map(|case| case.impossible.as_ref()) {
+        Some(reason) if !can_run => bail!("no repetition can run: {reason}"),
+        _ => Ok(planned),
+    }
+}
+
+fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Planned {
+    let (case, testbed) = (planned.case(), &config.testbed);
+    match planned {
+        PlannedCase::Pfc(pfc, parameters) => match (&testbed.pfc, line_rate) {
+            (Some(testbed), Some(line_rate)) => {
+                let port = port_context(testbed, line_rate);
+                let Repetitions {
+                    plans,
+                    omitted,
+                    impossible,
+                    fixed,
+                } = pfc.repetitions(&port, parameters);
+                let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, Box::new(plan)));
+                Planned {
+                    omitted,
+                    impossible,
+                    fixed,
+                    ..Planned::new(case, tasks.collect())
+                }
+            }
+            _ => Planned::without(case, "dut"),
+        },
+        PlannedCase::Mad(known, all_key_bits) => match &testbed.mad {
+            Some(testbed) => {
+                let mut context = mad::PortContext::from(testbed);
+                if *all_key_bits {
+                    context.key_bits = mad::KeyBits::All;
+                }
+                let plans = (known.plan)(&context).into_iter();
+                Planned::new(case, plans.map(|plan| Task::Mad(known, plan)).collect())
+            }
+            None => Planned::without(case, "mad"),
+        },
+        PlannedCase::Rc(rc, queue_pairs) => match &testbed.rc {
+            Some(_) => {
+                let plans = queue_pairs.iter().map(rc.plan);
+                Planned::new(case, plans.map(|plan| Task::Rc(rc, plan)).collect())
+            }
+            None => Planned::without(case, "rc"),
+        },
+    }
+}
+
+fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
+    let is_fixed = matches!(testbed.dut, Dut::External { .. }) && testbed.hooks.configure.is_none();
+    PortContext {
+        line_rate,
+        load: testbed.limits.load,
+        trust: testbed.trust,
+        dscp_map: testbed.dscp_map,
+        vlan: testbed.vlan,
+        fixed_lossless: is_fixed.then(|| testbed.lossless.clone()),
+    }
+}
+
+/// The steps of one repetition of `case`, for `--dry-run`.
+///
+/// # Panics
+/// If the testbed has no table for the case. Planning leaves such repetitions out.
+pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
+    let testbed = &config.testbed;
+    match task {
+        Task::Pfc(case, plan) => {
+            let testbed = testbed.pfc.as_ref().expect(UP);
+            let limits = testbed
+                .limits
+                .at(line_rate.expect("the ports have a speed"));
+            let steps = report::dry_run::pfc(case.case.id, plan, &limits);
+            steps + &report::dry_run::hooks(&hooks_around(config, task))
+        }
+        Task::Mad(case, plan) => {
+            let by = live::mad::way(testbed.mad.as_ref().expect(UP));
+            report::dry_run::mad(case, plan, &by)
+        }
+        Task::Rc(case, plan) => {
+            let testbed = testbed.rc.as_ref().expect(UP);
+            report::dry_run::rc(case, plan, &live::rc::way(testbed), testbed.address)
+        }
+    }
+}
+
+/// The hooks that are called for the whole run.
+pub fn hooks_around_run(config: &Config) -> Vec<hooks::Planned> {
+    let testbed = config.testbed.pfc.as_ref();
+    testbed.map_or_else(Vec::new, |testbed| {
+        hooks::around_run(testbed, config.out.as_deref())
+    })
+}
+
+/// The hooks that are called for this repetition.
+pub fn hooks_around(config: &Config, task: &Task) -> Vec<hooks::Planned> {
+    match (task, &config.testbed.pfc) {
+        (Task::Pfc(case, plan), Some(testbed)) => {
+            hooks::around(testbed, config.out.as_deref(), case.case.id, plan)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The cases of the plan that can never be judged at the testbed's speed, with the reason for one
+/// repetition of each. What is wrong with the ports themselves is not told here.
+pub fn unfit(config: &Config) -> Vec<UnfitCase> {
+    let Ok(line_rate) = planned_line_rate(config) else {
+        return watched(config, declared_watchdog(config)).collect();
+    };
+    let cases = config.plan.cases.iter();
+    let too_fast = cases.filter_map(|planned| {
+        let planned = plan_case(config, line_rate, planned);
+        let impossible = planned.impossible.map(|reason| (reason, String::new()));
+        let limits = config.testbed.pfc.as_ref().zip(line_rate);
+        let limits = limits.map(|(testbed, line_rate)| testbed.limits.at(line_rate));
+        let too_long = planned.repetitions.iter().find_map(|task| match task {
+            Task::Pfc(_, plan) => frames_too_long(limits.as_ref()?, plan),
+            _ => None,
+        });
+        let too_long = too_long.map(|unfit| (unfit.reason, unfit.remedy));
+        let (reason, remedy) = impossible.or(too_long)?;
+        Some(UnfitCase {
+            case: planned.case.id.into(),
+            reason,
+            remedy,
+        })
+    });
+    watched(config, declared_watchdog(config))
+        .chain(too_fast)
+        .collect()
+}
+
+/// The line rate that a run would have, without bringing anything up; `None` where nothing of the
+/// plan and testbed needs one.
+pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
+    let asked = config
+        .plan
+        .cases
+        .iter()
+        .any(|case| matches!(case, PlannedCase::Pfc(..)));
+    config
+        .testbed
+        .pfc
+        .as_ref()
+        .filter(|_| asked)
+        .map(testbed::planned_line_rate)
+        .transpose()
+}
+
+/// The state of the PFC watchdog that the testbed declares.
+pub(super) fn declared_watchdog(config: &Config) -> Option<&str> {
+    config.testbed.pfc.as_ref()?.watchdog.as_deref()
+}
+
+/// Fails where a case of the plan cannot be judged with the PFC watchdog in that state.
+pub(super) fn refuse_watchdog(config: &Config, found: Option<&str>) -> Result<()> {
+    let unfit: Vec<UnfitCase> = watched(config, found).collect();
+    let Some(UnfitCase { reason, remedy, .. }) = unfit.first() else {
+        return Ok(());
+    };
+    let cases: Vec<&str> = unfit.iter().map(|unfit| unfit.case.as_str()).collect();
+    bail!("{}: {reason}; {remedy}", cases.join(", "))
+}
+
+/// The cases that cannot be judged with the PFC watchdog in that state.
+fn watched<'c>(
+    config: &'c Config,
+    found: Option<&'c str>,
+) -> impl Iterator<Item = UnfitCase> + use<'c> {
+    config.plan.cases.iter().filter_map(move |planned| {
+        let PlannedCase::Pfc(pfc, _) = planned else {
+            return None;
+        };
+        let (found, wanted) = (found?, pfc.watchdog.word());
+        (found != wanted).then(|| UnfitCase {
+            case: pfc.case.id.into(),
+            reason: format!("expected a DUT whose PFC watchdog is {wanted}, found it {found}"),
+            remedy: format!(
+                "turn it {wanted} on the DUT and declare facts.watchdog = \"{wanted}\", or let \
+                 hooks.prepare do both"
+            ),
+        })
+    })
+}
