@@ -7,6 +7,8 @@ pub mod planning;
 pub mod session;
 pub mod stimulate;
 
+pub use c14_024_10_01::CODE as FORWARDING_TABLE_STATUS;
+
 use judge::Mad;
 use judge::decoded::View;
 use planning::PortContext;

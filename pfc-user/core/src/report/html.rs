@@ -6,6 +6,7 @@
 mod checks;
 mod distributions;
 mod envelope;
+mod expected;
 mod failed;
 mod ladder;
 mod marks;
@@ -17,6 +18,8 @@ mod repetition;
 mod surroundings;
 mod timeline;
 mod words;
+
+use std::collections::BTreeSet;
 
 use self::markup::{Element, el};
 use self::timeline::Columns;
@@ -38,6 +41,8 @@ struct Numbered<'a> {
     result: &'a CaseResult,
     evidence: Option<&'a CaseEvidence>,
     case: Option<&'static Case>,
+    /// Repetitions that are only named, for the page would be too large.
+    left_out: BTreeSet<&'a str>,
 }
 
 impl Numbered<'_> {
@@ -60,27 +65,38 @@ struct Detail {
     columns: Columns,
     /// All attempts at a repetition; else the last one alone.
     all_attempts: bool,
+    /// Most repetitions of a case; those that did not pass come first.
+    most: usize,
 }
 
 impl Detail {
     const MOST: Self = Self {
         columns: Columns::FINEST,
         all_attempts: true,
+        most: usize::MAX,
     };
+    /// Repetitions of a case where not all of them have room: more than any document has.
+    const MANY: usize = 32;
 
     /// Less of it; `None`: there is no less.
     fn less(self) -> Option<Self> {
-        let coarser = self.columns.coarser();
-        let fewer = self.all_attempts.then_some(Columns::FINEST);
-        Some(Self {
-            columns: coarser.or(fewer)?,
-            all_attempts: self.all_attempts && coarser.is_some(),
-        })
+        if let Some(columns) = self.columns.coarser() {
+            return Some(Self { columns, ..self });
+        }
+        if self.all_attempts {
+            return Some(Self {
+                columns: Columns::FINEST,
+                all_attempts: false,
+                ..self
+            });
+        }
+        let most = (self.most / 2).min(Self::MANY);
+        (most > 0).then_some(Self { most, ..self })
     }
 }
 
-/// Renders the page. Where it would have more octets than [`LARGEST`], drawings are coarser, and
-/// those of attempts before the last one are left out.
+/// Renders the page. Where it would have more octets than [`LARGEST`], drawings are coarser, those
+/// of attempts before the last one are left out, and at last whole repetitions, which are named.
 pub fn page(evidence: &Evidence, results: &[CaseResult], exit: Exit) -> String {
     let mut detail = Detail::MOST;
     loop {
@@ -99,6 +115,7 @@ fn page_with(evidence: &Evidence, results: &[CaseResult], exit: Exit, detail: De
         result,
         evidence: evidence.cases.get(index),
         case: known.iter().copied().find(|case| case.id == result.case),
+        left_out: matrix::beyond(result, detail.most),
     });
     let cases: Vec<Numbered> = cases.collect();
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
@@ -184,6 +201,12 @@ fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {
     el("nav").with("aria-label", "Sections").child(list)
 }
 
+/// What a reader of the printed summary has to know.
+fn on_paper() -> Element {
+    let said = "A summary. Checks, drawings and counts of every repetition: the page in a browser.";
+    el("p").class("on-paper").text(said)
+}
+
 fn main(
     evidence: &Evidence,
     cases: &[Numbered<'_>],
@@ -193,6 +216,7 @@ fn main(
     let surroundings =
         section("surroundings", "Testbed and host").children(surroundings::of_run(evidence));
     el("main")
+        .child(on_paper())
         .child(section("matrix", "Matrix").child(matrix::cases(cases)))
         .children(undecided)
         .children(cases.iter().map(|case| of_case(case, detail)))

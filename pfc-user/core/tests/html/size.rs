@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use validator_core::evidence::pfc::{ControlReceived, Withheld};
 use validator_core::evidence::{Evidence, Repetition};
 
-use crate::{assert_sound, named, page, pages, parse, samples};
+use crate::{assert_sound, named, page, pages, parse, samples, text_of};
 
 /// Attempts at each repetition: the most that a run makes.
 const ATTEMPTS: u32 = 3;
@@ -13,14 +13,13 @@ const CONTROLS: u64 = 4_096;
 
 /// A run as long as the longest plan, each repetition measured so often: its PFC repetitions at
 /// full length on a busy link and machine, and all cases of the other families.
-fn whole_plan(attempts: u32) -> Evidence {
+fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
     let mut samples = samples();
     let mut take = |name: &str| {
         let at = samples.iter().position(|(found, _)| found == name).unwrap();
         samples.swap_remove(at).1
     };
     let mut evidence = take("pfc-inconclusive");
-    let repetitions = [8, 6, 8, 1];
     for (case, wanted) in evidence.cases.iter_mut().zip(repetitions) {
         let first = case.repetitions[0].clone();
         case.repetitions = vec![first; wanted];
@@ -81,7 +80,7 @@ fn whole_plan(attempts: u32) -> Evidence {
 #[test]
 fn the_page_of_the_whole_plan_keeps_within_its_size() {
     for attempts in [1, ATTEMPTS] {
-        let page = page(&whole_plan(attempts));
+        let page = page(&whole_plan(attempts, [8, 6, 8, 1]));
         assert_sound(&format!("the whole plan, {attempts} attempts"), &page);
         let document = parse(&page);
         let drawn = named(&document, "svg");
@@ -91,4 +90,22 @@ fn the_page_of_the_whole_plan_keeps_within_its_size() {
         let not_drawn = page.matches("Not drawn: the page would be too large");
         assert_eq!(not_drawn.count(), 23 * (attempts as usize - 1));
     }
+}
+
+#[test]
+fn where_there_are_too_many_repetitions_the_rest_is_named() {
+    let evidence = whole_plan(1, [40, 40, 40, 40]);
+    let page = page(&evidence);
+    assert_sound("a plan of 160 repetitions", &page);
+    let document = parse(&page);
+    let main = named(&document, "main").next().unwrap();
+    let text = text_of(main);
+    let left_out = text.matches("Left out, for the page would be too large");
+    assert_eq!(left_out.count(), 4, "{} octets", page.len());
+    for index in 0..40 {
+        assert!(text.contains(&format!("lossless {index}")), "{index}");
+    }
+    let drawn = named(&document, "svg");
+    let drawn = drawn.filter(|svg| svg.attribute("class") == Some("timeline"));
+    assert!(drawn.count() >= 4);
 }

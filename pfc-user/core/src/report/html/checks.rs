@@ -29,6 +29,10 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
         .iter()
         .filter(|result| result.check == id)
         .collect();
+    let shown = results.iter().copied();
+    let shown: Vec<&CheckResult> = shown
+        .filter(|result| !case.left_out.contains(result.repetition.as_str()))
+        .collect();
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let summary = el("summary")
         .child(words::verdict(verdict))
@@ -37,7 +41,7 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
         .text(row.map_or(String::new(), |row| format!(": {}", row.passes_when)));
     let caption = format!("Results of {id}");
     let columns = ["repetition", "verdict", "compared", "expected", "found"];
-    let groups = groups(&results);
+    let groups = groups(&shown);
     let table = words::table(&caption, &columns).children(groups.iter().map(group));
     let open = matches!(
         verdict,
@@ -55,7 +59,9 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
 fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
     let caption = format!("Attempts at {id}");
     let mut body = el("tbody");
-    for attempt in &case.result.attempts {
+    let is_shown = |name: &str| !case.left_out.contains(name);
+    let attempts = case.result.attempts.iter();
+    for attempt in attempts.filter(|attempt| is_shown(&attempt.repetition)) {
         for found in attempt.checks.iter().filter(|found| found.check == id) {
             let heading = el("th").with("scope", "row").text(&attempt.repetition);
             let row = el("tr")
@@ -77,7 +83,9 @@ fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
 fn resolution(case: &Numbered<'_>, id: &str) -> Option<Element> {
     let caption = format!("The least that {id} would have found");
     let name = least_found(id);
-    let of = |figure: &&Figure| figure.name == name;
+    let of = |figure: &&Figure| {
+        figure.name == name && !case.left_out.contains(figure.repetition.as_str())
+    };
     let mut body = el("tbody");
     for figure in case.result.figures.iter().filter(of) {
         body = body.child(words::row(&figure.repetition, [&figure.value]));

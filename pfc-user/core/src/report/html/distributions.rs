@@ -13,6 +13,8 @@ use crate::evidence::pfc::PfcEvidence;
 
 /// Size of the plot; the axis is below it, a line for marks above.
 const WIDTH: f64 = 420.0;
+/// Width of the vertical axis on the left.
+const LEFT: f64 = 48.0;
 const HEIGHT: f64 = 90.0;
 const ABOVE: f64 = 18.0;
 const BELOW: f64 = 20.0;
@@ -122,7 +124,7 @@ fn histogram(
         .with("aria-label", format_args!("{caption} ({name})"))
         .with(
             "viewBox",
-            format_args!("0 0 {WIDTH} {}", ABOVE + HEIGHT + BELOW),
+            format_args!("-{LEFT} 0 {} {}", WIDTH + LEFT, ABOVE + HEIGHT + BELOW),
         )
         .child(el("path").class("bar").with("d", d))
         .child(
@@ -130,6 +132,15 @@ fn histogram(
                 .class("ground")
                 .with("d", format_args!("M0 {}H{WIDTH}", ABOVE + HEIGHT)),
         );
+    // The numbers of the highest bar and of the ground.
+    let unit = if mark.is_some() { "gaps" } else { "frames" };
+    for (y, text) in [
+        (ABOVE + 9.0, plot::count(highest)),
+        (ABOVE + HEIGHT / 2.0 + 4.0, unit.to_owned()),
+        (ABOVE + HEIGHT, "0".to_owned()),
+    ] {
+        drawing = drawing.child(label(-4.0, y, "end", text));
+    }
     if let Some((at, word)) = mark {
         let x = x(at);
         let anchor = if x > WIDTH / 2.0 { "end" } else { "start" };

@@ -7,6 +7,7 @@ use ib_mad::smp::Smp;
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 
+use super::expected;
 use super::markup::{Element, el};
 use super::plot;
 use super::words::{self, label};
@@ -47,6 +48,8 @@ struct Event {
     label: String,
     /// Until when something was awaited after it, and what became of that.
     wait: Option<(Nanos, String)>,
+    /// It should not have happened, or what was awaited after it should have come.
+    wrong: bool,
 }
 
 impl Event {
@@ -56,6 +59,19 @@ impl Event {
             way,
             label: label.into(),
             wait: None,
+            wrong: false,
+        }
+    }
+
+    fn wrong(self, wrong: bool) -> Self {
+        Self { wrong, ..self }
+    }
+
+    /// `class`, and a further one where something is wrong.
+    fn class(&self, class: &str) -> String {
+        match self.wrong {
+            true => format!("{class} wrong"),
+            false => class.to_owned(),
         }
     }
 }
@@ -71,22 +87,23 @@ pub fn mad(e: &MadEvidence, name: &str) -> Option<Element> {
             .count();
         let (run, after) = rest.split_at(alike.max(1));
         if run.len() >= ALIKE {
-            events.extend(folded(run));
+            events.extend(folded(e, run));
         } else {
-            events.extend(run.iter().flat_map(exchange));
+            events.extend(run.iter().flat_map(|one| exchange(e, one)));
         }
         rest = after;
     }
     for stray in &e.strays {
         let label = format!("unasked: {}", packet(&stray.packet.octets));
-        events.push(Event::new(stray.packet.at, Way::ToTester, label));
+        let stray_event = Event::new(stray.packet.at, Way::ToTester, label);
+        events.push(stray_event.wrong(!stray.of_earlier));
     }
     let end = match (&e.error, e.interrupted) {
         (Some(error), _) => Some(format!("ended early: {error}")),
         (None, true) => Some("interrupted".to_owned()),
         (None, false) => None,
     };
-    events.extend(end.map(|label| Event::new(e.listened_until, Way::Note, label)));
+    events.extend(end.map(|label| Event::new(e.listened_until, Way::Note, label).wrong(true)));
     draw(events, name)
 }
 
@@ -104,7 +121,8 @@ fn looks_like(one: &Exchange, other: &Exchange) -> bool {
 }
 
 /// An exchange: the request, and the answer or the wait for it.
-fn exchange(exchange: &Exchange) -> Vec<Event> {
+fn exchange(e: &MadEvidence, exchange: &Exchange) -> Vec<Event> {
+    let wrong = !expected::is_right(e, exchange);
     let purpose = purpose(exchange);
     let label = format!("{} ({purpose})", packet(&exchange.request));
     let mut request = Event::new(exchange.sent, Way::ToDut, label);
@@ -114,20 +132,20 @@ fn exchange(exchange: &Exchange) -> Vec<Event> {
             if answer.at > exchange.deadline {
                 label += ", late";
             }
-            let answer = Event::new(answer.at, Way::ToTester, label);
+            let answer = Event::new(answer.at, Way::ToTester, label).wrong(wrong);
             vec![request, answer]
         }
         None => {
             let waited = exchange.deadline.saturating_sub(exchange.sent);
             let text = format!("no answer within {}", plot::time(waited));
             request.wait = Some((exchange.deadline, text));
-            vec![request]
+            vec![request.wrong(wrong)]
         }
     }
 }
 
 /// One arrow each way for exchanges that look alike.
-fn folded(run: &[Exchange]) -> Vec<Event> {
+fn folded(e: &MadEvidence, run: &[Exchange]) -> Vec<Event> {
     let (Some(first), Some(last)) = (run.first(), run.last()) else {
         return Vec::new();
     };
@@ -151,7 +169,11 @@ fn folded(run: &[Exchange]) -> Vec<Event> {
     );
     request.wait = Some((answer.at, text));
     let label = format!("{number} times {}", packet(&answer.octets));
-    vec![request, Event::new(answer.at, Way::ToTester, label)]
+    let wrong = run.iter().any(|one| !expected::is_right(e, one));
+    vec![
+        request,
+        Event::new(answer.at, Way::ToTester, label).wrong(wrong),
+    ]
 }
 
 /// The purpose's word in evidence.
@@ -187,20 +209,22 @@ pub fn rc(e: &RcEvidence, name: &str) -> Option<Element> {
     let timer = RcPlan::transport_timer(e.plan.timeout.min(31));
     let events = phases
         .into_iter()
-        .filter_map(|(word, phase)| Some(self::phase(word, phase.as_ref()?, timer)));
+        .filter_map(|(word, phase)| Some(self::phase(word, phase.as_ref()?, &e.plan, timer)));
     let mut events: Vec<Event> = events.flatten().collect();
     if let Some(reason) = &e.unreachable {
-        events.push(Event::new(0, Way::Note, format!("no channel: {reason}")));
+        let label = format!("no channel: {reason}");
+        events.push(Event::new(0, Way::Note, label).wrong(true));
     }
     draw(events, name)
 }
 
-fn phase(word: &str, phase: &Phase, timer: Nanos) -> Vec<Event> {
+fn phase(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
     let begin = match &phase.refused {
         Some(reason) => format!("{word}: the DUT refused the READ: {reason}"),
         None => format!("{word}: the DUT is asked to send a READ"),
     };
-    let mut events = vec![Event::new(phase.posted, Way::Note, begin)];
+    let begin = Event::new(phase.posted, Way::Note, begin);
+    let mut events = vec![begin.wrong(phase.refused.is_some())];
     let ends = phase.answers.iter().map(|answer| answer.time);
     let ends = ends.chain(phase.completions.iter().map(|completion| completion.time));
     let ends: Vec<Nanos> = ends.collect();
@@ -224,9 +248,32 @@ fn phase(word: &str, phase: &Phase, timer: Nanos) -> Vec<Event> {
     events.extend(answers.map(|answer| Event::new(answer.time, Way::ToDut, read(answer))));
     for completion in &phase.completions {
         let label = format!("the DUT completes it with status {}", completion.status);
-        events.push(Event::new(completion.time, Way::Note, label));
+        let wrong = !expected::is_status(word, completion);
+        events.push(Event::new(completion.time, Way::Note, label).wrong(wrong));
     }
+    events.extend(missing(word, phase, plan, timer));
     events
+}
+
+/// Requests and the completion that did not come.
+fn missing(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
+    let mut missing = Vec::new();
+    let (sent, all) = (phase.packets.len(), plan.requests());
+    if word == "test" && phase.refused.is_none() && sent < all {
+        let last = phase
+            .packets
+            .last()
+            .map_or(phase.posted, |packet| packet.time);
+        let at = last.saturating_add(timer).min(phase.until.max(last));
+        let label = format!("missing: {} of {all} READ requests", all - sent);
+        missing.push(Event::new(at, Way::Note, label).wrong(true));
+    }
+    if phase.refused.is_none() && phase.completions.is_empty() {
+        let waited = phase.until.saturating_sub(phase.posted);
+        let label = format!("missing: a completion within {}", plot::time(waited));
+        missing.push(Event::new(phase.until, Way::Note, label).wrong(true));
+    }
+    missing
 }
 
 /// Kind and PSN of a packet.
@@ -363,7 +410,7 @@ fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
     };
     let middle = (TESTER + DUT) / 2.0;
     group = group
-        .child(el("path").class(class).with("d", d))
+        .child(el("path").class(event.class(class)).with("d", d))
         .child(label(middle, y - 4.0, "middle", short(&event.label, LABEL)));
     if let Some((until, text)) = &event.wait {
         let end = rows.at.get(until).copied().unwrap_or(y);
@@ -371,10 +418,13 @@ fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
         group = group
             .child(
                 el("path")
-                    .class("wait")
+                    .class(event.class("wait"))
                     .with("d", format_args!("M{} {y:.1}H{x}V{end:.1}h-6", x - 6.0)),
             )
             .child(label(x + 8.0, y + 4.0, "start", short(text, WAIT)));
+    }
+    if event.wrong {
+        group = group.class("wrong");
     }
     group.child(el("title").text(&event.label))
 }

@@ -1,8 +1,11 @@
 //! Which repetition of which case came out how: the cases at a glance, and the checks of a case.
 
+use std::collections::BTreeSet;
+
 use super::markup::{Element, el};
 use super::{Numbered, words};
 use crate::case::{CaseResult, CheckResult, Verdict};
+use crate::report::findings;
 
 /// Names of the repetitions in the order of the results, each once.
 pub fn repetitions(result: &CaseResult) -> Vec<&str> {
@@ -13,6 +16,16 @@ pub fn repetitions(result: &CaseResult) -> Vec<&str> {
         }
     }
     names
+}
+
+/// Repetitions beyond the first `most`, of which those that did not pass come first.
+pub fn beyond(result: &CaseResult, most: usize) -> BTreeSet<&str> {
+    let mut names = repetitions(result);
+    if names.len() <= most {
+        return BTreeSet::new();
+    }
+    names.sort_by_key(|name| findings::rank(of_repetition(result, name)));
+    names.into_iter().skip(most).collect()
 }
 
 /// Ids of a case's checks in the order of its table.
@@ -53,6 +66,9 @@ pub fn cases(cases: &[Numbered<'_>]) -> Element {
             .text(&result.case);
         let mut cell = el("ul").class("repetitions");
         for (index, repetition) in repetitions(result).into_iter().enumerate() {
+            if case.left_out.contains(repetition) {
+                continue;
+            }
             let verdict = of_repetition(result, repetition);
             let link = el("a")
                 .with("href", format_args!("#{}", case.repetition(index)))
@@ -63,6 +79,10 @@ pub fn cases(cases: &[Numbered<'_>]) -> Element {
                     .text(" ")
                     .child(link),
             );
+        }
+        if !case.left_out.is_empty() {
+            let more = format!("and {} more, named below", case.left_out.len());
+            cell = cell.child(el("li").text(more));
         }
         let cell = if cell.len() == 0 {
             el("td").text("none")
@@ -89,7 +109,8 @@ pub fn cases(cases: &[Numbered<'_>]) -> Element {
 /// The table of a case: checks by repetitions.
 pub fn of_case(case: &Numbered<'_>) -> Element {
     let result = case.result;
-    let repetitions = repetitions(result);
+    let mut repetitions = repetitions(result);
+    repetitions.retain(|name| !case.left_out.contains(name));
     let mut columns = vec!["check"];
     columns.extend(&repetitions);
     let mut body = el("tbody");

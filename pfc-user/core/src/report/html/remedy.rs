@@ -137,6 +137,9 @@ const BY_WORDS: [(&[&str], &str); 9] = [
 /// What to do where nothing more is known of the cause.
 const OTHER: &str = "Mend what is found, and run the case again.";
 
+/// Most causes that are shown.
+const SHOWN: usize = 60;
+
 /// A cause, and the checks that it left undecided.
 struct Cause {
     found: String,
@@ -152,7 +155,7 @@ pub fn section(cases: &[Numbered<'_>]) -> Option<Element> {
         return None;
     }
     let mut body = el("tbody");
-    for cause in &causes {
+    for cause in causes.iter().take(SHOWN) {
         let touched = cause.touched.iter().map(|(case, checks)| match checks {
             0 => case.clone(),
             1 => format!("{case} (1 result)"),
@@ -160,6 +163,14 @@ pub fn section(cases: &[Numbered<'_>]) -> Option<Element> {
         });
         let touched = touched.collect::<Vec<_>>().join(", ");
         body = body.child(words::row(&cause.found, [cause.remedy, &touched]));
+    }
+    if causes.len() > SHOWN {
+        let more = format!(
+            "and {} more: {}",
+            causes.len() - SHOWN,
+            crate::report::REPORT
+        );
+        body = body.child(words::row(&more, ["", ""]));
     }
     let caption = "What would change an inconclusive or an error";
     let columns = ["found", "what would change it", "touches"];

@@ -31,14 +31,30 @@ pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
         }
     }
     let parts = names.into_iter().enumerate();
-    parts
+    let mut drawn: Vec<Element> = parts
+        .filter(|(_, wanted)| !case.left_out.contains(wanted))
         .map(|(index, wanted)| {
             let attempts = recorded.iter().copied();
             let mut attempts: Vec<_> = attempts.filter(|found| name(found) == wanted).collect();
             attempts.sort_by_key(|attempt| attempt.attempt());
             one(case, index, wanted, &attempts, detail)
         })
-        .collect()
+        .collect();
+    if !case.left_out.is_empty() {
+        let names: Vec<&str> = case.left_out.iter().copied().collect();
+        let said = "Left out, for the page would be too large; report.json has them";
+        drawn.push(el("p").text(format_args!("{said}: {}.", names.join("; "))));
+    }
+    drawn
+}
+
+/// Repetitions whose verdict leaves something to do.
+fn is_open(case: &Numbered<'_>, name: &str) -> bool {
+    let verdict = matrix::of_repetition(case.result, name);
+    matches!(
+        verdict,
+        Verdict::Fail | Verdict::Error | Verdict::Inconclusive
+    )
 }
 
 fn one(
@@ -53,12 +69,15 @@ fn one(
         .child(words::verdict(verdict))
         .text(" ")
         .child(el("strong").text(name));
-    let open = matches!(
-        verdict,
-        Verdict::Fail | Verdict::Error | Verdict::Inconclusive
-    );
+    let open = is_open(case, name);
+    let names = matrix::repetitions(case.result);
+    let first = names.into_iter().find(|name| is_open(case, name));
+    let class = match first == Some(name) {
+        true => "repetition printed",
+        false => "repetition",
+    };
     let mut part = words::fold(summary, open)
-        .class("repetition")
+        .class(class)
         .with("id", case.repetition(index));
     let omitted = case.evidence.iter().flat_map(|case| &case.omitted);
     for omitted in omitted.filter(|omitted| omitted.name == name) {

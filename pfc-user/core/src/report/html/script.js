@@ -111,7 +111,7 @@ for (const figure of document.querySelectorAll(".zoomable")) {
   });
 }
 
-// A link leads into a closed part, and paper has no parts that open.
+// A link leads into a closed part.
 const open = () => {
   const target = document.getElementById(location.hash.slice(1));
   for (let part = target; part; part = part.parentElement) {
@@ -121,6 +121,3 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 if (location.hash) open();
-addEventListener("beforeprint", () => {
-  document.querySelectorAll("details").forEach((part) => { part.open = true; });
-});

@@ -52,5 +52,5 @@ fn ports(found: &Preflight) -> Element {
         }
     }
     let caption = "Ports before the run";
-    words::scroller("scroll", caption).child(words::table(caption, &columns).child(body))
+    words::scroller("scroll ports", caption).child(words::table(caption, &columns).child(body))
 }

@@ -16,7 +16,7 @@ use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 
 /// Status code for an attribute that the DUT does not support.
-const CODE: u8 = 7;
+pub const CODE: u8 = 7;
 
 /// The document is about a switch (its notes) without a linear forwarding table (step 7).
 pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
