@@ -39,8 +39,8 @@ pub struct Evidence {
     pub host: Host,
     /// Name of the testbed, and its file as it was read.
     pub testbed: Testbed,
-    /// Plan and command line, and when each case ran.
-    #[serde(default)]
+    /// Plan and command line, and when each case ran. Nothing is judged by it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub invocation: Invocation,
     /// Facts about the ports before the run.
     #[serde(default)]
@@ -55,6 +55,10 @@ pub struct Evidence {
     pub cases: Vec<CaseEvidence>,
     /// The run was interrupted before its end.
     pub interrupted: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What was asked for, and when it was done.
@@ -84,8 +88,8 @@ pub struct CaseTime {
 /// The machine that the tester runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// `uname -n`.
-    #[serde(default)]
+    /// `uname -n`. Nothing is judged by it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
     /// `uname -r`.
     pub kernel: String,
@@ -106,8 +110,8 @@ pub struct Testbed {
     pub name: String,
     /// Kind of DUT: `sim`, `bridge` or `external`.
     pub dut: String,
-    /// The DUT as the testbed describes it.
-    #[serde(default)]
+    /// The DUT as the testbed describes it. Nothing is judged by it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub identity: Identity,
     /// The TOML text.
     pub toml: String,

@@ -2,6 +2,7 @@
 //!
 //! lane: waiting
 
+mod check;
 #[path = "../common/mod.rs"]
 mod common;
 mod fabric;

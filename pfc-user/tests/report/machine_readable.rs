@@ -3,10 +3,10 @@
 use pfc_ebpf::units::{Dscp, Priority};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{CaseResult, Exit, Verdict};
-use validator::evidence::Repetition;
 use validator::evidence::pfc::{
     Departure, Gap, GapHistogram, LeftOut, StallsNoted, StormReport, Windows,
 };
+use validator::evidence::{CaseTime, Identity, Invocation, Repetition};
 use validator::plan::{FlowPlan, Role};
 use validator::report::{self, text};
 
@@ -254,4 +254,82 @@ fn the_json_report_has_the_gaps_of_each_storm() {
         "histogram": [[10_500_000, 600], [11_000_000, 390], [50_000_000, 9]]
     }]);
     assert_eq!(report["cases"][0]["storms"], expected);
+}
+
+#[test]
+fn reports_say_what_was_tested_by_what_where_and_when() {
+    let mut evidence = evidence();
+    evidence.host.name = "lab-7".to_owned();
+    evidence.testbed.identity = Identity {
+        vendor: "Example".to_owned(),
+        model: "S1".to_owned(),
+        serial: String::new(),
+        software: "OS 2.1".to_owned(),
+    };
+    evidence.invocation = Invocation {
+        plan: "smoke".to_owned(),
+        toml: "name = \"smoke\"\n".to_owned(),
+        command: ["validator", "run", "--set", "a=[1, 2]"]
+            .map(str::to_owned)
+            .to_vec(),
+        cases: vec![CaseTime {
+            case: "pfc.x".to_owned(),
+            started: 1_800_000_003,
+            seconds: 4.5,
+        }],
+    };
+    let results = [every_verdict()];
+    let mut out = Vec::new();
+    report::junit::write(&mut out, &evidence, &results).unwrap();
+    let junit = Report::deserialize_from_str(&String::from_utf8(out).unwrap()).unwrap();
+    let suite = &junit.test_suites[0];
+    assert_eq!(
+        junit.timestamp.unwrap().to_rfc3339(),
+        "2027-01-15T08:00:00+00:00"
+    );
+    assert_eq!(
+        suite.timestamp.unwrap().to_rfc3339(),
+        "2027-01-15T08:00:03+00:00"
+    );
+    assert_eq!(suite.time.unwrap().as_secs_f64(), 4.5);
+    assert_eq!(suite.extra.get("hostname").unwrap().as_str(), "lab-7");
+    let properties = suite.properties.iter();
+    let properties: Vec<_> = properties
+        .map(|property| (property.name.as_str(), property.value.as_str()))
+        .collect();
+    for expected in [
+        ("plan", "smoke"),
+        ("command", "validator run --set 'a=[1, 2]'"),
+        ("its vendor", "Example"),
+        ("its software", "OS 2.1"),
+        ("host", "lab-7"),
+        ("started", "2027-01-15T08:00:00Z"),
+    ] {
+        assert!(
+            properties.contains(&expected),
+            "{expected:?} in {properties:?}"
+        );
+    }
+    let summary = text::summary(&evidence, &results, Exit::Failed, false);
+    for expected in [
+        "\nrun        plan smoke on lab-7, begun 2027-01-15T08:00:00Z\n",
+        "\nDUT        vendor Example, model S1, software OS 2.1\n",
+    ] {
+        assert!(summary.contains(expected), "{expected} in {summary}");
+    }
+    let page = report::html::page(&evidence, &results, Exit::Failed);
+    for expected in [
+        "<p>Example, S1, OS 2.1</p>",
+        "<dd>lab-7</dd>",
+        "file of the plan",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence, &results, Exit::Failed).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(json["started_at"], "2027-01-15T08:00:00Z");
+    assert_eq!(json["invocation"]["command"][1], "run");
+    assert_eq!(json["testbed"]["identity"]["model"], "S1");
+    assert_eq!(json["host"]["name"], "lab-7");
 }
