@@ -184,16 +184,25 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     let exit = shown?;
-    let said = match &args.out {
-        Some(dir) => format!("the page to look at: {}", dir.join(report::PAGE).display()),
-        None => "nothing was kept: without --out DIR the evidence of a run is gone".to_owned(),
-    };
-    match args.format {
-        Format::Text => writeln!(output::stdout(), "{}", report::plain::text(&said))?,
-        Format::Json if args.out.is_none() => output::note(said),
-        Format::Json => {}
+    match (&args.out, args.format) {
+        (Some(dir), format) => name_page(dir, format)?,
+        (None, Format::Text) => writeln!(output::stdout(), "{GONE}")?,
+        (None, Format::Json) => output::note(GONE),
     }
     Ok(exit)
+}
+
+/// What a run without a folder for its results says at its end.
+const GONE: &str = "nothing was kept: without --out DIR the evidence of a run is gone";
+
+/// Names the page in `dir`, where people read.
+fn name_page(dir: &Path, format: Format) -> Result<()> {
+    let page = dir.join(report::PAGE).display().to_string();
+    if format == Format::Text {
+        let page = report::plain::text(&page);
+        writeln!(output::stdout(), "the page to look at: {page}")?;
+    }
+    Ok(())
 }
 
 fn dry_run(config: &Config, format: Format) -> Result<Exit> {
@@ -242,7 +251,11 @@ fn report(args: &ReportArgs) -> Result<Exit> {
             report::render(&mut folder, &evidence, &results, exit)?;
         }
     }
-    show((args.format, args.verbose), &evidence, &results, exit)
+    show((args.format, args.verbose), &evidence, &results, exit)?;
+    if args.html.is_none() {
+        name_page(dir, args.format)?;
+    }
+    Ok(exit)
 }
 
 /// The evidence of an earlier run, judged again.

@@ -91,7 +91,7 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     .unwrap_err()
     .to_string();
     assert!(
-        error.ends_with("file/out: cannot be written: Not a directory (os error 20)"),
+        error.ends_with("file/out: cannot be read: Not a directory (os error 20)"),
         "{error}"
     );
 
