@@ -24,10 +24,7 @@ pub(super) fn all<'a, T>(
             mistakes.push(error);
             break;
         };
-        if !changed
-            .iter()
-            .any(|known| is_within(known, &key) || is_within(&key, known))
-        {
+        if !changed.iter().any(|known| may_cause(known, &key, &error)) {
             mistakes.push(error);
         }
         // Each key is taken out once, and replaced once.
@@ -61,6 +58,27 @@ fn key(error: &ConfigError) -> Option<String> {
         (table, Some(missing)) => Some(format!("{table}.{missing}")),
         (key, None) => Some(key.to_owned()),
     }
+}
+
+/// True if the change of `known` may be what the error about `key` comes from.
+fn may_cause(known: &str, key: &str, error: &ConfigError) -> bool {
+    let parent = |key: &str| key.rsplit_once('.').map(|(table, _)| table.to_owned());
+    let is_missing = error.to_string().contains("missing");
+    // A misspelt key is another one that is missing; the kind of a device, which was guessed, asks
+    // for keys of its own.
+    let is_kind = match known {
+        "dut.kind" => ["ports", "qos"].iter().any(|table| is_within(key, table)),
+        "mad.transport" => is_within(key, "mad"),
+        "rc.dut" => is_within(key, "rc"),
+        _ => false,
+    };
+    let is_sibling = parent(known).is_some() && parent(known) == parent(key);
+    // Addresses have to fit each other, and the defaults.
+    let are_addresses = is_within(known, "addresses") && is_within(key, "addresses");
+    is_within(known, key)
+        || is_within(key, known)
+        || is_missing && (is_kind || is_sibling && error.to_string().contains("missing field"))
+        || are_addresses
 }
 
 /// True if `key` is `table`, or a key in it.

@@ -371,7 +371,6 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
 #[test]
 fn set_arguments_win_over_the_files_and_are_recorded() {
     let sets = [
-        "testbed.limits.max_response=2ms",
         "testbed.dut.faults=[\"leaks=100\"]",
         "testbed.qos.dscp_map=sonic",
         "testbed.facts.watchdog=on",

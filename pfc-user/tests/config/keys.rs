@@ -137,7 +137,7 @@ fn a_documented_default_is_the_one_that_is_taken() {
             let set = format!("{file}.{}={}", key.path, key.default);
             let alike = |testbed: &&str| {
                 let with = load(testbed, &plan(""), std::slice::from_ref(&set));
-                with.is_ok_and(|with| with == load(testbed, &plan(""), &[]).unwrap())
+                with.is_err_and(|error| error.to_string().contains(": it changes nothing: "))
             };
             assert!([SIM, EXTERNAL].iter().any(alike), "{set} changes something");
         }

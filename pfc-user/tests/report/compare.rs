@@ -200,7 +200,10 @@ fn the_page_is_written_alone_where_it_is_asked_for() {
     assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"));
     assert!(text.contains("rc.c09-142-01"));
     let names = fs::read_dir(&good).unwrap().count();
-    assert_eq!(names, 1, "nothing but the evidence is there");
+    assert_eq!(
+        names, 1,
+        "nothing but the evidence and the list of files is there"
+    );
 
     let output = report(&[&good]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -39,8 +39,8 @@ fn an_error_of_a_case_is_in_every_report() {
     );
     assert!(
         summary.ends_with(
-            "verdict: error, interrupted (cases: 1 ended by an error, 1 passed; exit code \
-                 130)\nended by an error: pfc.broken\n"
+            "verdict: error, interrupted (cases: 1 with an error, 1 passed; exit code \
+                 130)\nwith an error: pfc.broken\n"
         ),
         "{summary}"
     );

@@ -33,7 +33,7 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
         } else {
             let word = match verdict {
                 Verdict::Fail => "failed",
-                Verdict::Error => "ended by an error",
+                Verdict::Error => "with an error",
                 Verdict::NotApplicable => "not applicable",
                 other => other.word(),
             };
@@ -55,7 +55,7 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
             && summary.ends_with(
                 "verdict: fail (cases: 1 failed; exit code 1)\n\
                  failed: is-fail [b]\n\
-                 ended by an error: is-error [b]\n\
+                 with an error: is-error [b]\n\
                  inconclusive: is-inconclusive [b]\n"
             ),
         "{summary}"

@@ -28,7 +28,7 @@ pub(super) const fn past(verdict: Verdict) -> &'static str {
         Verdict::Pass => "passed",
         Verdict::Fail => "failed",
         Verdict::Inconclusive => "inconclusive",
-        Verdict::Error => "ended by an error",
+        Verdict::Error => "with an error",
         Verdict::NotApplicable => "not applicable",
         Verdict::Skipped => "skipped",
     }

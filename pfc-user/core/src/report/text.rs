@@ -355,8 +355,14 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
                 format!("checks: {}", counts(verdicts, colour))
             }
         };
-        let word = paint(&word, result.verdict, colour);
-        out.push_str(&format!("{:width$}  {word}  {checks}\n", result.case));
+        let mut row = String::new();
+        paragraph(
+            &mut row,
+            &format!("{:width$}  {word}  ", result.case),
+            &checks,
+        );
+        let painted = paint(&word, result.verdict, colour);
+        out.push_str(&row.replacen(&word, &painted, 1));
     }
     let shared = results.iter().filter(|result| is_shared(result)).count();
     if shared > 0 {

@@ -1,11 +1,13 @@
 //! What the page draws: time lines, distributions and ladders.
 
+use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 use roxmltree::Node;
 use validator_core::evidence::Repetition;
 use validator_core::evidence::pfc::{
-    ControlReceived, Gap, GapHistogram, PfcEvidence, PhaseSpan as Span, Stall, Withheld,
+    Arrival, ControlReceived, Gap, GapHistogram, Offence, PfcEvidence, PhaseSpan as Span, Stall,
+    Withheld,
 };
 
 use crate::{named, page, pages, parse, samples, text_of};
@@ -75,8 +77,23 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
     e.sender.stalls.clear();
     e.dut.iter_mut().for_each(|dut| dut.stalls.clear());
     e.tx_port.controls.clear();
+    e.arrivals.records.clear();
+    e.offences.clear();
     let bare = time_line(e.clone());
-    for class in ["gap", "xoff", "xon", "held", "loss", "stall", "dut-stall"] {
+    for class in [
+        "gap",
+        "xoff",
+        "xon",
+        "held",
+        "loss",
+        "stall",
+        "dut-stall",
+        "leaked",
+        "late",
+        "twice",
+        "damaged",
+        "lost",
+    ] {
         assert_eq!(places(&bare, class), [0.0; 0], "{class}");
     }
     let control = |time, quanta| ControlReceived {
@@ -105,6 +122,39 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         to: at(9),
     }];
     let flow = e.plan.flows[0].id;
+    e.arrivals.records = vec![Arrival {
+        time: at(2),
+        flow,
+        phase: Phase::Storm,
+        latency: 1,
+    }];
+    let offence = |time, kind| Offence {
+        port: "rx".into(),
+        time,
+        kind,
+        length: 60,
+        octets: format!(
+            "0200000000020200000000010800{:02x}{:02x}",
+            0x45,
+            e.plan.flows[0].dscp.get() << 2
+        ),
+    };
+    e.offences = vec![
+        offence(at(3), OffenceKind::Duplicate),
+        offence(at(4), OffenceKind::Corrupt),
+    ];
+    // A frame of another priority is missing from this window on.
+    let other = e
+        .plan
+        .flows
+        .iter()
+        .find(|flow| !e.plan.is_stormed(flow.priority));
+    let other = other.unwrap().priority.index();
+    let window = ((at(6) - e.windows.epoch) / e.windows.width) as usize;
+    let rest = &mut e.windows.received[window..];
+    let missing = rest.iter().position(|window| window[other] > 0).unwrap();
+    rest[missing][other] -= 1;
+    let missing = e.windows.epoch + (window + missing) as Nanos * e.windows.width;
     let lost = e.received.iter_mut();
     let mut lost = lost.filter(|found| (found.flow, found.phase) == (flow, Phase::Storm));
     lost.next().unwrap().frames -= 1;
@@ -131,8 +181,13 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         ("held", 5),
         ("stall", 7),
         ("dut-stall", 8),
+        ("leaked", 2),
+        ("twice", 3),
+        ("damaged", 4),
+        ("lost", 0),
     ] {
-        let expected = storm_at + (at(share) - from) as f64 / 1e9 / seconds * width;
+        let time = if class == "lost" { missing } else { at(share) };
+        let expected = storm_at + (time - from) as f64 / 1e9 / seconds * width;
         let found = places(&page, class);
         let [found] = found[..] else {
             panic!("{class}: {found:?}");
@@ -228,4 +283,23 @@ fn ladders_name_each_wait_for_an_answer_that_did_not_come_and_each_timer() {
             assert_eq!(waits, 1 + retries, "{device}, {timer}");
         }
     }
+}
+
+#[test]
+fn ladders_show_in_red_what_is_missing_and_nothing_of_a_good_device() {
+    let red = |name: &str| {
+        let samples = samples();
+        let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
+        let page = page(evidence);
+        let document = parse(&page);
+        let groups = named(&document, "g").filter(|node| node.attribute("class") == Some("wrong"));
+        groups.map(text_of).collect::<Vec<String>>()
+    };
+    for name in ["mad-good", "rc-good"] {
+        assert_eq!(red(name), [""; 0], "{name}");
+    }
+    let missing = red("rc-failing");
+    let is_missing = |text: &&String| text.contains("missing: 1 of ");
+    assert_eq!(missing.iter().filter(is_missing).count(), 2, "{missing:?}");
+    assert!(!red("mad-failing").is_empty());
 }
