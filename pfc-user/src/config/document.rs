@@ -197,8 +197,15 @@ fn replace<'a>(table: &mut DeTable<'a>, steps: &[&str], substitute: Option<&'a s
     }
     match table.get_mut(*step).map(Spanned::get_mut) {
         Some(DeValue::Table(inner)) => replace(inner, rest, substitute),
-        // All of the list goes: its items have no substitute, and their numbers would change.
-        Some(DeValue::Array(_)) if substitute.is_none() => table.remove(*step).is_some(),
+        // All of a list of values goes: without one of them, their numbers would change.
+        Some(DeValue::Array(items)) if substitute.is_none() => {
+            let index = rest[0].parse::<usize>().ok();
+            let item = index.and_then(|index| items.get_mut(index));
+            match (item.map(Spanned::get_mut), &rest[1..]) {
+                (Some(DeValue::Table(inner)), rest @ [_, ..]) => replace(inner, rest, None),
+                _ => table.remove(*step).is_some(),
+            }
+        }
         _ => false,
     }
 }

@@ -145,6 +145,7 @@ fn a_documented_default_is_the_one_that_is_taken() {
     for key in table(PLAN, "case.queue_pairs").keys {
         let pair = format!("{} = {}", key.path, key.default);
         let with = load(SIM, &plan(&pair), &[]).unwrap();
-        assert_eq!(with, load(SIM, &plan(""), &[]).unwrap(), "{pair}");
+        let without = load(SIM, &plan(""), &[]).unwrap();
+        assert_eq!(with.plan.cases, without.plan.cases, "{pair}");
     }
 }

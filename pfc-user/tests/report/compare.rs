@@ -201,7 +201,7 @@ fn the_page_is_written_alone_where_it_is_asked_for() {
     assert!(text.contains("rc.c09-142-01"));
     let names = fs::read_dir(&good).unwrap().count();
     assert_eq!(
-        names, 1,
+        names, 2,
         "nothing but the evidence and the list of files is there"
     );
 

@@ -352,7 +352,8 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
             [] => "no check".to_owned(),
             checks => {
                 let verdicts = checks.iter().map(|check| check.verdict);
-                format!("checks: {}", counts(verdicts, colour))
+                // Without colours, of which no line knows where to break.
+                format!("checks: {}", counts(verdicts, false))
             }
         };
         let mut row = String::new();
