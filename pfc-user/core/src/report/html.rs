@@ -101,9 +101,15 @@ pub fn page(evidence: &Evidence, results: &[CaseResult], exit: Exit) -> String {
     let mut detail = Detail::MOST;
     loop {
         let page = page_with(evidence, results, exit, detail);
-        match detail.less() {
-            Some(less) if page.len() > LARGEST => detail = less,
-            _ => return page,
+        if page.len() <= LARGEST {
+            return page;
+        }
+        // No step makes it less than half as large.
+        let steps = (page.len() / LARGEST).ilog2().max(1);
+        let less = (0..steps).try_fold(detail, |detail, _| detail.less());
+        match less.or_else(|| detail.less()) {
+            Some(less) => detail = less,
+            None => return page,
         }
     }
 }

@@ -5,7 +5,7 @@ use ib_mad::mad::Status;
 use ib_mad::smp::Smp;
 
 use crate::cases::mad::FORWARDING_TABLE_STATUS;
-use crate::evidence::mad::{Exchange, MadEvidence, Purpose};
+use crate::evidence::mad::{Exchange, MadEvidence, Purpose, Stray};
 use crate::evidence::rc::Completion;
 use crate::plan::mad::MadStimulus;
 
@@ -32,6 +32,12 @@ pub fn is_right(e: &MadEvidence, exchange: &Exchange) -> bool {
         _ => true,
     };
     has_answer(e, exchange) && has_status && answer.at <= exchange.deadline
+}
+
+/// True for an answer to a request that was not made. A trap asks for nothing.
+pub fn is_wrong(stray: &Stray) -> bool {
+    let smp = Smp::parse(&stray.packet.octets.0);
+    !stray.of_earlier && smp.map_or(true, |smp| smp.method().is_response())
 }
 
 /// Status of the completion that ends a phase of an RC case.

@@ -96,7 +96,7 @@ pub fn mad(e: &MadEvidence, name: &str) -> Option<Element> {
     for stray in &e.strays {
         let label = format!("unasked: {}", packet(&stray.packet.octets));
         let stray_event = Event::new(stray.packet.at, Way::ToTester, label);
-        events.push(stray_event.wrong(!stray.of_earlier));
+        events.push(stray_event.wrong(expected::is_wrong(stray)));
     }
     let end = match (&e.error, e.interrupted) {
         (Some(error), _) => Some(format!("ended early: {error}")),
