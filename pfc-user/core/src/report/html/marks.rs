@@ -33,7 +33,10 @@ pub fn of_lane(
     (top, height): (f64, f64),
 ) -> Vec<Element> {
     let flows = || e.plan.flows.iter().filter(|flow| flow.priority == priority);
-    let held = flows().flat_map(|flow| leaked(e, flow.id)).collect();
+    // Nothing else is to be held by the storm, though its arrivals may be logged.
+    let is_held = e.plan.is_stormed(priority) && e.plan.is_lossless(priority);
+    let held = flows().filter(|_| is_held);
+    let held = held.flat_map(|flow| leaked(e, flow.id)).collect();
     let late = flows().flat_map(|flow| late(e, flow)).collect();
     let of = |wanted: &[OffenceKind]| {
         let offences = e.offences.iter();
