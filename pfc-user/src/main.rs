@@ -36,13 +36,12 @@ fn main() -> ExitCode {
         Exit::Usage => Ok(exit),
         exit => Ok(output::stdout().flush().map(|()| exit)?),
     });
-    match outcome {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(error) => {
-            output::note(format_args!("validator: {}", error_text::in_words(&error)));
-            ExitCode::from(Exit::Usage as u8)
-        }
-    }
+    let exit = outcome.unwrap_or_else(|error| {
+        output::note(format_args!("validator: {}", error_text::in_words(&error)));
+        Exit::Usage
+    });
+    output::finish();
+    ExitCode::from(exit as u8)
 }
 
 /// Does what the command line says.
@@ -181,6 +180,8 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
         None => Ok(()),
     };
     let written = kept.and(rendered);
+    // A reader that stalls is no reason to stay: from here on signals end the process.
+    interrupt.release()?;
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     let exit = shown?;

@@ -1,9 +1,19 @@
-//! Standard output and standard error, whose readers may go away.
+//! Standard output and standard error, whose readers may go away or stall.
+
+mod queue;
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use validator_core::report::plain;
+
+pub use self::queue::Queue;
+
+/// Time in which a reader has to take something, where the process waits for nothing else.
+pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Takes everything, also when the reader has seen enough and closed the pipe, as in `| head`. Work
 /// and exit code are then the same as with a reader that stays. Other errors are returned.
@@ -21,11 +31,43 @@ pub fn stdout() -> Output<io::Stdout> {
     Output::new(io::stdout())
 }
 
+/// Standard error, which holds up nobody: what its reader does not take is dropped, for there is no
+/// other place to tell it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stderr;
+
+fn stderr() -> MutexGuard<'static, Queue> {
+    static STDERR: LazyLock<Mutex<Queue>> = LazyLock::new(|| Mutex::new(Queue::new(io::stderr())));
+    STDERR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Write for Stderr {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        stderr().put(octets.to_vec());
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsRawFd for Stderr {
+    fn as_raw_fd(&self) -> RawFd {
+        io::stderr().as_raw_fd()
+    }
+}
+
 /// Writes a line to standard error, without control characters that a name in it may have.
 /// `eprintln!` panics where nobody reads it.
 pub fn note(line: impl Display) {
-    // There is no other place to tell that it cannot be written.
-    let _ = writeln!(io::stderr(), "{}", plain::lines(&line.to_string()));
+    let line = format!("{}\n", plain::lines(&line.to_string()));
+    stderr().put(line.into_bytes());
+}
+
+/// Waits until standard error has all of it. To be called at the end of the process.
+pub fn finish() {
+    stderr().finish(PATIENCE, || true);
 }
 
 impl<W: Write> Output<W> {

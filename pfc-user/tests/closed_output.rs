@@ -4,10 +4,16 @@
 
 mod common;
 
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::{fs, io};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use validator::case::Exit;
 use validator::cases;
 use validator::driver::kernel::link::{End, create_veth};
@@ -18,6 +24,10 @@ use validator::evidence::{
 use validator::report;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
+/// Longest wait for what has to come: only a failure takes as long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// From one look at what sends no event to the next.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A testbed of two ports that are down.
 const TESTBED: &str = r#"
@@ -139,6 +149,66 @@ fn each_command_ends_as_it_does_with_a_reader() {
     ] {
         ends_with(code, command, dir);
     }
+}
+
+/// A pipe that is full, and its end that nobody reads.
+fn full() -> (io::PipeReader, Stdio) {
+    let (reader, writer) = io::pipe().unwrap();
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    while (&writer).write(&[b'x'; 4096]).is_ok() {}
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    (reader, writer.into())
+}
+
+#[test]
+fn a_message_that_nobody_takes_holds_up_no_end() {
+    let (_reader, stderr) = full();
+    let mut child = Command::new(PROGRAM)
+        .args(["watch", "nothing"])
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+/// The run goes on to its end and writes its reports. Its summary waits for the reader, until a
+/// signal comes.
+#[test]
+fn root_a_run_whose_readers_stall_ends_and_obeys_signals() {
+    if !common::need_root("root_a_run_whose_readers_stall_ends_and_obeys_signals") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (_out, stdout) = full();
+    let (_err, stderr) = full();
+    let mut child = Command::new(PROGRAM)
+        .args(["run", "--plan", "mad", "--out", "results", "--testbed"])
+        .arg(root.join("configs/testbeds/sim.toml"))
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let page = dir.path().join("results/junit.xml");
+    let begin = Instant::now();
+    while !page.exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it waits for its reader");
+        assert!(begin.elapsed() < PATIENCE, "it never ended");
+        thread::sleep(LOOK);
+    }
+    // One that comes before the reports are written interrupts the run, which has ended.
+    let ended = loop {
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        assert!(begin.elapsed() < PATIENCE, "signals do not end it");
+        thread::sleep(LOOK);
+    };
+    assert_eq!(ended.signal(), Some(Signal::SIGTERM as i32), "{ended}");
 }
 
 #[test]

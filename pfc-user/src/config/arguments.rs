@@ -14,6 +14,16 @@ pub struct DscpMap {
     pub map: [Priority; Dscp::COUNT],
 }
 
+impl DscpMap {
+    /// SONiC's default map.
+    pub fn sonic() -> Self {
+        Self {
+            name: "sonic".to_owned(),
+            map: Preset::Sonic.map(),
+        }
+    }
+}
+
 /// Parses a map of DSCPs: a preset's name, or 64 priorities separated by commas.
 pub fn dscp_map(text: &str) -> Result<DscpMap, String> {
     let map = if text.contains(',') {
@@ -56,7 +66,8 @@ mod tests {
             rate("25G").map(LineRate::bits_per_second),
             Ok(25_000_000_000)
         );
-        assert_eq!(dscp_map("sonic").unwrap().map[3].get(), 3);
+        assert_eq!(dscp_map("sonic").unwrap(), DscpMap::sonic());
+        assert_eq!(DscpMap::sonic().map[3].get(), 3);
         let list = (0..64)
             .map(|dscp| (dscp / 8).to_string())
             .collect::<Vec<_>>()

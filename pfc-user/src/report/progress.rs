@@ -3,13 +3,17 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::layout::{colour, paint};
 use crate::case::Event;
+use crate::output::Stderr;
 
 /// Interval at which the elapsed time is redrawn; long, since the tester needs the CPU.
 const TICK: Duration = Duration::from_millis(500);
+/// Drawings a second at most.
+const DRAWINGS: u8 = 20;
 
 /// Displays events.
 pub struct Progress<W> {
@@ -21,13 +25,16 @@ pub struct Progress<W> {
     repetition: String,
 }
 
-impl Progress<io::Stderr> {
-    /// Displays events on standard error.
+impl Progress<Stderr> {
+    /// Displays events on standard error. A reader that stalls, a stopped terminal too, does not
+    /// hold up the run.
     pub fn on_stderr() -> Self {
-        let mut progress = Self::plain(io::stderr());
+        let mut progress = Self::plain(Stderr);
         progress.colour = colour(&io::stderr());
         if io::stderr().is_terminal() {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let terminal = Term::read_write_pair(io::stdin(), Stderr);
+            let target = ProgressDrawTarget::term(terminal, DRAWINGS);
+            let bar = ProgressBar::with_draw_target(None, target);
             bar.set_style(
                 ProgressStyle::with_template("{prefix} {pos}/{len} {wide_msg} {elapsed}")
                     .expect("a constant template"),
@@ -113,9 +120,12 @@ impl<W: Write> Progress<W> {
     }
 
     fn line(&mut self, text: &str) {
+        // In one piece: a reader that stalls loses whole lines.
+        let line = format!("{text}\n");
+        let mut write = || drop(self.out.write_all(line.as_bytes()));
         match &self.bar {
-            Some(bar) => bar.suspend(|| drop(writeln!(self.out, "{text}"))),
-            None => drop(writeln!(self.out, "{text}")),
+            Some(bar) => bar.suspend(write),
+            None => write(),
         }
     }
 }

@@ -40,9 +40,11 @@ pub struct WatchArgs {
     /// Which field tells the priority of a frame.
     #[arg(long, value_enum, default_value_t)]
     pub trust: TrustArg,
-    /// Priority by DSCP: sonic, dscp-mod-8, dscp-high-bits, or 64 priorities separated by commas.
-    #[arg(long, value_name = "MAP", value_parser = dscp_map, default_value = "dscp-high-bits")]
-    pub dscp_map: DscpMap,
+    /// Priority by DSCP, as the switches of this network have it: sonic, dscp-mod-8,
+    /// dscp-high-bits, or 64 priorities separated by commas. Without it sonic, and the output says
+    /// so. By PCP: --trust pcp.
+    #[arg(long, value_name = "MAP", value_parser = dscp_map)]
+    dscp_map: Option<DscpMap>,
     /// Speed of the ports, which turns quanta into time. Without it, what the driver reports (veth
     /// and tap: always 10G).
     #[arg(long, value_name = "RATE", value_parser = rate)]
@@ -57,7 +59,8 @@ pub struct WatchArgs {
     /// Output format; json: one object a line.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Serve /metrics to Prometheus. A bare port is one of the loopback address.
+    /// Serve /metrics to Prometheus. A bare port is one of the loopback address. Goes on without
+    /// any interface that is left, until one of those names is there again.
     #[arg(long, value_name = "ADDR", value_parser = listener)]
     pub prometheus: Option<SocketAddr>,
     /// Write PAUSE and PFC frames to this file, as pcapng.
@@ -66,6 +69,14 @@ pub struct WatchArgs {
 }
 
 impl WatchArgs {
+    /// The map from DSCPs to priorities, and whether it was named.
+    pub fn dscp_map(&self) -> (DscpMap, bool) {
+        match &self.dscp_map {
+            Some(map) => (map.clone(), true),
+            None => (DscpMap::sonic(), false),
+        }
+    }
+
     /// True if the output is JSON.
     pub fn is_json(&self) -> bool {
         self.json || self.format == Format::Json

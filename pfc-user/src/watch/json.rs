@@ -1,6 +1,8 @@
 //! One object a line.
 
-use pfc_ebpf::units::Nanos;
+use std::time::SystemTime;
+
+use pfc_ebpf::units::{LineRate, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::metrics::{FAMILIES, Unit};
@@ -60,25 +62,37 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
         total.insert(family.name.to_owned(), absolute);
         rate.insert(family.name.to_owned(), a_second);
     }
-    json!({
+    let mut value = json!({
         "type": "counters",
         "interface": port.interface,
         "place": port.place,
-        "elapsed_seconds": elapsed as f64 / SECOND,
+        "trust": port.trust(),
+        "dscp_map": port.map.as_ref().map(|map| &map.name),
+        "line_rate_bits_per_second": port.line_rate.map(LineRate::bits_per_second),
         "total": total,
         "per_second": rate,
-    })
+    });
+    stamp(&mut value, elapsed);
+    value
+}
+
+/// Adds when it was: the time of day (RFC 3339), and the time since the beginning.
+pub fn stamp(value: &mut Value, elapsed: Nanos) {
+    let now = humantime::format_rfc3339_millis(SystemTime::now());
+    value["time"] = json!(now.to_string());
+    value["elapsed_seconds"] = json!(elapsed as f64 / SECOND);
 }
 
 /// Something that happened.
 pub fn event(elapsed: Nanos, interface: &str, event: &str, message: &str) -> Value {
-    json!({
+    let mut value = json!({
         "type": "event",
         "interface": interface,
         "event": event,
         "message": message,
-        "elapsed_seconds": elapsed as f64 / SECOND,
-    })
+    });
+    stamp(&mut value, elapsed);
+    value
 }
 
 #[cfg(test)]
@@ -90,9 +104,8 @@ mod tests {
     #[test]
     fn counts_are_absolute_and_a_second() {
         let port = PortName {
-            interface: "eth0".to_owned(),
-            place: "xdp driver",
-            how: String::new(),
+            line_rate: LineRate::from_bits_per_second(25_000_000_000).ok(),
+            ..PortName::example()
         };
         let reading = |time, frames, paused| {
             let mut counters = Counters::ZERO;
@@ -117,6 +130,13 @@ mod tests {
             (&value["interface"], &value["elapsed_seconds"]),
             (&json!("eth0"), &json!(2.0))
         );
+        assert_eq!(
+            (&value["trust"], &value["dscp_map"]),
+            (&json!("dscp"), &json!("sonic"))
+        );
+        assert_eq!(value["line_rate_bits_per_second"], 25_000_000_000u64);
+        let time = humantime::parse_rfc3339(value["time"].as_str().unwrap()).unwrap();
+        assert!(SystemTime::now().duration_since(time).unwrap().as_secs() < 3600);
         assert_eq!(
             (&value["total"]["frames"], &value["per_second"]["frames"]),
             (&json!(30), &json!(40.0))

@@ -2,54 +2,155 @@
 
 use std::fmt::Write;
 
+use pfc_ebpf::units::LineRate;
+
 use super::metrics::{FAMILIES, Unit};
+use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
 
 /// Its media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A port's reading, with the labels that tell it from others'.
-pub struct Labelled {
-    /// Name and value.
-    pub labels: Vec<(&'static str, String)>,
-    /// The port's counts.
+/// A label's name and value.
+type Label = (&'static str, String);
+
+/// A port as it is served.
+pub struct Exposed {
+    /// Labels that tell it from others.
+    pub labels: Vec<Label>,
+    /// Its state; `None` where its interface is gone, whose series end.
+    pub present: Option<Present>,
+}
+
+/// State of a port.
+pub struct Present {
+    /// The way in which it is counted.
+    pub name: PortName,
+    /// There is a link to the other end.
+    pub carrier: bool,
+    /// Its counts.
     pub reading: Reading,
 }
 
-/// The readings of ports.
-pub fn render(ports: &[Labelled]) -> String {
-    let mut text = String::new();
+impl Present {
+    /// Labels of how it is counted.
+    fn settings(&self) -> Vec<Label> {
+        let name = &self.name;
+        let mut labels = vec![
+            ("attached", name.place.to_owned()),
+            ("trust", name.trust().to_owned()),
+        ];
+        labels.extend(name.map.iter().map(|map| ("dscp_map", map.name.clone())));
+        labels
+    }
+}
+
+/// The state and the counts of ports; `dropped`: lines that the reader of the output did not take.
+pub fn render(ports: &[Exposed], dropped: u64) -> String {
+    let mut text = Text(String::new());
+    let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
+    text.family("build_info", "gauge", "The program that serves this: 1.");
+    text.sample("build_info", &[&[version]], "1");
+    const DROPPED: &str = "output_dropped_total";
+    text.family(
+        DROPPED,
+        "counter",
+        "Lines and tables that the reader of standard output did not take.",
+    );
+    text.sample(DROPPED, &[], &dropped.to_string());
+    states(&mut text, ports);
     for family in FAMILIES {
-        // Infallible: a string.
-        let _ = writeln!(
-            text,
-            "# HELP validator_{}_total {}",
-            family.name, family.help
-        );
-        let _ = writeln!(text, "# TYPE validator_{}_total counter", family.name);
-        for Labelled { labels, reading } in ports {
-            for sample in family.samples(reading) {
-                let own = family.label.map(|name| (name, sample.label.clone()));
-                let labels: Vec<_> = labels
-                    .iter()
-                    .cloned()
-                    .chain(own)
-                    .map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)))
+        let name = format!("{}_total", family.name);
+        text.family(&name, "counter", family.help);
+        for port in ports {
+            let Some(present) = &port.present else {
+                continue;
+            };
+            for sample in family.samples(&present.reading) {
+                let own: Vec<_> = family
+                    .label
+                    .map(|name| (name, sample.label))
+                    .into_iter()
                     .collect();
-                let _ = write!(
-                    text,
-                    "validator_{}_total{{{}}} ",
-                    family.name,
-                    labels.join(",")
-                );
-                let _ = match family.unit {
-                    Unit::Count => writeln!(text, "{}", sample.value),
-                    Unit::Nanos => writeln!(text, "{}", seconds(sample.value)),
+                let value = match family.unit {
+                    Unit::Count => sample.value.to_string(),
+                    Unit::Nanos => seconds(sample.value),
                 };
+                text.sample(&name, &[&port.labels, &own], &value);
             }
         }
     }
-    text
+    text.0
+}
+
+/// What holds of ports at the moment.
+fn states(text: &mut Text, ports: &[Exposed]) {
+    let flag = |is: bool| u8::from(is).to_string();
+    text.family(
+        "port_up",
+        "gauge",
+        "1: the interface is counted; 0: it is gone, and so are its other series.",
+    );
+    for port in ports {
+        text.sample("port_up", &[&port.labels], &flag(port.present.is_some()));
+    }
+    let present = || {
+        ports
+            .iter()
+            .filter_map(|port| Some((&port.labels, port.present.as_ref()?)))
+    };
+    text.family(
+        "port_info",
+        "gauge",
+        "Place where frames are counted, and the field and map that tell priorities: 1.",
+    );
+    for (labels, port) in present() {
+        text.sample("port_info", &[labels, &port.settings()], "1");
+    }
+    text.family(
+        "port_carrier",
+        "gauge",
+        "1: there is a link to the other end.",
+    );
+    for (labels, port) in present() {
+        text.sample("port_carrier", &[labels], &flag(port.carrier));
+    }
+    const RATE: &str = "port_line_rate_bytes_per_second";
+    text.family(
+        RATE,
+        "gauge",
+        "Speed that turns quanta into time; no value where it is not known.",
+    );
+    for (labels, port) in present() {
+        if let Some(rate) = port.name.line_rate.map(LineRate::bits_per_second) {
+            text.sample(RATE, &[labels], &(rate / 8).to_string());
+        }
+    }
+}
+
+/// The text while it is written.
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Infallible, as below: a string.
+        let _ = writeln!(self.0, "# HELP validator_{name} {help}");
+        let _ = writeln!(self.0, "# TYPE validator_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[&[Label]], value: &str) {
+        let labels: Vec<_> = labels
+            .iter()
+            .copied()
+            .flatten()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+            .collect();
+        let labels = match labels.join(",") {
+            none if none.is_empty() => none,
+            labels => format!("{{{labels}}}"),
+        };
+        let _ = writeln!(self.0, "validator_{name}{labels} {value}");
+    }
 }
 
 /// Exact, unlike a division of floating-point numbers.
@@ -72,7 +173,7 @@ mod tests {
 
     /// A port of which every family has a sample above 0, and a name with all that has to be
     /// escaped.
-    fn port() -> Labelled {
+    fn port() -> Exposed {
         let volume = |frames| Volume {
             frames,
             octets: 100 * frames,
@@ -103,20 +204,47 @@ mod tests {
             ("interface", "e\"t\\h\n0".to_owned()),
             ("direction", "receive".to_owned()),
         ];
-        Labelled {
+        Exposed {
             labels,
-            reading: Reading {
-                time: 0,
-                counters,
-                paused: [0, 0, 0, 1_000_000_001, 0, 0, 0, 0, 7],
-            },
+            present: Some(Present {
+                name: PortName {
+                    line_rate: LineRate::from_bits_per_second(25_000_000_000).ok(),
+                    ..PortName::example()
+                },
+                carrier: true,
+                reading: Reading {
+                    time: 0,
+                    counters,
+                    paused: [0, 0, 0, 1_000_000_001, 0, 0, 0, 0, 7],
+                },
+            }),
         }
     }
 
     #[test]
+    fn a_port_that_is_gone_has_a_single_series() {
+        let mut gone = port();
+        gone.present = None;
+        let rendered = render(&[gone], 0);
+        let series: Vec<_> = rendered
+            .lines()
+            .filter(|line| line.contains("interface="))
+            .collect();
+        let [line] = series[..] else {
+            panic!("{series:?}")
+        };
+        assert!(
+            line.starts_with("validator_port_up{") && line.ends_with(" 0"),
+            "{line}"
+        );
+    }
+
+    #[test]
     fn every_family_is_rendered_as_in_the_golden_file() {
-        let rendered = render(&[port()]);
+        let rendered = render(&[port()], 61);
+        let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
         let golden = include_str!("prometheus/golden.txt");
+        let golden = golden.replace("version=\"VERSION\"", &version);
         for (number, (found, expected)) in rendered.lines().zip(golden.lines()).enumerate() {
             assert_eq!(found, expected, "line {}", number + 1);
         }

@@ -20,6 +20,13 @@ const LONGEST: usize = 8 << 10;
 /// For a request to come, and for its answer to go.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// For whoever looks for the metrics with a browser.
+const LANDING: &str = concat!(
+    "<!DOCTYPE html><html lang=\"en\"><title>validator watch</title><h1>validator watch ",
+    env!("CARGO_PKG_VERSION"),
+    "</h1><p><a href=\"/metrics\">Metrics</a> for Prometheus</p></html>\n"
+);
+
 /// A request for the present metrics.
 pub type Scrape = oneshot::Sender<String>;
 
@@ -49,7 +56,8 @@ pub async fn serve(listener: TcpListener, scrapes: mpsc::Sender<Scrape>) {
 async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Result<()> {
     let head = timeout(PATIENCE, head(&mut stream)).await??;
     let (status, body) = match request(&head) {
-        Ok(_) => {
+        Ok((_, Page::Landing)) => ("200 OK", LANDING.to_owned()),
+        Ok((_, Page::Metrics)) => {
             let (reply, text) = oneshot::channel();
             match scrapes.send(reply).await {
                 Ok(()) => text
@@ -62,10 +70,10 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
         }
         Err(status) => (status, format!("{status}\n")),
     };
-    let kind = if status.starts_with("200") {
-        CONTENT_TYPE
-    } else {
-        "text/plain; charset=utf-8"
+    let kind = match request(&head) {
+        Ok((_, Page::Metrics)) => CONTENT_TYPE,
+        Ok((_, Page::Landing)) => "text/html; charset=utf-8",
+        Err(_) => "text/plain; charset=utf-8",
     };
     let allow = if status.starts_with("405") {
         "Allow: GET, HEAD\r\n"
@@ -77,7 +85,7 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}\
          Connection: close\r\n\r\n"
     );
-    if request(&head) != Ok(Method::Head) {
+    if !matches!(request(&head), Ok((Method::Head, _))) {
         reply.push_str(&body);
     }
     timeout(PATIENCE, async {
@@ -112,8 +120,14 @@ enum Method {
     Head,
 }
 
-/// A request for the metrics, or the status that answers it.
-fn request(head: &[u8]) -> Result<Method, &'static str> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Landing,
+    Metrics,
+}
+
+/// The page that is asked for, or the status that answers the request.
+fn request(head: &[u8]) -> Result<(Method, Page), &'static str> {
     const BAD: &str = "400 Bad Request";
     if head.len() > LONGEST {
         return Err("431 Request Header Fields Too Large");
@@ -137,9 +151,23 @@ fn request(head: &[u8]) -> Result<Method, &'static str> {
         "HEAD" => Method::Head,
         _ => return Err("405 Method Not Allowed"),
     };
-    match target.split('?').next() {
-        Some("/metrics") => Ok(method),
+    match path(target) {
+        "/metrics" => Ok((method, Page::Metrics)),
+        "/" => Ok((method, Page::Landing)),
         _ => Err("404 Not Found"),
+    }
+}
+
+/// The path of a target, which may be a whole URI: every server has to take one, whatever its
+/// authority (RFC 9112, 3.2.2).
+fn path(target: &str) -> &str {
+    let target = target.split('?').next().unwrap_or_default();
+    let scheme = target
+        .get(..7)
+        .filter(|start| start.eq_ignore_ascii_case("http://"));
+    match scheme {
+        Some(_) => target[7..].find('/').map_or("/", |at| &target[7 + at..]),
+        None => target,
     }
 }
 
@@ -183,13 +211,26 @@ mod tests {
         let status = |text: &str| request(text.as_bytes());
         assert_eq!(
             status("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
-            Ok(Method::Get)
+            Ok((Method::Get, Page::Metrics))
         );
         assert_eq!(
             status("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n"),
-            Ok(Method::Head)
+            Ok((Method::Head, Page::Metrics))
         );
-        assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), Err("404 Not Found"));
+        for (target, page) in [
+            ("/", Ok(Page::Landing)),
+            ("/x", Err("404 Not Found")),
+            ("http://a:9477/metrics", Ok(Page::Metrics)),
+            ("HTTP://[::1]/metrics?x=/", Ok(Page::Metrics)),
+            ("http://a", Ok(Page::Landing)),
+            ("http://a?x=/metrics", Ok(Page::Landing)),
+            ("http://a/x/metrics", Err("404 Not Found")),
+            ("metrics", Err("404 Not Found")),
+            ("*", Err("404 Not Found")),
+        ] {
+            let found = status(&format!("GET {target} HTTP/1.1\r\n\r\n"));
+            assert_eq!(found, page.map(|page| (Method::Get, page)), "{target}");
+        }
         assert_eq!(
             status("POST /metrics HTTP/1.1\r\n\r\n"),
             Err("405 Method Not Allowed")

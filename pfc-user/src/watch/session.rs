@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,9 +17,11 @@ use futures_util::{Stream, StreamExt};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use self::output::Output;
+pub use self::output::Shown;
 pub use self::ports::PortName;
 use self::ports::Ports;
 use self::window::{Drops, LossWindow, Prelude};
@@ -105,7 +109,8 @@ impl Session {
             ),
             None => None,
         };
-        let mut output = Output::new(args.is_json());
+        let mut output =
+            Output::new(args.is_json()).context("standard output cannot be written")?;
         let drops = args.loss.as_ref().map(Drops::read).transpose()?;
         let ports = Ports::attach(args, &mut output)?;
         let capture = args
@@ -117,7 +122,7 @@ impl Session {
         if let Some(listener) = listener {
             let address = listener.local_addr()?;
             let message = format!("metrics: http://{address}/metrics");
-            output.event(0, "", "listening", &message)?;
+            output.event(0, "", "listening", &message);
             tokio::spawn(server::serve(listener, scrapes));
         }
         let window = match args.loss.as_ref().zip(drops) {
@@ -129,7 +134,7 @@ impl Session {
                     "",
                     "before-window",
                     "looking at what is sent before the window opens (--max-latency)",
-                )?;
+                );
                 Loss::Opens(opens, prelude)
             }
             None => Loss::None,
@@ -160,7 +165,7 @@ impl Session {
         };
         let endless = args.duration.is_none() && args.prometheus.is_none() && args.pcap.is_none();
         loop {
-            self.note_unwritten();
+            self.unwritten |= tell(self.output.failure());
             if self.output.is_closed() && endless {
                 return Ok(End::Unread);
             }
@@ -170,7 +175,8 @@ impl Session {
                 () = self.signals.next() => return Ok(End::Interrupted),
                 Some(event) = events.next() => {
                     self.ports.note(event, &mut self.output)?;
-                    if self.ports.all_gone() || self.window.in_vain(&self.ports) {
+                    let is_over = self.ports.all_gone() && args.prometheus.is_none();
+                    if is_over || self.window.in_vain(&self.ports) {
                         return Ok(End::Gone);
                     }
                 }
@@ -184,22 +190,15 @@ impl Session {
                 _ = drain.tick(), if self.capture.is_some() => self.drain()?,
                 _ = tick.tick() => self.ports.show(&mut self.output)?,
                 Some(reply) = self.scraped.recv() => {
-                    let text = prometheus::render(&self.ports.labelled()?);
+                    let text = prometheus::render(&self.ports.exposed()?, self.output.dropped());
                     // The client may have gone.
                     let _ = reply.send(text);
                 }
-                () = until(end) => return Ok(End::Duration),
+                () = until(end) => {
+                    let is_over = self.ports.all_gone();
+                    return Ok(if is_over { End::Gone } else { End::Duration });
+                }
             }
-        }
-    }
-
-    /// Says on standard error that standard output could not be written.
-    fn note_unwritten(&mut self) {
-        if let Some(error) = self.output.failure() {
-            self.unwritten = true;
-            crate::output::note(format_args!(
-                "validator: standard output cannot be written: {error}"
-            ));
         }
     }
 
@@ -214,7 +213,7 @@ impl Session {
             let message = format!("--pcap: cannot be written, and ends here: {error}");
             crate::output::note(format_args!("validator: {message}"));
             let elapsed = self.ports.elapsed();
-            self.output.event(elapsed, "", "capture-ended", &message)?;
+            self.output.event(elapsed, "", "capture-ended", &message);
         }
         Ok(())
     }
@@ -222,7 +221,7 @@ impl Session {
     /// Says that counting begins, and returns when it ends.
     fn announce(&mut self, args: &WatchArgs) -> Result<Option<Instant>> {
         let (elapsed, described) = (self.ports.elapsed(), self.ports.described());
-        self.output.event(elapsed, "", "watching", &described)?;
+        self.output.event(elapsed, "", "watching", &described);
         Ok(args
             .duration
             .map(|duration| Instant::now() + Duration::from_nanos(duration.0)))
@@ -240,7 +239,7 @@ impl Session {
                     "",
                     "window-closed",
                     "the window is closed; waiting for what is on its way, for 2 s at most",
-                )?;
+                );
                 let hurry = async {
                     self.signals.next().await;
                     hurried = true;
@@ -254,7 +253,8 @@ impl Session {
         if let Some(report) = &report {
             self.output.loss(self.ports.elapsed(), report)?;
         }
-        self.note_unwritten();
+        let failure = hand_over(self.output, &mut self.signals).await?;
+        self.unwritten |= tell(failure);
         Ok(match (end, report.map(|report| report.verdict)) {
             _ if self.unwritten => Exit::Usage,
             (End::Interrupted, _) => Exit::Interrupted,
@@ -267,6 +267,45 @@ impl Session {
             (End::Duration | End::Unread, _) => Exit::Passed,
         })
     }
+}
+
+/// Says on standard error that standard output could not be written; true if so.
+fn tell(failure: Option<io::Error>) -> bool {
+    let Some(error) = failure else {
+        return false;
+    };
+    crate::output::note(format_args!(
+        "validator: standard output cannot be written: {error}"
+    ));
+    true
+}
+
+/// Waits for the reader to take the last lines, until it stalls or a signal comes. Returns the
+/// error that ended the output, unless it was told already.
+async fn hand_over(mut output: Output, signals: &mut Signals) -> Result<Option<io::Error>> {
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let shared = goes_on.clone();
+    let mut rest = spawn_blocking(move || {
+        let took_all = output.finish(|| shared.load(Ordering::Relaxed));
+        (took_all, output)
+    });
+    let ended = tokio::select! {
+        ended = &mut rest => ended,
+        () = signals.next() => {
+            goes_on.store(false, Ordering::Relaxed);
+            rest.await
+        }
+    };
+    let (took_all, mut output) = ended.context("standard output cannot be written")?;
+    let dropped = output.dropped();
+    if !took_all || dropped > 0 {
+        let rest = if took_all { "" } else { ", and the last ones" };
+        crate::output::note(format_args!(
+            "validator: the reader of standard output was too slow: {dropped} lines or tables \
+             were dropped{rest}"
+        ));
+    }
+    Ok(output.failure())
 }
 
 fn open_capture(path: &Path, ports: &Ports) -> Result<Capture<BufWriter<File>>> {

@@ -1,5 +1,7 @@
 //! For people: a line for each interval, a table of what was counted, and the judgement of loss.
 
+mod screen;
+
 use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
@@ -8,6 +10,8 @@ use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, operation, reason};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
+
+pub use self::screen::screen;
 
 const SECOND: f64 = 1e9;
 
@@ -156,7 +160,7 @@ fn counted(
 ) -> String {
     let (frames, bits) = (change.frames(&volume), change.bits(&volume));
     format!(
-        "  {name:<28} {:>16} {:>18} {frames:>17} {bits:>16}",
+        "  {name:<24} {:>12} {:>14} {frames:>13} {bits:>11}",
         now.frames, now.octets
     )
 }
@@ -164,22 +168,20 @@ fn counted(
 fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> String {
     let total = change.now.paused[class] as f64 / SECOND;
     format!(
-        "  {name:<28} {:>11} XOFF {:>10} XON {total:>14.6} s paused {:>9} now",
+        "  {name:<24} {} XOFF, {} XON, paused {total:.6} s ({})",
         counts.xoff,
         counts.xon,
         change.paused(class)
     )
 }
 
-/// All that a port has counted, with rates since `before`. A heading, then rows of what was met.
+/// All that a port has counted, with rates since `before`, in 80 columns. A heading, then rows of
+/// what was met.
 pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> Vec<String> {
     let change = Change::new(before, now);
     let mut lines = vec![
-        format!("{port}, {}, {}", port.how, clock(elapsed)),
-        format!(
-            "  {:<28} {:>16} {:>18} {:>17} {:>16}",
-            "", "frames", "octets", "", ""
-        ),
+        format!("{port}, {}, {}", port.how(), clock(elapsed)),
+        format!("  {:<24} {:>12} {:>14}", "", "frames", "octets"),
     ];
     lines.extend(volumes(now, &change));
     lines.extend(operations(now, &change));
@@ -224,7 +226,7 @@ fn operations(now: &Reading, change: &Change<'_>) -> impl Iterator<Item = String
         let name = format!("  {}", operation(opcode));
         let rate = format!("{}frame/s", scaled(change.rate(frames)));
         let count = frames(now);
-        (count > 0).then(|| format!("  {name:<28} {count:>16} {:>18} {rate:>17}", ""))
+        (count > 0).then(|| format!("  {name:<24} {count:>12} {:>14} {rate:>13}", ""))
     })
 }
 
@@ -274,7 +276,7 @@ fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
     remarks
         .into_iter()
         .filter(|(_, values)| !values.is_empty())
-        .map(|(name, values)| format!("  {name:<28} {}", values.join(", ")))
+        .map(|(name, values)| format!("  {name:<24} {}", values.join(", ")))
 }
 
 /// The judgement of loss.
@@ -292,7 +294,7 @@ pub fn loss(report: &Report) -> Vec<String> {
         let [sent, received, lost, own, flight] =
             ["sent", "received", "lost", "own side", "in flight"];
         lines.push(format!(
-            "  {:<20} {sent:>14} {received:>14} {lost:>12} {own:>10} {flight:>10}  verdict",
+            "  {:<16} {sent:>11} {received:>11} {lost:>9} {own:>8} {flight:>9} verdict",
             ""
         ));
     }
@@ -327,7 +329,7 @@ fn loss_row(row: &Row) -> String {
         .as_deref()
         .map_or(String::new(), |reason| format!(": {reason}"));
     format!(
-        "  {subject:<20} {:>14} {:>14} {lost:>12} {own:>10} {exact:>10}  {}{reason}",
+        "  {subject:<16} {:>11} {:>11} {lost:>9} {own:>8} {exact:>9} {}{reason}",
         row.sent,
         row.received,
         row.verdict.word()
@@ -343,13 +345,12 @@ mod tests {
 
     fn port() -> PortName {
         PortName {
-            interface: "eth0".to_owned(),
-            place: "xdp driver",
-            how: "priority by PCP".to_owned(),
+            map: None,
+            ..PortName::example()
         }
     }
 
-    fn reading(time: Nanos) -> Reading {
+    pub fn reading(time: Nanos) -> Reading {
         Reading {
             time,
             counters: Counters::ZERO,
@@ -358,7 +359,7 @@ mod tests {
     }
 
     /// Half a second in which much happens.
-    fn busy() -> (Reading, Reading) {
+    pub fn busy() -> (Reading, Reading) {
         let (before, mut now) = (reading(0), reading(500_000_000));
         let volume = Volume {
             frames: 1000,
@@ -406,7 +407,8 @@ mod tests {
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
         let expected = [
-            "eth0 (xdp driver), priority by PCP, 0.5 s",
+            "eth0 (xdp driver), priority by PCP, line rate unknown: no pause times (--line-rate), \
+             0.5 s",
             "frames octets",
             "all 1000 64000 2.00 kframe/s 1.02 Mbit/s",
             "priority 3 1000 64000 2.00 kframe/s 1.02 Mbit/s",
@@ -414,7 +416,7 @@ mod tests {
             "RoCEv2 20 2000 40.0 frame/s 32.0 kbit/s",
             "RC READ request 18 36.0 frame/s",
             "CNP 2 4.00 frame/s",
-            "PFC priority 3 5 XOFF 1 XON 0.250000 s paused 50.0 % now",
+            "PFC priority 3 5 XOFF, 1 XON, paused 0.250000 s (50.0 %)",
             "ECN not-ect 990, ce 10",
             "malformed ipv4-checksum 3",
         ];

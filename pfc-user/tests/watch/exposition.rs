@@ -32,24 +32,25 @@ fn parse(text: &str) -> BTreeMap<Key, f64> {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (name, words) = help.split_once(' ').unwrap();
             assert!(
-                legal(name)
-                    && name.starts_with("validator_")
-                    && name.ends_with("_total")
-                    && words.ends_with('.'),
+                legal(name) && name.starts_with("validator_") && words.ends_with('.'),
                 "{line}"
             );
-            assert_eq!(lines.next(), Some(&*format!("# TYPE {name} counter")));
+            let kind = if name.ends_with("_total") {
+                "counter"
+            } else {
+                "gauge"
+            };
+            assert_eq!(lines.next(), Some(&*format!("# TYPE {name} {kind}")));
             assert!(families.insert(name.to_owned()), "{name} comes twice");
             family = name.to_owned();
             continue;
         }
-        let (name, rest) = line
-            .split_once('{')
-            .unwrap_or_else(|| panic!("no labels: {line}"));
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         assert_eq!(name, family, "{line}");
-        let (labels, value) = rest.split_once("} ").unwrap();
+        let labels = labels.strip_suffix('}').unwrap();
         let mut named = BTreeMap::new();
-        for label in labels.split(',') {
+        for label in labels.split(',').filter(|label| !label.is_empty()) {
             let (label, value) = label.split_once('=').unwrap();
             let value = value
                 .strip_prefix('"')
@@ -87,7 +88,7 @@ fn ask(lab: &Lab, address: SocketAddr, request: &[u8]) -> String {
     answer
 }
 
-fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
+pub fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
     let answer = ask(
         lab,
         address,
@@ -106,7 +107,7 @@ fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
     parse(body)
 }
 
-fn listening(lab: &Lab, ports: &str) -> (Running, SocketAddr) {
+pub fn listening(lab: &Lab, ports: &str) -> (Running, SocketAddr) {
     let mut address = None;
     let running = lab.watch_from(
         &format!("{ports} --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8"),
@@ -202,7 +203,27 @@ fn root_a_scrape_has_every_count_at_that_moment() {
             "{name} {labels:?}"
         );
     }
-    assert!(after.keys().any(|(_, labels)| labels["interface"] == "t1"));
+    let t1 = |labels: &BTreeMap<_, _>| labels.get("interface").is_some_and(|name| name == "t1");
+    assert!(after.keys().any(|(_, labels)| t1(labels)));
+    let state = |name: &str, labels: &[(&str, &str)]| {
+        let (name, labels) = of(name, labels);
+        let name = name.trim_end_matches("_total").to_owned();
+        after.get(&(name, labels)).copied()
+    };
+    let settings = [
+        ("attached", "xdp driver"),
+        ("trust", "dscp"),
+        ("dscp_map", "dscp-mod-8"),
+    ];
+    assert_eq!(state("port_info", &settings), Some(1.0));
+    assert_eq!(state("port_carrier", &[]), Some(1.0));
+    assert_eq!(
+        state("port_line_rate_bytes_per_second", &[]),
+        Some(125_000_000.0)
+    );
+    let version = ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let build = ("validator_build_info".to_owned(), [version].into());
+    assert_eq!(after[&build], 1.0);
     running.summary("t0");
 }
 
@@ -232,7 +253,9 @@ fn root_other_requests_are_refused_and_nobody_holds_up_others() {
             .unwrap()
             .to_owned()
     };
-    assert_eq!(status(b"GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 Not Found");
+    assert_eq!(status(b"GET /x HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 Not Found");
+    let landing = ask(&lab, address, b"GET http://any/ HTTP/1.1\r\n\r\n");
+    assert!(landing.contains("href=\"/metrics\""), "{landing}");
     assert_eq!(
         status(b"DELETE /metrics HTTP/1.1\r\n\r\n"),
         "HTTP/1.1 405 Method Not Allowed"
@@ -262,6 +285,7 @@ fn root_both_ends_of_a_pair_are_labelled_and_no_other_port() {
     let samples = scrape(&lab, address);
     let ends: BTreeSet<_> = samples
         .keys()
+        .filter(|(_, labels)| labels.contains_key("interface"))
         .map(|(_, labels)| {
             let pair = labels.get("pair").map(String::as_str);
             (&*labels["interface"], &*labels["direction"], pair)

@@ -36,23 +36,32 @@ pub struct Lab {
 impl Lab {
     pub fn new() -> Self {
         let (tester, device) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        for (number, mac) in MACS.into_iter().enumerate() {
-            let (port, peer) = (format!("t{number}"), format!("d{number}"));
-            let end = |namespace, name, mac| End {
-                namespace,
-                name,
-                mac,
-            };
-            let far = [2, 0, 0, 0, 1, number as u8];
-            create_veth(end(&tester, &port, mac), end(&device, &peer, far), 1500).unwrap();
-        }
         let lab = Self { tester, device };
+        lab.pair("t0", 0);
+        lab.pair("t1", 1);
         lab.ip(&lab.tester, &format!("address add {TESTER}/24 dev t0"));
         lab.ip(
             &lab.tester,
             &format!("neighbour add {BEYOND} lladdr 02:00:00:00:00:02 dev t0"),
         );
         lab
+    }
+
+    /// Makes a port of the tester of that name, and its peer.
+    pub fn pair(&self, port: &str, number: usize) {
+        let peer = format!("d{number}");
+        let end = |namespace, name, mac| End {
+            namespace,
+            name,
+            mac,
+        };
+        let far = [2, 0, 0, 0, 1, number as u8];
+        create_veth(
+            end(&self.tester, port, MACS[number]),
+            end(&self.device, &peer, far),
+            1500,
+        )
+        .unwrap();
     }
 
     pub fn ip(&self, namespace: &Namespace, arguments: &str) -> String {
@@ -104,6 +113,10 @@ impl Lab {
                 .arg("watch")
                 .arg("--json")
                 .args(arguments.split(' '));
+            if !arguments.contains("--dscp-map") {
+                // Of the class selectors, which have the same priorities everywhere.
+                command.args(["--dscp-map", "dscp-high-bits"]);
+            }
             command
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -201,6 +214,12 @@ impl Running {
 
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Exit code and standard error, where nobody reads the output.
+    pub fn unread_end(mut self) -> (Option<i32>, String) {
+        let errors = self.errors();
+        (self.child.wait().unwrap().code(), errors)
     }
 
     /// All objects up to the end, and the exit code.

@@ -1,6 +1,7 @@
 //! Ports that change or disappear while they are watched, and the traces that the command leaves at
 //! each kind of end.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +10,10 @@ use std::{fs, io, thread};
 use aya::programs::{SchedClassifier, TcAttachType};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::{need_root, need_tool};
+use crate::exposition::{listening, scrape};
 use crate::lab::{BEYOND, Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
 
@@ -64,6 +67,105 @@ fn root_an_interface_that_is_removed_ends_and_the_last_ends_the_command() {
         .find(|object| object["type"] == "summary" && object["interface"] == "t0")
         .unwrap();
     assert_eq!(summary["total"]["frames"], 1, "what it counted stays");
+}
+
+/// XOFF for priority 3.
+fn xoff() -> Vec<u8> {
+    let control = MacControl::Pfc {
+        vector: 8,
+        quanta: [0xffff; 8],
+    };
+    control.emit([2; 6]).to_vec()
+}
+
+#[test]
+fn root_an_interface_that_comes_back_is_counted_on_and_its_series_end_meanwhile() {
+    const NAME: &str =
+        "root_an_interface_that_comes_back_is_counted_on_and_its_series_end_meanwhile";
+    if !need_root(NAME) {
+        return;
+    }
+    for more in ["t1", "t1 --attach tc", ""] {
+        let lab = Lab::new();
+        let (mut running, address) = listening(&lab, format!("t0 --interval 20ms {more}").trim());
+        let of = |name: &str, labels: &[(&str, &str)]| {
+            let all = [("interface", "t0"), ("direction", "receive")];
+            let labels = all.iter().chain(labels);
+            let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            (format!("validator_{name}"), labels.collect())
+        };
+        let held = of("pfc_xoff_frames_total", &[("priority", "3")]);
+        let await_held = |count: f64| {
+            let begin = Instant::now();
+            while scrape(&lab, address).get(&held) != Some(&count) {
+                assert!(begin.elapsed() < PATIENCE, "{count}");
+            }
+        };
+        lab.device_port().send(&xoff()).unwrap();
+        await_held(1.0);
+        lab.ip(&lab.tester, "link delete t0");
+        running.event("removed");
+        let series = scrape(&lab, address);
+        let of_port = series.iter().filter(|((_, labels), _)| {
+            labels
+                .get("interface")
+                .is_some_and(|interface| interface == "t0")
+        });
+        assert_eq!(of_port.collect::<Vec<_>>(), [(&of("port_up", &[]), &0.0)]);
+        // As udev gives an interface its name.
+        lab.pair("new", 0);
+        lab.ip(&lab.tester, "link set dev new down");
+        lab.ip(&lab.tester, "link set dev new name t0");
+        lab.ip(&lab.tester, "link set dev t0 up");
+        assert_eq!(running.event("counted-again")["interface"], "t0");
+        assert_eq!(scrape(&lab, address)[&of("port_up", &[])], 1.0);
+        for _ in 0..9 {
+            lab.device_port().send(&xoff()).unwrap();
+        }
+        await_held(10.0);
+        assert_eq!(running.summary("t0")["pfc_xoff_frames"]["3"], 10);
+    }
+}
+
+#[test]
+fn root_a_reader_that_stalls_holds_up_neither_the_end_nor_the_metrics() {
+    if !need_root("root_a_reader_that_stalls_holds_up_neither_the_end_nor_the_metrics") {
+        return;
+    }
+    let lab = Lab::new();
+    let (mut running, address) = listening(&lab, "t0 t1 --interval 1ms");
+    // Nobody reads from here on: the pipe and the queue are full after some hundred lines.
+    let dropped = ("validator_output_dropped_total".to_owned(), BTreeMap::new());
+    let begin = Instant::now();
+    let lost = loop {
+        let lost = scrape(&lab, address)[&dropped];
+        if lost > 100.0 {
+            break lost;
+        }
+        assert!(begin.elapsed() < PATIENCE, "nothing is dropped");
+    };
+    // Once somebody reads, the output says what is missing.
+    running.wait_for("what was dropped", |event| {
+        let message = event["message"].as_str().unwrap_or_default();
+        let told = message
+            .strip_suffix(" dropped")
+            .and_then(|rest| rest.rsplit(' ').next()?.parse().ok());
+        event["event"] == "output-dropped" && told >= Some(lost)
+    });
+    let later = scrape(&lab, address)[&dropped];
+    while scrape(&lab, address)[&dropped] == later {
+        assert!(begin.elapsed() < PATIENCE, "the rest was taken");
+    }
+    running.signal(Signal::SIGTERM);
+    let (code, errors) = running.unread_end();
+    assert_eq!(code, Some(130), "{errors}");
+    assert!(errors.contains("was too slow"), "{errors}");
+    wait_until_detached(&lab);
+
+    let running = lab.watch("t0 t1 --interval 1ms --duration 3s");
+    let (code, errors) = running.unread_end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(errors.contains("and the last ones"), "{errors}");
 }
 
 #[test]
@@ -449,7 +551,7 @@ fn root_a_terminal_is_drawn_over_and_keeps_the_last_table() {
     }
     let lab = Lab::new();
     let command = format!(
-        "stty cols 200 rows 50; {} watch t0 --duration 300ms --interval 50ms",
+        "stty cols 80 rows 24; {} watch t0 --duration 300ms --interval 50ms",
         env!("CARGO_BIN_EXE_validator")
     );
     let run = || {
@@ -461,13 +563,13 @@ fn root_a_terminal_is_drawn_over_and_keeps_the_last_table() {
     let output = lab.tester.run(run).unwrap().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text:?}");
-    // The cursor moves up at least once by the four lines that were drawn: the port watched, a
-    // heading, the columns, and one row.
+    // The cursor moves up at least once by the four lines that were drawn: the port watched, the
+    // columns, the port's title, and one row.
     assert!(text.contains("\x1b[4A"), "{text:?}");
     let last = text.rsplit("\x1b").next().unwrap();
     assert!(
         last.contains(
-            "t0 (xdp driver), priority by DSCP (dscp-high-bits), 10 Gbit/s as the driver reports"
+            "t0 (xdp driver), priority by DSCP (sonic by default), 10 Gbit/s by the driver"
         ),
         "{text:?}"
     );

@@ -3,7 +3,7 @@
 //! Ends with a line like libtest's.
 
 use std::fs;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
@@ -55,6 +55,8 @@ pub enum Part {
     Crates,
     /// The SBOM is valid SPDX, says its validator
     Sbom,
+    /// Debian's lintian finds no error in the packages
+    Policy,
     /// The package installs and runs on a fresh Debian 12, in a chroot
     Package,
     /// A second build from nothing, in another folder, is equal
@@ -62,12 +64,19 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Crates, Self::Sbom, Self::Package, Self::Again];
+    const ALL: [Self; 5] = [
+        Self::Crates,
+        Self::Sbom,
+        Self::Policy,
+        Self::Package,
+        Self::Again,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Crates => "the crates compile as published",
             Self::Sbom => "the SBOM is valid SPDX",
+            Self::Policy => "lintian finds no error in the packages",
             Self::Package => "the package installs and runs on Debian 12",
             Self::Again => "a second build in another folder is equal",
         }
@@ -77,6 +86,7 @@ impl Part {
         match self {
             Self::Crates => crates::verify(release),
             Self::Sbom => sbom::validate(&release.out().join(sbom::file_name())),
+            Self::Policy => policy(release),
             Self::Package => on_debian(release),
             Self::Again => again(release),
         }
@@ -111,6 +121,15 @@ pub fn run(release: &Release, part: Option<Part>, install: &Install) -> Result<E
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Has lintian read both packages.
+fn policy(release: &Release) -> Result<()> {
+    let packages = super::names(&release.out())?.into_iter();
+    let packages = packages.filter(|name| name.ends_with(".deb"));
+    let mut lintian = Command::new("lintian");
+    lintian.args(["--allow-root", "--no-cfg", "--fail-on", "error"]);
+    step::run(lintian.args(packages).current_dir(release.out()))
 }
 
 /// Builds all from a copy of the tree, from nothing, and compares the sums.

@@ -17,6 +17,8 @@ use crate::workspace::VERSION;
 pub const NAME: &str = "validator";
 /// Name of the package of its debug symbols.
 pub const SYMBOLS: &str = "validator-dbgsym";
+/// Whom the packages name. They have no address yet, and `.invalid` is nobody's (RFC 2606, 2).
+const MAINTAINER: &str = "The validator authors <validator@authors.invalid>";
 /// Programs of the package's own that dpkg calls.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that dpkg asks about before it replaces changed ones.
@@ -42,6 +44,7 @@ pub fn write(release: &Release, program: &Program, manual: &Path) -> Result<()> 
     let symbols = package(SYMBOLS);
     empty(&symbols.folder)?;
     symbols.copy(&program.symbols, &build::path_of_symbols(&program.id))?;
+    symbols.legal(SYMBOLS)?;
     symbols.finish("control-dbgsym")
 }
 
@@ -101,22 +104,34 @@ impl Package<'_> {
         self.documents(&configs)?;
         // As Debian's policy asks (12.1, 12.3); -n leaves the time out.
         let mut gzip = Command::new("gzip");
-        gzip.args(["-9nr", "usr/share/man", "usr/share/doc/validator/changelog"]);
+        gzip.args(["-9nr", "usr/share/man", "usr/share/doc/validator/NEWS.md"]);
         gzip.arg("usr/share/doc/validator/third-party-licences");
         step::run(gzip.current_dir(&self.folder))
     }
 
-    fn documents(&self, configs: &Path) -> Result<()> {
+    /// What every package has: whose it is, and its changelog (Debian's policy, 12.5, 12.7).
+    fn legal(&self, name: &str) -> Result<()> {
         let root = self.release.root;
-        let read = |path: &Path| {
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-        };
-        let doc = |name: &str| format!("usr/share/doc/validator/{name}");
-        let copyright = read(&configs.join("debian/copyright"))?;
+        let doc = |file: &str| format!("usr/share/doc/{name}/{file}");
+        let copyright = read(&root.join("configs/debian/copyright"))?;
         let licence = read(&root.join("LICENSE-MIT"))?;
         let copyright = copyright.replace("@MIT@\n", &as_field(terms(&licence)?));
         self.put(&doc("copyright"), copyright.as_bytes())?;
-        self.copy(&root.join("CHANGELOG.md"), &doc("changelog"))?;
+        let changelog = self.filled("changelog", 0)?;
+        self.put(&doc("changelog"), changelog.as_bytes())?;
+        let mut gzip = Command::new("gzip");
+        step::run(gzip.arg("-9n").arg(self.folder.join(doc("changelog"))))
+    }
+
+    fn documents(&self, configs: &Path) -> Result<()> {
+        let root = self.release.root;
+        let doc = |name: &str| format!("usr/share/doc/validator/{name}");
+        self.legal(NAME)?;
+        self.copy(&root.join("CHANGELOG.md"), &doc("NEWS.md"))?;
+        self.copy(
+            &configs.join("debian/lintian-overrides"),
+            "usr/share/lintian/overrides/validator",
+        )?;
         self.copy(
             &self.release.out().join(sbom::file_name()),
             &doc("validator.spdx.json"),
@@ -125,6 +140,27 @@ impl Package<'_> {
             &doc("third-party-licences"),
             sbom::licences(self.release)?.as_bytes(),
         )
+    }
+
+    /// A template with its values; `octets`: of all that the package installs.
+    fn filled(&self, name: &str, octets: u64) -> Result<String> {
+        let template = self.release.root.join("configs/debian").join(name);
+        let mut date = Command::new("date");
+        date.args(["--utc", "--rfc-email"]);
+        let date = step::output(date.arg(format!("--date=@{}", self.release.epoch)))?;
+        // The address has the sign of a value.
+        let (before, after) = MAINTAINER.split_once('@').expect("an address");
+        let text = read(&template)?
+            .replace("@VERSION@", VERSION)
+            .replace("@ARCHITECTURE@", &self.architecture)
+            .replace("@DEPENDS@", &self.needs)
+            .replace("@DATE@", &date)
+            .replace("@SIZE@", &octets.div_ceil(1024).to_string());
+        let text = text.replace("@MAINTAINER@", &format!("{before}\0{after}"));
+        if let Some(left) = text.split('@').nth(1) {
+            bail!("{}: @{left}@ has no value", template.display());
+        }
+        Ok(text.replace('\0', "@"))
     }
 
     fn put(&self, path: &str, contents: &[u8]) -> Result<()> {
@@ -166,16 +202,7 @@ impl Package<'_> {
         for file in &shipped {
             octets += fs::metadata(self.folder.join(file))?.len();
         }
-        let template = self.release.root.join("configs/debian").join(control);
-        let text = fs::read_to_string(&template)
-            .with_context(|| format!("cannot read {}", template.display()))?
-            .replace("@VERSION@", VERSION)
-            .replace("@ARCHITECTURE@", &self.architecture)
-            .replace("@DEPENDS@", &self.needs)
-            .replace("@SIZE@", &octets.div_ceil(1024).to_string());
-        if let Some(left) = text.split('@').nth(1) {
-            bail!("{}: @{left}@ has no value", template.display());
-        }
+        let text = self.filled(control, octets)?;
         self.put("DEBIAN/control", text.as_bytes())?;
         settle(&self.folder, self.release.epoch)?;
         let mut make = Command::new("dpkg-deb");
@@ -185,6 +212,10 @@ impl Package<'_> {
             .arg(self.release.out().join(&self.file));
         step::run(make.env("SOURCE_DATE_EPOCH", self.release.epoch.to_string()))
     }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The terms of the MIT licence, which are the same whoever grants them.
@@ -332,6 +363,9 @@ mod tests {
             "./usr/share/validator/hooks/sonic/prepare",
             "./usr/share/validator/otg/two-veths.toml",
             "./usr/share/doc/validator/third-party-licences.gz",
+            "./usr/share/doc/validator/changelog.gz",
+            "./usr/share/doc/validator/NEWS.md.gz",
+            "./usr/share/lintian/overrides/validator",
             "./etc/default/validator-agent",
             "./etc/default/validator-otg",
         ] {
@@ -341,6 +375,7 @@ mod tests {
         assert!(contents.lines().all(is_roots), "{contents}");
         for part in [
             &format!("Version: {VERSION}") as &str,
+            &format!("Maintainer: {MAINTAINER}"),
             "Depends: libc6",
             "conffiles",
         ] {

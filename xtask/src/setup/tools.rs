@@ -131,7 +131,7 @@ pub const BROWSER: [Tool; 1] = [Tool {
     why: "it fetches axe-core, the rules of accessibility that pages are held against",
 }];
 
-pub const USERSPACE: [Tool; 2] = [
+pub const USERSPACE: [Tool; 3] = [
     Tool {
         name: "mmdebstrap",
         package: "mmdebstrap",
@@ -141,6 +141,11 @@ pub const USERSPACE: [Tool; 2] = [
         name: "git",
         package: "git",
         why: "it names the workspace's files, which are copied there",
+    },
+    Tool {
+        name: "lintian",
+        package: "lintian",
+        why: "it reads the packages by Debian's policy",
     },
 ];
 

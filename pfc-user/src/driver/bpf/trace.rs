@@ -17,6 +17,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::wire::Malformed;
 
 use super::XdpError;
+use crate::output::Stderr;
 
 /// Interval at which lines are taken out of the kernel's buffer, which has room for some hundred.
 const FLUSH: Duration = Duration::from_millis(20);
@@ -33,7 +34,7 @@ impl TraceOutput {
 
     /// To standard error.
     pub fn terminal() -> Self {
-        Self::new(io::stderr())
+        Self::new(Stderr)
     }
 
     /// To a new file. A link in its place, which may be another user's, is an error.

@@ -215,6 +215,11 @@ impl Watch {
         Ok(watch)
     }
 
+    /// Turns quanta into time by that speed from now on.
+    pub fn set_line_rate(&self, line_rate: Option<LineRate>) -> Result<(), XdpError> {
+        self.shared.set_line_rate(self.port, line_rate)
+    }
+
     fn ready(mut self, point: Point) -> Result<Self, XdpError> {
         self.kind = point.into();
         self.shared.programs().ready(self.kind, self.port)?;

@@ -25,6 +25,7 @@ pub fn outlive_file_limits() {
 
 /// The user's wish to stop. Once seen it stays.
 pub struct Interrupt {
+    set: SigSet,
     signals: SignalFd,
     count: u32,
 }
@@ -42,7 +43,19 @@ impl Interrupt {
             .context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
             .context("no signalfd")?;
-        Ok(Self { signals, count: 0 })
+        Ok(Self {
+            set,
+            signals,
+            count: 0,
+        })
+    }
+
+    /// Gives the signals back, those that have come excepted: they end the process again.
+    pub fn release(mut self) -> Result<()> {
+        self.count();
+        self.set
+            .thread_unblock()
+            .context("SIGINT, SIGTERM and SIGHUP cannot be unblocked")
     }
 
     /// Returns true if a signal has come.

@@ -2,7 +2,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 use console::Term;
 use pfc_ebpf::units::Nanos;
@@ -10,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::PortName;
 use crate::driver::bpf::watch::Reading;
-use crate::output;
+use crate::output::{PATIENCE, Queue};
 use crate::report::plain;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
@@ -18,10 +21,13 @@ use crate::watch::{json, text};
 /// Events that stay on a terminal's screen.
 const EVENTS: usize = 5;
 
-/// Standard output. A reader that goes away, or a full disk, ends this output alone.
+/// Standard output. A reader that goes away, or a full disk, ends this output alone; one that
+/// stalls holds up nothing.
 pub struct Output {
     form: Form,
-    stdout: output::Output<io::Stdout>,
+    stdout: Queue,
+    /// Dropped pieces that were told of.
+    told: u64,
 }
 
 /// One of three ways to show counts.
@@ -53,7 +59,7 @@ pub struct Shown<'a> {
 
 impl Output {
     /// A terminal where standard output is one that can draw over what it has shown.
-    pub fn new(json: bool) -> Self {
+    pub fn new(json: bool) -> io::Result<Self> {
         let redraws = io::stdout().is_terminal() && env::var_os("TERM").is_some_and(is_capable);
         let form = match (json, redraws) {
             (true, _) => Form::Json,
@@ -64,10 +70,13 @@ impl Output {
             },
             (false, false) => Form::Lines,
         };
-        Self {
+        // By a descriptor of its own: a write that stalls keeps no lock of standard output.
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Self {
             form,
-            stdout: output::stdout().that_goes_on(),
-        }
+            stdout: Queue::new(File::from(stdout)),
+            told: 0,
+        })
     }
 
     /// True if the reader has gone away, or an error has ended this output.
@@ -80,14 +89,19 @@ impl Output {
         self.stdout.failure()
     }
 
+    /// Lines, objects and drawings that the reader did not take in time.
+    pub fn dropped(&self) -> u64 {
+        self.stdout.dropped()
+    }
+
+    /// Waits for the reader to take the rest, for as long as it takes something and `goes_on` says
+    /// so. Returns true if it took all.
+    pub fn finish(&mut self, goes_on: impl FnMut() -> bool) -> bool {
+        self.stdout.finish(PATIENCE, goes_on)
+    }
+
     /// Shows what happened; `interface` may be empty.
-    pub fn event(
-        &mut self,
-        elapsed: Nanos,
-        interface: &str,
-        event: &str,
-        message: &str,
-    ) -> io::Result<()> {
+    pub fn event(&mut self, elapsed: Nanos, interface: &str, event: &str, message: &str) {
         let line = || {
             if interface.is_empty() {
                 message.to_owned()
@@ -95,95 +109,105 @@ impl Output {
                 format!("{interface}: {message}")
             }
         };
-        let out = &mut self.stdout;
         match &mut self.form {
             Form::Terminal { events, .. } => {
                 events.push(line());
                 if events.len() > EVENTS {
                     events.remove(0);
                 }
-                Ok(())
             }
-            Form::Lines => print(out, &[line()]),
-            Form::Json => object(out, &json::event(elapsed, interface, event, message)),
+            Form::Lines => self.print(&[line()]),
+            Form::Json => self.object(&json::event(elapsed, interface, event, message)),
         }
     }
 
     /// Shows the readings of an interval.
-    pub fn interval(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) -> io::Result<()> {
-        let out = &mut self.stdout;
+    pub fn interval(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) {
+        self.tell_dropped(elapsed);
         match &mut self.form {
             Form::Terminal {
                 term,
                 drawn,
                 events,
             } => {
-                let tables = ports
-                    .iter()
-                    .flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now));
-                let lines: Vec<String> = events.iter().cloned().chain(tables).collect();
-                *drawn = draw(term, *drawn, &lines)?;
-                Ok(())
+                let size = term.size();
+                let rows = usize::from(size.0).saturating_sub(1);
+                let lines = text::screen(elapsed, ports, events, rows);
+                if self.stdout.put(drawing(*drawn, &lines, size.1.into())) {
+                    *drawn = lines.len();
+                }
             }
-            Form::Lines => print(
-                out,
-                &ports
-                    .iter()
-                    .map(|shown| text::line(shown.port, elapsed, shown.before, shown.now))
-                    .collect::<Vec<_>>(),
-            ),
-            Form::Json => ports.iter().try_for_each(|shown| {
-                object(
-                    out,
-                    &json::counters(shown.port, elapsed, shown.before, shown.now),
-                )
-            }),
+            Form::Lines => {
+                let line = |shown: &Shown| text::line(shown.port, elapsed, shown.before, shown.now);
+                self.print(&ports.iter().map(line).collect::<Vec<_>>());
+            }
+            Form::Json => {
+                for shown in ports {
+                    let value = json::counters(shown.port, elapsed, shown.before, shown.now);
+                    self.object(&value);
+                }
+            }
         }
     }
 
     /// Shows all that was counted, at the end. `ports` have their first reading as the one before.
-    pub fn last(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) -> io::Result<()> {
+    pub fn last(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) {
+        self.tell_dropped(elapsed);
         let tables = || {
             ports
                 .iter()
                 .flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now))
-                .collect::<Vec<_>>()
         };
-        let out = &mut self.stdout;
         match &mut self.form {
-            Form::Terminal {
-                term,
-                drawn,
-                events,
-            } => {
-                term.clear_last_lines(*drawn)?;
+            Form::Terminal { drawn, events, .. } => {
+                self.stdout.put(drawing(*drawn, &[], 0));
                 *drawn = 0;
-                print(
-                    out,
-                    &events.iter().cloned().chain(tables()).collect::<Vec<_>>(),
-                )
+                let lines: Vec<_> = std::mem::take(events).into_iter().chain(tables()).collect();
+                self.print(&lines);
             }
-            Form::Lines => print(out, &tables()),
-            Form::Json => ports.iter().try_for_each(|shown| {
-                let mut value = json::counters(shown.port, elapsed, shown.before, shown.now);
-                value["type"] = json!("summary");
-                object(out, &value)
-            }),
+            Form::Lines => self.print(&tables().collect::<Vec<_>>()),
+            Form::Json => {
+                for shown in ports {
+                    let mut value = json::counters(shown.port, elapsed, shown.before, shown.now);
+                    value["type"] = json!("summary");
+                    self.object(&value);
+                }
+            }
         }
     }
 
     /// Shows the judgement of loss.
-    pub fn loss(&mut self, elapsed: Nanos, report: &Report) -> io::Result<()> {
-        let out = &mut self.stdout;
+    pub fn loss(&mut self, elapsed: Nanos, report: &Report) -> serde_json::Result<()> {
         match &mut self.form {
-            Form::Terminal { .. } | Form::Lines => print(out, &text::loss(report)),
+            Form::Terminal { .. } | Form::Lines => self.print(&text::loss(report)),
             Form::Json => {
                 let mut value = serde_json::to_value(report)?;
                 value["type"] = json!("loss");
-                value["elapsed_seconds"] = json!(elapsed as f64 / 1e9);
-                object(out, &value)
+                json::stamp(&mut value, elapsed);
+                self.object(&value);
             }
         }
+        Ok(())
+    }
+
+    /// Says once that the reader did not take all, when it may take more again.
+    fn tell_dropped(&mut self, elapsed: Nanos) {
+        let dropped = self.dropped();
+        if dropped > self.told {
+            self.told = dropped;
+            let message = format!("the reader of this output was too slow: {dropped} dropped");
+            self.event(elapsed, "", "output-dropped", &message);
+        }
+    }
+
+    /// Prints lines. The kernel allows control characters in the name of an interface.
+    fn print(&mut self, lines: &[String]) {
+        let lines: String = lines.iter().map(|line| plain::text(line) + "\n").collect();
+        self.stdout.put(lines.into_bytes());
+    }
+
+    fn object(&mut self, value: &Value) {
+        self.stdout.put(format!("{value}\n").into_bytes());
     }
 }
 
@@ -192,32 +216,19 @@ fn is_capable(term: OsString) -> bool {
     term != "dumb" && !term.is_empty()
 }
 
-/// Prints lines. The kernel allows control characters in the name of an interface.
-fn print(out: &mut impl Write, lines: &[String]) -> io::Result<()> {
+/// Control sequences (ECMA-48, 8.3) that draw over the last `drawn` lines, each cut to `width`.
+fn drawing(drawn: usize, lines: &[String], width: usize) -> Vec<u8> {
+    let mut text = String::new();
+    if drawn > 0 {
+        // Infallible: a string.
+        let _ = write!(text, "\x1b[{drawn}A");
+    }
     for line in lines {
-        writeln!(out, "{}", plain::text(line))?;
+        let line: String = plain::text(line).chars().take(width).collect();
+        let _ = writeln!(text, "\r\x1b[2K{line}");
     }
-    out.flush()
-}
-
-fn object(out: &mut impl Write, value: &Value) -> io::Result<()> {
-    writeln!(out, "{value}")?;
-    out.flush()
-}
-
-/// Draws over what was drawn; what does not fit on the screen is left out. Returns how many lines
-/// it drew.
-fn draw(term: &Term, drawn: usize, lines: &[String]) -> io::Result<usize> {
-    let (height, width) = term.size();
-    term.move_cursor_up(drawn)?;
-    let fitting = &lines[..lines.len().min(usize::from(height).saturating_sub(1))];
-    for line in fitting {
-        let line: String = plain::text(line).chars().take(usize::from(width)).collect();
-        term.clear_line()?;
-        term.write_line(&line)?;
-    }
-    term.clear_to_end_of_screen()?;
-    Ok(fitting.len())
+    text.push_str("\r\x1b[0J");
+    text.into_bytes()
 }
 
 #[cfg(test)]

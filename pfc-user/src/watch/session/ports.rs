@@ -7,16 +7,18 @@ use std::io::Write;
 
 use anyhow::Result;
 use pfc_ebpf::abi::watch::Sketch;
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::output::{Output, Shown};
+use crate::config::arguments::DscpMap;
 use crate::driver::bpf::watch::{Flow, Reading, Watch};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::{self, LinkError, LinkEvent};
 use crate::driver::kernel::netns::Namespace;
+use crate::error_text;
 use crate::watch::args::{Pair, WatchArgs};
 use crate::watch::pcapng::Capture;
-use crate::watch::prometheus::Labelled;
+use crate::watch::prometheus::{Exposed, Present};
 
 /// A port and the way it is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +28,54 @@ pub struct PortName {
     /// Place where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
     /// kernels without tcx `tc ingress`, `tc egress`.
     pub place: &'static str,
-    /// The source of priorities and pause times, for people.
-    pub how: String,
+    /// Priority by DSCP; `None` where it is told by the PCP.
+    pub map: Option<DscpMap>,
+    /// Nobody named the map.
+    pub is_default: bool,
+    /// Speed that turns quanta into time.
+    pub line_rate: Option<LineRate>,
+    /// The driver said it.
+    pub is_reported: bool,
 }
 
 impl PortName {
+    /// The field that tells the priority.
+    pub const fn trust(&self) -> &'static str {
+        if self.map.is_some() { "dscp" } else { "pcp" }
+    }
+
+    /// The source of priorities and pause times, for people.
+    pub fn how(&self) -> String {
+        let priority = match &self.map {
+            Some(map) if self.is_default => format!("priority by DSCP ({} by default)", map.name),
+            Some(map) => format!("priority by DSCP ({})", map.name),
+            None => "priority by PCP".to_owned(),
+        };
+        let Some(rate) = self.line_rate else {
+            return format!("{priority}, line rate unknown: no pause times (--line-rate)");
+        };
+        let rate = rate.bits_per_second() as f64 / 1e9;
+        let source = if self.is_reported {
+            " by the driver"
+        } else {
+            ""
+        };
+        format!("{priority}, {rate} Gbit/s{source}")
+    }
+
+    /// One for tests.
+    #[cfg(test)]
+    pub fn example() -> Self {
+        Self {
+            interface: "eth0".to_owned(),
+            place: "xdp driver",
+            map: Some(DscpMap::sonic()),
+            is_default: false,
+            line_rate: None,
+            is_reported: true,
+        }
+    }
+
     /// Counts outgoing frames.
     fn is_egress(&self) -> bool {
         self.place.ends_with(" egress")
@@ -53,6 +98,7 @@ impl fmt::Display for PortName {
 pub struct Port {
     /// Its name.
     pub name: PortName,
+    wanted: attach::Wanted,
     watch: Watch,
     first: Reading,
     last: Reading,
@@ -98,7 +144,7 @@ impl Port {
 /// All ports.
 pub struct Ports {
     ports: Vec<Port>,
-    pair: Option<Pair>,
+    args: WatchArgs,
     begin: Nanos,
 }
 
@@ -107,7 +153,7 @@ impl Ports {
     pub fn attach(args: &WatchArgs, output: &mut Output) -> Result<Self> {
         Ok(Self {
             ports: attach::all(args, output)?,
-            pair: args.loss.clone(),
+            args: args.clone(),
             begin: clock::now(),
         })
     }
@@ -127,7 +173,7 @@ impl Ports {
 
     /// All ports, and how they are counted.
     pub fn described(&self) -> String {
-        let one = |port: &Port| format!("{}: {}", port.name, port.name.how);
+        let one = |port: &Port| format!("{}: {}", port.name, port.name.how());
         format!(
             "watching {}",
             self.ports.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -155,7 +201,7 @@ impl Ports {
         match event {
             LinkEvent::Gone { index } => {
                 self.of(index)
-                    .try_for_each(|port| port.note_gone(elapsed, output))?;
+                    .for_each(|port| port.note_gone(elapsed, output));
             }
             LinkEvent::State {
                 index,
@@ -164,28 +210,55 @@ impl Ports {
                 mtu,
             } => {
                 self.of(index).try_for_each(|port| {
-                    port.note_name(&name, elapsed, output)?;
+                    port.note_name(&name, elapsed, output);
                     port.note_state(carrier, mtu, elapsed, output)
                 })?;
+                self.count_again(&name, output);
             }
-            LinkEvent::Missed => {
-                let namespace = Namespace::current()?;
-                for port in self.ports.iter_mut().filter(|port| !port.gone) {
-                    let Some(name) = link::name_at(&namespace, port.index)? else {
-                        port.note_gone(elapsed, output)?;
-                        continue;
-                    };
-                    port.note_name(&name, elapsed, output)?;
-                    match link::state(&namespace, &name) {
-                        Ok(state) => port.note_state(state.carrier, state.mtu, elapsed, output)?,
-                        // Its own event follows.
-                        Err(LinkError::Unknown { .. }) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-            }
+            LinkEvent::Missed => self.look_again(output)?,
         }
         Ok(())
+    }
+
+    /// Looks at every link, where the kernel had more to tell than it could.
+    fn look_again(&mut self, output: &mut Output) -> Result<()> {
+        let (elapsed, namespace) = (self.elapsed(), Namespace::current()?);
+        for port in self.ports.iter_mut().filter(|port| !port.gone) {
+            let Some(name) = link::name_at(&namespace, port.index)? else {
+                port.note_gone(elapsed, output);
+                continue;
+            };
+            port.note_name(&name, elapsed, output);
+            match link::state(&namespace, &name) {
+                Ok(state) => port.note_state(state.carrier, state.mtu, elapsed, output)?,
+                // Its own event follows.
+                Err(LinkError::Unknown { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let names = self.ports.iter().filter(|port| port.gone);
+        let names: Vec<_> = names.map(|port| port.name.interface.clone()).collect();
+        for name in names {
+            self.count_again(&name, output);
+        }
+        Ok(())
+    }
+
+    /// Counts an interface of that name on for the ports whose own is gone.
+    fn count_again(&mut self, name: &str, output: &mut Output) {
+        let elapsed = self.elapsed();
+        let gone = |port: &&mut Port| port.gone && port.name.interface == name;
+        for port in self.ports.iter_mut().filter(gone) {
+            let (event, message) = match port.attach_again(&self.args, output) {
+                Ok(()) => (
+                    "counted-again",
+                    format!("an interface of that name is there: {}", port.name.how()),
+                ),
+                // It is gone again, or not of Ethernet.
+                Err(error) => ("not-counted", error_text::in_words(&error)),
+            };
+            output.event(elapsed, name, event, &message);
+        }
     }
 
     fn of(&mut self, index: u32) -> impl Iterator<Item = &mut Port> {
@@ -207,7 +280,8 @@ impl Ports {
             .iter()
             .map(|(port, before, now)| Shown { port, before, now })
             .collect();
-        Ok(output.interval(elapsed, &shown)?)
+        output.interval(elapsed, &shown);
+        Ok(())
     }
 
     /// Shows all that was counted, those that are gone too.
@@ -224,12 +298,13 @@ impl Ports {
                 now: &port.last,
             })
             .collect();
-        Ok(output.last(self.elapsed(), &shown)?)
+        output.last(self.elapsed(), &shown);
+        Ok(())
     }
 
-    /// The present readings, labelled for Prometheus.
-    pub fn labelled(&self) -> Result<Vec<Labelled>> {
-        let labelled = |port: &Port| {
+    /// The present state of all, for Prometheus.
+    pub fn exposed(&self) -> Result<Vec<Exposed>> {
+        let exposed = |port: &Port| {
             let direction = if port.name.is_egress() {
                 "transmit"
             } else {
@@ -239,14 +314,22 @@ impl Ports {
                 ("interface", port.name.interface.clone()),
                 ("direction", direction.to_owned()),
             ];
-            let pair = self.pair.iter().find(|pair| port.name.is_end_of(pair));
+            let mut pair = self.args.loss.iter();
+            let pair = pair.find(|pair| port.name.is_end_of(pair));
             labels.extend(pair.map(|pair| ("pair", pair.to_string())));
-            Ok(Labelled {
+            let present = || {
+                Ok::<_, anyhow::Error>(Present {
+                    name: port.name.clone(),
+                    carrier: port.carrier,
+                    reading: port.watch.read()?,
+                })
+            };
+            Ok(Exposed {
                 labels,
-                reading: port.watch.read()?,
+                present: (!port.gone).then(present).transpose()?,
             })
         };
-        self.ports.iter().map(labelled).collect()
+        self.ports.iter().map(exposed).collect()
     }
 
     /// Moves what was recorded of PAUSE and PFC frames to the capture.
@@ -262,29 +345,41 @@ impl Ports {
 }
 
 impl Port {
-    fn note_gone(&mut self, elapsed: Nanos, output: &mut Output) -> Result<()> {
+    fn note_gone(&mut self, elapsed: Nanos, output: &mut Output) {
         self.gone = true;
-        Ok(output.event(
-            elapsed,
-            &self.name.interface,
-            "removed",
-            "the interface is gone; what it counted until then stays",
-        )?)
+        let interface = &self.name.interface;
+        self.disturbed = Some(format!("{interface} was removed"));
+        let message = "the interface is gone; what it counted until then stays, and one of its \
+                       name is counted on";
+        output.event(elapsed, interface, "removed", message);
+    }
+
+    /// Attaches to the interface of its name that is there now.
+    fn attach_again(&mut self, args: &WatchArgs, output: &mut Output) -> Result<()> {
+        let state = link::state(&Namespace::current()?, &self.name.interface)?;
+        self.wanted.renew(args, state)?;
+        self.watch.set_line_rate(self.wanted.line_rate())?;
+        self.wanted.attach(args, &mut self.watch, output)?;
+        let (name, tags_hidden) = self.wanted.described(args, &self.watch)?;
+        let state = self.wanted.state();
+        (self.index, self.mtu, self.carrier) = (state.index, state.mtu, state.carrier);
+        (self.named, self.gone) = (name.interface.clone(), false);
+        (self.name, self.tags_hidden) = (name, tags_hidden);
+        Ok(())
     }
 
     /// Takes note of the interface's name. It keeps the one that it was asked for by, so that its
     /// counts go on under one label.
-    fn note_name(&mut self, name: &str, elapsed: Nanos, output: &mut Output) -> Result<()> {
+    fn note_name(&mut self, name: &str, elapsed: Nanos, output: &mut Output) {
         if name == self.named {
-            return Ok(());
+            return;
         }
         let interface = &self.name.interface;
         let message = format!("the interface is called {name} now; its counts go on");
-        output.event(elapsed, interface, "renamed", &message)?;
+        output.event(elapsed, interface, "renamed", &message);
         self.disturbed
             .get_or_insert_with(|| format!("{interface} was renamed to {name}"));
         name.clone_into(&mut self.named);
-        Ok(())
     }
 
     fn note_state(
@@ -300,7 +395,7 @@ impl Port {
             } else {
                 ("carrier-lost", "carrier lost")
             };
-            output.event(elapsed, &self.name.interface, event, message)?;
+            output.event(elapsed, &self.name.interface, event, message);
         }
         if mtu != self.mtu {
             output.event(
@@ -308,7 +403,7 @@ impl Port {
                 &self.name.interface,
                 "mtu",
                 &format!("MTU changed from {} to {mtu}", self.mtu),
-            )?;
+            );
         }
         let interface = &self.name.interface;
         if !carrier {
@@ -319,7 +414,28 @@ impl Port {
                 self.mtu
             ));
         }
+        if carrier && !self.carrier && self.name.is_reported {
+            self.note_speed(elapsed, output)?;
+        }
         (self.carrier, self.mtu) = (carrier, mtu);
+        Ok(())
+    }
+
+    /// Takes note of the speed of a link that came up: a NIC knows none before, and the other end
+    /// may ask for another one.
+    fn note_speed(&mut self, elapsed: Nanos, output: &mut Output) -> Result<()> {
+        let line_rate = match link::state(&Namespace::current()?, &self.named) {
+            Ok(state) => attach::reported(&state),
+            // Its own event follows.
+            Err(LinkError::Unknown { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if line_rate == self.name.line_rate {
+            return Ok(());
+        }
+        self.watch.set_line_rate(line_rate)?;
+        self.name.line_rate = line_rate;
+        output.event(elapsed, &self.name.interface, "line-rate", &self.name.how());
         Ok(())
     }
 }

@@ -147,9 +147,12 @@ impl Network {
     }
 }
 
-/// The octet of the IP header whose DSCP means that priority, by its upper three bits.
+/// The octet of the IP header whose DSCP means that priority by SONiC's map, of 0, 3 and 4.
 fn tos(priority: u8) -> u8 {
-    priority << 5
+    match priority {
+        0 => 8 << 2,
+        priority => priority << 2,
+    }
 }
 
 fn lines_of_host(host: Host) -> String {
@@ -187,8 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_is_the_upper_three_bits_of_the_dscp() {
-        assert_eq!(tos(3) >> 2, 24);
-        assert_eq!(tos(0), 0);
+    fn a_priority_has_its_dscp_of_sonics_map() {
+        assert_eq!((tos(3) >> 2, tos(4) >> 2, tos(0) >> 2), (3, 4, 8));
     }
 }

@@ -17,6 +17,8 @@ CLONE_NEWNET = 0x40000000
 # Each tick sends a frame of each kind on each host: 50 a second.
 TICK = 0.02
 LOSSLESS, LOSSY = 3, 0
+# By SONiC's map.
+DSCPS = {3: 3, 0: 8}
 # 65,535 quanta are 33.6 ms at 1 Gbit/s, longer than a tick; 6,000 are 3.1 ms.
 STORM, SHORT = 65535, 6000
 SOURCE = bytes.fromhex("020000000001")
@@ -44,7 +46,7 @@ def checksum(header):
 def data(priority):
     """A UDP datagram of 64 octets, of which the first counts, with a DSCP for `priority`."""
     addresses = bytes([198, 19, 0, 1, 198, 19, 0, 2])
-    start = struct.pack("!BBHHHBB", 0x45, priority << 5, 92, 0, 0x4000, 64, 17)
+    start = struct.pack("!BBHHHBB", 0x45, DSCPS[priority] << 2, 92, 0, 0x4000, 64, 17)
     header = start + struct.pack("!H", checksum(start + bytes(2) + addresses)) + addresses
     udp = struct.pack("!HHHH", 9, 9, 72, 0)
     ethernet = bytes.fromhex("020000000002") + SOURCE + b"\x08\x00"

@@ -49,7 +49,8 @@ impl Shared {
         let mut loader = verifier_log::loader();
         size(&mut loader, &configs);
         let mut object = open(object, ABI_VERSION, &mut loader)?;
-        configure(&mut object, &configs)?;
+        let numbered: Vec<_> = (0..).zip(configs.iter().copied()).collect();
+        configure(&mut object, &numbered)?;
         let length = configs.len() * PAUSED * WORDS_OF_CLOCK;
         Ok(Self {
             counters: take(&mut object, name::COUNTERS)?,
@@ -69,6 +70,15 @@ impl Shared {
     /// The programs, for one thread at a time.
     pub fn programs(&self) -> MutexGuard<'_, Programs> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns quanta of a port into time by that speed from now on.
+    pub fn set_line_rate(&self, port: u32, line_rate: Option<LineRate>) -> Result<(), XdpError> {
+        let config = Config {
+            line_rate: bits(line_rate),
+            ..self.configs[port as usize]
+        };
+        configure(&mut self.programs().object, &[(port, config)])
     }
 
     /// What a port counted, over all CPUs.
@@ -155,13 +165,18 @@ impl Shared {
 
 /// Writes the configurations. Their map stays with the object: programs that are loaded later need
 /// the descriptor of each map.
-fn configure(object: &mut Ebpf, configs: &[Config]) -> Result<(), XdpError> {
+fn configure(object: &mut Ebpf, configs: &[(u32, Config)]) -> Result<(), XdpError> {
     let map = object.map_mut(name::CONFIG);
     let mut map: Array<_, _> = map.ok_or(XdpError::Missing(name::CONFIG))?.try_into()?;
-    for (port, config) in configs.iter().enumerate() {
-        map.set(port as u32, Plain(*config), 0)?;
+    for (port, config) in configs {
+        map.set(*port, Plain(*config), 0)?;
     }
     Ok(())
+}
+
+/// A speed as programs have it.
+fn bits(line_rate: Option<LineRate>) -> u64 {
+    line_rate.map_or(0, LineRate::bits_per_second)
 }
 
 /// The ports' configurations, each with places of its own in the maps.
@@ -176,7 +191,7 @@ fn configs(settings: &[Settings]) -> Vec<Config> {
             sketch,
             flows: settings.flows,
             first_flow,
-            line_rate: settings.line_rate.map_or(0, LineRate::bits_per_second),
+            line_rate: bits(settings.line_rate),
             dscp_to_priority: settings.dscp_map.map(Priority::get),
         };
         first_flow += settings.flows;

@@ -17,7 +17,7 @@ use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 const FLOWS: u32 = 1024;
 
 /// A port that is asked for.
-struct Wanted {
+pub struct Wanted {
     interface: String,
     /// At tc; `None`: where `--attach` says.
     direction: Option<Direction>,
@@ -50,7 +50,7 @@ pub fn all(args: &WatchArgs, output: &mut Output) -> Result<Vec<Port>> {
             settle(args, port, watch, attached, output)?;
         }
     }
-    let ports = wanted.iter().zip(watches);
+    let ports = wanted.into_iter().zip(watches);
     ports.map(|(port, watch)| one(args, port, watch)).collect()
 }
 
@@ -77,12 +77,7 @@ fn wanted(args: &WatchArgs) -> Result<Vec<Wanted>> {
         .into_iter()
         .zip(states)
         .map(|((interface, direction), state)| {
-            if !state.ethernet {
-                bail!(
-                    "{interface} carries packets without Ethernet headers (as tun, WireGuard and \
-                     IPoIB do), which cannot be read here; watch the Ethernet port below it"
-                );
-            }
+            check(interface, &state)?;
             let of_pair = direction.is_some() || pair.is_some_and(|pair| pair.rx == *interface);
             Ok(Wanted {
                 interface: interface.clone(),
@@ -94,19 +89,33 @@ fn wanted(args: &WatchArgs) -> Result<Vec<Wanted>> {
         .collect()
 }
 
+/// Refuses an interface whose packets cannot be read here.
+fn check(interface: &str, state: &LinkState) -> Result<()> {
+    if !state.ethernet {
+        bail!(
+            "{interface} carries packets without Ethernet headers (as tun, WireGuard and IPoIB \
+             do), which cannot be read here; watch the Ethernet port below it"
+        );
+    }
+    Ok(())
+}
+
+/// The speed that the driver reports.
+pub fn reported(state: &LinkState) -> Option<LineRate> {
+    let rate = LineRate::from_bits_per_second;
+    state.speed.and_then(|speed| rate(speed).ok())
+}
+
 fn settings(
     args: &WatchArgs,
     direction: Option<Direction>,
     of_pair: bool,
     state: &LinkState,
 ) -> Settings {
-    let reported = state
-        .speed
-        .and_then(|speed| LineRate::from_bits_per_second(speed).ok());
     Settings {
         trust: args.trust.into(),
-        dscp_map: args.dscp_map.map,
-        line_rate: args.line_rate.or(reported),
+        dscp_map: args.dscp_map().0.map,
+        line_rate: args.line_rate.or(reported(state)),
         capture: args.pcap.is_some() && direction.is_none(),
         flows: if of_pair { FLOWS } else { 0 },
     }
@@ -119,25 +128,10 @@ fn traced(port: &Wanted) -> Result<Watch, XdpError> {
 }
 
 /// The port, of which nothing was shown yet.
-fn one(args: &WatchArgs, port: &Wanted, watch: Watch) -> Result<Port> {
-    let Wanted {
-        interface, state, ..
-    } = port;
-    let place = match watch.place() {
-        "driver" => "xdp driver",
-        "skb" => "xdp skb",
-        place => place,
-    };
-    let name = PortName {
-        interface: interface.clone(),
-        place,
-        how: how(args, port.settings.line_rate),
-    };
+fn one(args: &WatchArgs, wanted: Wanted, watch: Watch) -> Result<Port> {
+    let (name, tags_hidden) = wanted.described(args, &watch)?;
     let first = watch.read()?;
-    if !state.carrier {
-        warn(interface, "it has no carrier");
-    }
-    let tags_hidden = tags_hidden(args, &name)?;
+    let (state, interface) = (&wanted.state, &wanted.interface);
     Ok(Port {
         name,
         watch,
@@ -150,10 +144,58 @@ fn one(args: &WatchArgs, port: &Wanted, watch: Watch) -> Result<Port> {
         gone: false,
         disturbed: (!state.carrier).then(|| without_carrier(interface)),
         tags_hidden,
+        wanted,
     })
 }
 
 impl Wanted {
+    /// The interface as it was found last.
+    pub fn state(&self) -> &LinkState {
+        &self.state
+    }
+
+    /// Speed that turns quanta into time.
+    pub fn line_rate(&self) -> Option<LineRate> {
+        self.settings.line_rate
+    }
+
+    /// The same port on an interface that is there in place of the former.
+    pub fn renew(&mut self, args: &WatchArgs, state: LinkState) -> Result<()> {
+        check(&self.interface, &state)?;
+        self.settings.line_rate = args.line_rate.or(reported(&state));
+        self.state = state;
+        Ok(())
+    }
+
+    /// Attaches to the interface.
+    pub fn attach(&self, args: &WatchArgs, watch: &mut Watch, output: &mut Output) -> Result<()> {
+        let attached = watch.attach_to(&self.interface, self.point(args));
+        settle(args, self, watch, attached, output)
+    }
+
+    /// The way in which the attached port is counted, and whether the NIC may hide tags.
+    pub fn described(&self, args: &WatchArgs, watch: &Watch) -> Result<(PortName, bool)> {
+        let place = match watch.place() {
+            "driver" => "xdp driver",
+            "skb" => "xdp skb",
+            place => place,
+        };
+        let (map, is_named) = args.dscp_map();
+        let name = PortName {
+            interface: self.interface.clone(),
+            place,
+            map: (args.trust == TrustArg::Dscp).then_some(map),
+            is_default: !is_named,
+            line_rate: self.settings.line_rate,
+            is_reported: args.line_rate.is_none(),
+        };
+        if !self.state.carrier {
+            warn(&self.interface, "it has no carrier");
+        }
+        let tags_hidden = tags_hidden(args, &name)?;
+        Ok((name, tags_hidden))
+    }
+
     fn point(&self, args: &WatchArgs) -> Point {
         match (self.direction, args.attach) {
             (Some(direction), _) => Point::tc(direction),
@@ -192,7 +234,7 @@ fn settle(
                  seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where \
                  it takes them, and frames as they were before it changed them"
             );
-            output.event(0, &port.interface, "occupied", &message)?;
+            output.event(0, &port.interface, "occupied", &message);
             Ok(watch.attach_to(&port.interface, Point::tc(Direction::Ingress))?)
         }
         attached => Ok(attached?),
@@ -214,23 +256,6 @@ fn tags_hidden(args: &WatchArgs, name: &PortName) -> Result<bool> {
         warn(interface, &message);
     }
     Ok(hidden)
-}
-
-fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
-    let priority = match args.trust {
-        TrustArg::Dscp => format!("priority by DSCP ({})", args.dscp_map.name),
-        TrustArg::Pcp => "priority by PCP".to_owned(),
-    };
-    match (line_rate, args.line_rate) {
-        (Some(rate), Some(_)) => {
-            format!("{priority}, {} Gbit/s", rate.bits_per_second() as f64 / 1e9)
-        }
-        (Some(rate), None) => format!(
-            "{priority}, {} Gbit/s as the driver reports",
-            rate.bits_per_second() as f64 / 1e9
-        ),
-        (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
-    }
 }
 
 fn warn(interface: &str, message: &str) {
