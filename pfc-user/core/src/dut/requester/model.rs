@@ -376,7 +376,7 @@ impl Model {
         } else if self.has(Fault::LongTimeout) {
             5 * period
         } else if self.has(Fault::Adaptive) {
-            (period / 20 << queue_pair.retries).min(period / 4)
+            ((period / 20) << queue_pair.retries).min(period / 4)
         } else {
             period
         })
