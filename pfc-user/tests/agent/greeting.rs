@@ -134,7 +134,8 @@ fn an_unknown_request_is_refused_by_its_name_and_the_client_may_go_on() {
         assert_eq!(raw.ask(r#"{"ask":"close"}"#)["answer"], "closed");
     }
     // Not before hello.
-    let mut raw = Raw::connect(&Served::open());
+    let served = Served::open();
+    let mut raw = Raw::connect(&served);
     assert_failed(
         &raw.ask(r#"{"ask":"frobnicate"}"#),
         FailureKind::Request,
