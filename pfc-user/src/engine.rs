@@ -8,6 +8,7 @@ mod check;
 mod fast;
 mod pause_in;
 mod port;
+mod presence;
 mod published;
 mod rates;
 mod reader;
@@ -232,9 +233,20 @@ impl LiveEngine {
         }))
     }
 
+    /// The port, whose interface is still there.
+    fn present(&mut self, port: PortIndex) -> Result<&mut LivePort, Problem> {
+        let live = Self::among(&mut self.ports, port)?;
+        live.present(&self.plan.ports[port.0].name)?;
+        Ok(live)
+    }
+
     fn port(&mut self, port: PortIndex) -> Result<&mut LivePort, Problem> {
-        let count = self.ports.len();
-        self.ports.get_mut(port.0).ok_or_else(|| {
+        Self::among(&mut self.ports, port)
+    }
+
+    fn among(ports: &mut [LivePort], port: PortIndex) -> Result<&mut LivePort, Problem> {
+        let count = ports.len();
+        ports.get_mut(port.0).ok_or_else(|| {
             Problem::Order(format!("there is no port {}: the plan has {count}", port.0))
         })
     }
@@ -263,6 +275,8 @@ impl Engine for LiveEngine {
         self.ports
             .iter_mut()
             .for_each(|port| port.slow_told = false);
+        warnings.extend(self.links_up());
+        warnings.extend(self.too_long_to_arrive());
         warnings.extend(self.kept_pauses());
         warnings.extend(self.fasten());
         Ok(warnings)
@@ -270,6 +284,9 @@ impl Engine for LiveEngine {
 
     fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<(), Vec<Problem>> {
         self.known(flows.iter().copied())?;
+        if matches!(order, Order::Start | Order::Resume) {
+            self.all_present(flows)?;
+        }
         let carried_out = match order {
             Order::Start => {
                 let hops = self.next_hops(flows)?;
@@ -288,13 +305,18 @@ impl Engine for LiveEngine {
     }
 
     fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem> {
-        self.port(port)?.set_link(up)
+        self.present(port)?.set_link(up)
     }
 
     fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem> {
         for port in ports {
             let keeps = self.plan.ports.get(port.0).map(|port| port.keeps);
-            self.port(*port)?.capture(on, keeps.unwrap_or_default())?;
+            let live = if on {
+                self.present(*port)
+            } else {
+                self.port(*port)
+            };
+            live?.capture(on, keeps.unwrap_or_default())?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use validator_core::engine::{Captured, Problem};
 use super::published::PortState;
 use super::reader::ReaderThread;
 use super::sender::{self, PortSender, SENDERS};
-use super::{LiveEngine, Options, machine};
+use super::{LiveEngine, Options, machine, presence};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property};
@@ -23,9 +23,6 @@ use crate::driver::kernel::promiscuous::Promiscuous;
 pub const PLACES: u32 = 8192;
 /// A link is back within this after a program was attached.
 const CARRIER: Duration = Duration::from_secs(5);
-/// Octets of an Ethernet header, and of a tag, which a port sends beyond its MTU.
-const ETHERNET: u32 = 14;
-const TAG: u32 = 4;
 
 /// A port in use. Dropping it ends its threads first, then detaches the program.
 pub struct LivePort {
@@ -38,6 +35,8 @@ pub struct LivePort {
     /// The link's own, as it last told: a link that is down tells none.
     own_rate: Option<LineRate>,
     pub(super) interface: String,
+    /// Index of the interface: a new one may bear the name of one that is gone.
+    pub(super) index: u32,
     pub(super) namespace: Namespace,
     /// The MTU that it was found with.
     mtu: u32,
@@ -49,11 +48,11 @@ pub struct LivePort {
     /// Frames that the capture's ring had no room for, when the capture began.
     pub(super) missed_before: u64,
     /// The link is down by order; it is put back before the MTU is.
-    down: Option<LinkChange>,
+    pub(super) down: Option<LinkChange>,
     /// Another MTU than it had.
     longer: Option<LinkChange>,
     /// Tells whether the link is up.
-    status: PacketSocket,
+    pub(super) status: PacketSocket,
     _promiscuous: Promiscuous,
     /// Settings that are put back when the port is no longer used.
     _changes: Vec<Change>,
@@ -64,9 +63,7 @@ impl LivePort {
         let interface = port.interface.clone();
         let state = link::state(&namespace, &interface)?;
         if !state.up {
-            bail!(
-                "{interface} in {namespace} is down; set it up with `ip link set dev {interface} up`"
-            );
+            bail!(presence::down(&interface, &namespace));
         }
         let own_rate = own_rate(&state);
         let line_rate = line_rate(port, own_rate, &state)?;
@@ -101,6 +98,7 @@ impl LivePort {
             line_rate,
             own_rate,
             interface,
+            index: state.index,
             namespace,
             mtu: state.mtu,
             is_fast: false,
@@ -115,24 +113,14 @@ impl LivePort {
         })
     }
 
-    /// The defect of a flow whose frames the port does not take.
+    /// The defect of a flow whose frames the port does not take, with that MTU of a plan.
     pub(super) fn too_long(&self, flow: &Flow, mtu: Option<u16>) -> Option<String> {
-        use validator_core::engine::packet::Protocol;
-        let (_, longest) = flow.length.bounds();
-        let is_tagged = flow
-            .packet
-            .headers
-            .get(1)
-            .is_some_and(|header| header.protocol == Protocol::Vlan);
-        let mtu = mtu.map_or(self.mtu, u32::from);
-        let room = mtu + ETHERNET + if is_tagged { TAG } else { 0 } + LineRate::FCS as u32;
-        (longest > room).then(|| {
-            format!(
-                "flow \"{}\": frames of {longest} octets are too long for {}, which takes {room} \
-                 with an MTU of {}; raise it, or send shorter frames",
-                flow.name, self.interface, mtu
-            )
-        })
+        presence::too_long(flow, &self.interface, self.mtu_in_force(mtu))
+    }
+
+    /// The MTU that it has with a plan which asks for that.
+    pub(super) fn mtu_in_force(&self, planned: Option<u16>) -> u32 {
+        planned.map_or(self.mtu, u32::from)
     }
 
     /// The line rate of that port of a plan, whatever the plan in force says.
@@ -157,6 +145,24 @@ impl LivePort {
         Ok(self.interface == port.interface && self.namespace.inode()? == namespace.inode()?)
     }
 
+    /// Looks at the interface again, for a new plan: false if it is gone, and another has its name.
+    fn look_again(&mut self, namespace: &Namespace) -> Result<bool> {
+        let state = link::state(namespace, &self.interface)?;
+        if state.index != self.index {
+            // What was changed went with it. Its notes would be taken for those of the new one.
+            self._changes.clear();
+            (self.down, self.longer) = (None, None);
+            return Ok(false);
+        }
+        if !state.up && self.down.is_none() {
+            bail!(presence::down(&self.interface, namespace));
+        }
+        if self.longer.is_none() {
+            self.mtu = state.mtu;
+        }
+        Ok(true)
+    }
+
     /// Takes the link up or down; it is as it was found when the port is let go of.
     pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
         let mut change = self.down.take();
@@ -171,7 +177,7 @@ impl LivePort {
             return Ok(());
         }
         let mut change = self.longer.take();
-        let mtu = mtu.map_or(self.mtu, u32::from);
+        let mtu = self.mtu_in_force(mtu);
         let outcome = self.set(&mut change, Property::Mtu(mtu));
         self.longer = change;
         outcome
@@ -395,24 +401,21 @@ impl LiveEngine {
         Ok(())
     }
 
-    /// The place of a port that is in use already, or a port newly opened.
-    fn find(&self, port: &Port) -> Result<Result<usize, LivePort>> {
+    /// The place of a port that is in use already, or a port newly opened: also where a new
+    /// interface has the name of one that is gone.
+    fn find(&mut self, port: &Port) -> Result<Result<usize, LivePort>> {
         let namespace = match &port.namespace {
             Some(name) => Namespace::named(name)?,
             None => self.namespace.try_clone()?,
         };
-        for (place, live) in self.ports.iter().enumerate() {
-            if live.is(port, &namespace)? {
+        for (place, live) in self.ports.iter_mut().enumerate() {
+            if !live.is(port, &namespace)? {
+                continue;
+            }
+            if live.look_again(&namespace)? {
                 return Ok(Ok(place));
             }
         }
         Ok(Err(LivePort::open(port, namespace, self.options)?))
-    }
-}
-
-impl LivePort {
-    /// True if the link is up.
-    pub(super) fn is_up(&self) -> Result<bool, Problem> {
-        self.status.has_carrier().map_err(machine)
     }
 }

@@ -115,6 +115,16 @@ pub fn until_not_spoilt(what: &str, attempt: impl Fn() -> bool) {
     }
 }
 
+/// A cable between two interfaces that it makes.
+pub fn cable(namespace: &Namespace, one: &str, other: &str) {
+    let end = |name| End {
+        namespace,
+        name,
+        mac: [2, 0, 0, 0, 0, name.as_bytes()[0] - b'a' + 1],
+    };
+    create_veth(end(one), end(other), MTU).unwrap();
+}
+
 impl Bench {
     pub fn new() -> Self {
         Self::with(Options::default())
@@ -131,13 +141,8 @@ impl Bench {
 
     fn cabled(cables: &[(&'static str, &'static str)], options: Options) -> Self {
         let namespace = Namespace::new().unwrap();
-        let end = |name: &'static str| End {
-            namespace: &namespace,
-            name,
-            mac: [2, 0, 0, 0, 0, name.as_bytes()[0] - b'a' + 1],
-        };
         for (one, other) in cables {
-            create_veth(end(one), end(other), MTU).unwrap();
+            cable(&namespace, one, other);
         }
         let engine = namespace.run(|| LiveEngine::new(options)).unwrap().unwrap();
         Self { engine, namespace }

@@ -6,6 +6,7 @@
 mod bench;
 mod bursts;
 mod captures;
+mod changed;
 #[path = "../common/mod.rs"]
 mod common;
 mod counts;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockType, getsockname, socket};
 use pfc_ebpf::units::Nanos;
 
 use super::clock;
@@ -269,6 +269,14 @@ impl PacketSocket {
         // SAFETY: SIOCGIFFLAGS has written the flags.
         let flags = unsafe { request.ifr_ifru.ifru_flags };
         Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
+    }
+
+    /// True as long as the interface is there that the socket was opened on, whatever its name
+    /// and whether it is up.
+    pub fn is_bound(&self) -> nix::Result<bool> {
+        let address: LinkAddr = getsockname(self.fd.as_raw_fd())?;
+        // The kernel writes -1 when the interface goes.
+        Ok(address.ifindex().cast_signed() > 0)
     }
 
     /// A request that names the interface.

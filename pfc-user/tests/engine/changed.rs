@@ -1,0 +1,170 @@
+//! Interfaces that somebody else deletes, takes down or changes while a plan is in force.
+
+use std::process::Command;
+
+use validator::driver::kernel::link::{self, Property};
+use validator_core::engine::plan::{End, Flow, FlowIndex, Obeys, Plan, PortIndex, Rate};
+use validator_core::engine::{Engine, Order, Problem, Warning};
+
+use crate::bench::{Bench, cable, flow, plan};
+use crate::common;
+
+const FLOWS: [FlowIndex; 1] = [FlowIndex(0)];
+
+fn fifty(length: u32) -> Flow {
+    flow(
+        "one",
+        length,
+        Rate::FramesPerSecond(10_000),
+        End::Frames(50),
+    )
+}
+
+fn plan_of(length: u32) -> Plan {
+    plan(Obeys::Nothing, vec![fifty(length)])
+}
+
+/// Deletes the cable between the ports.
+fn delete(bench: &Bench) {
+    let mut delete = Command::new("ip");
+    delete.args(["link", "delete", "a"]);
+    let status = bench.namespace.run(|| delete.status()).unwrap();
+    assert!(status.unwrap().success());
+}
+
+fn set(bench: &Bench, port: &str, property: Property) {
+    link::set(&bench.namespace, port, property).unwrap();
+}
+
+/// All orders that need the ports are refused with words that each have one of these.
+fn refused(bench: &mut Bench, words: &[&str]) {
+    for order in [Order::Start, Order::Resume] {
+        let problems = bench.engine.transmit(&FLOWS, order).unwrap_err();
+        assert_eq!(problems.len(), words.len(), "{problems:?}");
+        for (problem, word) in problems.iter().zip(words) {
+            let Problem::Order(text) = problem else {
+                panic!("{problem:?}");
+            };
+            assert!(text.contains(word), "{text}");
+        }
+    }
+}
+
+fn fifty_arrive(bench: &mut Bench) {
+    bench.engine.transmit(&FLOWS, Order::Start).unwrap();
+    let done = bench.until_done();
+    assert_eq!(done.flows[0].received.frames, 50);
+}
+
+#[test]
+fn root_ports_that_are_deleted_are_down_and_refused_by_name_until_they_are_configured_again() {
+    let test =
+        "root_ports_that_are_deleted_are_down_and_refused_by_name_until_they_are_configured_again";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.engine.configure(plan_of(64)).unwrap();
+    fifty_arrive(&mut bench);
+
+    delete(&bench);
+    let gone = bench.snapshot();
+    assert_eq!(gone.flows[0].received.frames, 50);
+    assert!(gone.ports.iter().all(|port| !port.link_up));
+    refused(&mut bench, &["\"a\": a is gone", "\"b\": b is gone"]);
+    assert!(bench.engine.capture(&[PortIndex(1)], true).is_err());
+    let problems = bench.engine.configure(plan_of(64)).unwrap_err();
+    assert!(matches!(
+        &problems[..],
+        [Problem::Order(_), Problem::Order(_)]
+    ));
+
+    cable(&bench.namespace, "a", "b");
+    assert!(bench.snapshot().ports.iter().all(|port| !port.link_up));
+    refused(
+        &mut bench,
+        &["\"a\": a was deleted", "\"b\": b was deleted"],
+    );
+    assert!(bench.engine.link(PortIndex(0), false).is_err());
+    assert!(link::state(&bench.namespace, "a").unwrap().up);
+
+    bench.engine.configure(plan_of(64)).unwrap();
+    fifty_arrive(&mut bench);
+    let Bench { engine, namespace } = bench;
+    drop(engine);
+    assert!(link::state(&namespace, "a").unwrap().up);
+}
+
+#[test]
+fn root_counts_of_a_port_go_on_while_another_is_gone() {
+    if !common::need_root("root_counts_of_a_port_go_on_while_another_is_gone") {
+        return;
+    }
+    let mut bench = Bench::new();
+    cable(&bench.namespace, "c", "d");
+    let mut four = plan_of(64);
+    for name in ["c", "d"] {
+        let mut port = four.ports[0].clone();
+        (port.name, port.interface) = (name.into(), name.into());
+        four.ports.push(port);
+    }
+    (four.flows[0].from, four.flows[0].to) = (PortIndex(2), vec![PortIndex(3)]);
+    bench.engine.configure(four).unwrap();
+    delete(&bench);
+    bench.engine.transmit(&FLOWS, Order::Start).unwrap();
+    let now = bench.until("all frames", |now| now.flows[0].received.frames == 50);
+    let links: Vec<bool> = now.ports.iter().map(|port| port.link_up).collect();
+    assert_eq!(links, [false, false, true, true]);
+}
+
+#[test]
+fn root_a_link_that_somebody_else_took_down_is_named_and_one_taken_down_by_order_is_not() {
+    let test =
+        "root_a_link_that_somebody_else_took_down_is_named_and_one_taken_down_by_order_is_not";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.engine.configure(plan_of(64)).unwrap();
+    set(&bench, "a", Property::Up(false));
+    refused(&mut bench, &["`ip link set dev a up`"]);
+    assert!(bench.engine.configure(plan_of(64)).is_err());
+    set(&bench, "a", Property::Up(true));
+    fifty_arrive(&mut bench);
+
+    bench.engine.link(PortIndex(1), false).unwrap();
+    bench.engine.transmit(&FLOWS, Order::Start).unwrap();
+    // Another plan has its links, as if none had been before it.
+    assert_eq!(bench.engine.configure(plan_of(64)), Ok(Vec::new()));
+    assert!(link::state(&bench.namespace, "b").unwrap().up);
+    fifty_arrive(&mut bench);
+}
+
+#[test]
+fn root_an_mtu_that_somebody_else_changed_is_named_and_taken_with_the_next_plan() {
+    let test = "root_an_mtu_that_somebody_else_changed_is_named_and_taken_with_the_next_plan";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.engine.configure(plan_of(3000)).unwrap();
+    for port in ["a", "b"] {
+        set(&bench, port, Property::Mtu(1500));
+        let why = format!("too long for {port}, which takes 1518 with an MTU of 1500");
+        refused(&mut bench, &[&why]);
+        set(&bench, port, Property::Mtu(9200));
+    }
+    fifty_arrive(&mut bench);
+    set(&bench, "a", Property::Mtu(1500));
+    let problems = bench.engine.configure(plan_of(3000)).unwrap_err();
+    assert!(matches!(&problems[..], [Problem::Order(_)]), "{problems:?}");
+    bench.engine.configure(plan_of(1518)).unwrap();
+    fifty_arrive(&mut bench);
+    set(&bench, "a", Property::Mtu(9200));
+    set(&bench, "b", Property::Mtu(1500));
+    let warnings = bench.engine.configure(plan_of(3000)).unwrap();
+    assert!(
+        matches!(&warnings[..], [Warning(text)] if text.contains("too long for b")),
+        "{warnings:?}"
+    );
+}
