@@ -165,10 +165,13 @@ impl LineRate {
     /// Octets of the frame check sequence, which software does not see.
     pub const FCS: u64 = 4;
 
+    /// The fastest that there may be.
+    pub const FASTEST: Self = Self(1_600_000_000_000);
+
     /// A rate in bit/s, 1 Mbit/s to 1.6 Tbit/s.
     pub const fn from_bits_per_second(value: u64) -> Result<Self, OutOfRange> {
         const MIN: u64 = 1_000_000;
-        const MAX: u64 = 1_600_000_000_000;
+        const MAX: u64 = LineRate::FASTEST.0;
         if value < MIN || value > MAX {
             return Err(OutOfRange {
                 what: "line rate in bit/s",

@@ -10,6 +10,7 @@ pub mod mac_control;
 mod malformed;
 pub mod roce;
 pub mod udp;
+pub mod wrap;
 
 pub use malformed::Malformed;
 

@@ -5,6 +5,7 @@
 //! say of themselves is read without waiting for them.
 
 mod check;
+mod counted;
 mod fast;
 mod pause_in;
 mod port;
@@ -25,17 +26,17 @@ use validator_core::engine::flow::Pace;
 use validator_core::engine::neighbour::Host;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, PortIndex};
-use validator_core::engine::snapshot::{Neighbour, Snapshot};
+use validator_core::engine::snapshot::{Count, Neighbour, Snapshot, Transmit};
 use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 
 use self::port::LivePort;
 use self::published::FlowState;
-use self::rates::{Sample, Samples};
+use self::rates::Samples;
 use self::sender::{Command, Died, PortSender, SENDERS, SenderFlow};
 use self::starts::Starts;
 use crate::config::Sender;
 use crate::driver::bpf::XdpMode;
-use crate::driver::bpf::flow::Place;
+use crate::driver::bpf::flow::{Expected, Place};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::netns::Namespace;
 
@@ -60,6 +61,8 @@ pub struct LiveEngine {
     flows: Vec<LiveFlow>,
     starts: Starts,
     samples: Samples,
+    /// A flow of the plan sends pause frames from an address of zeros.
+    nobodys_pauses: bool,
 }
 
 /// A flow of the plan.
@@ -68,8 +71,11 @@ struct LiveFlow {
     sender: usize,
     /// Its place among the flows of that sender.
     local: usize,
-    /// What the stamps of its present start have; `None` before the first.
-    place: Option<Place>,
+    /// What the stamps of its starts have that count: the present one, last, and those before it
+    /// that it was resumed from.
+    places: Vec<Place>,
+    /// What left in the starts before the present one.
+    before: Count,
     state: Arc<FlowState>,
 }
 
@@ -99,6 +105,7 @@ impl LiveEngine {
             flows: Vec::new(),
             starts: Starts::new(),
             samples: Samples::default(),
+            nobodys_pauses: false,
         })
     }
 
@@ -115,7 +122,8 @@ impl LiveEngine {
             self.flows.push(LiveFlow {
                 sender,
                 local: of_sender.len(),
-                place: None,
+                places: Vec::new(),
+                before: Count::default(),
                 state: state.clone(),
             });
             of_sender.push(SenderFlow {
@@ -271,13 +279,19 @@ impl Engine for LiveEngine {
         }
         // Those that are in use no longer are let go of.
         drop(ports);
-        // Another plan may come from somebody else, who was told nothing yet.
-        self.ports
-            .iter_mut()
-            .for_each(|port| port.slow_told = false);
+        self.nobodys_pauses = own.contains(&0);
+        for port in &mut self.ports {
+            // Another plan may come from somebody else, who was told nothing yet.
+            (port.slow_told, port.forgotten_told) = (false, false);
+            if let Err(problem) = port.count_anew() {
+                warnings.push(Warning(format!("{}: {problem}", port.interface)));
+            }
+        }
         warnings.extend(self.links_up());
         warnings.extend(self.too_long_to_arrive());
         warnings.extend(self.kept_pauses());
+        warnings.extend(self.undecided_pauses());
+        warnings.extend(self.other_speeds());
         warnings.extend(self.fasten());
         Ok(warnings)
     }
@@ -290,11 +304,11 @@ impl Engine for LiveEngine {
         let carried_out = match order {
             Order::Start => {
                 let hops = self.next_hops(flows)?;
-                self.start(flows, &hops)
+                self.start(flows, &hops, false)
             }
             Order::Stop => self.order(flows, Command::Stop),
             Order::Pause => self.order(flows, Command::Pause),
-            Order::Resume => self.order(flows, Command::Resume),
+            Order::Resume => return self.resume(flows),
         };
         carried_out.map_err(|problem| vec![problem])
     }
@@ -339,6 +353,20 @@ impl Engine for LiveEngine {
 
     fn snapshot(&mut self) -> Result<Snapshot, Problem> {
         self.take_snapshot()
+    }
+
+    fn sample(&mut self) {
+        if self.samples.moves(clock::now()) || self.is_sending() {
+            // What cannot be read is told to who asks for it.
+            let _ = self.take_snapshot();
+        }
+    }
+
+    fn notices(&mut self) -> Vec<Warning> {
+        let ports = self.ports.iter_mut().zip(&self.plan.ports);
+        ports
+            .filter_map(|(live, planned)| live.falls_behind(&planned.name))
+            .collect()
     }
 }
 
@@ -399,22 +427,69 @@ impl LiveEngine {
         Ok(macs)
     }
 
-    /// Starts flows from their first frame on, with counts of their own.
-    fn start(&mut self, flows: &[FlowIndex], hops: &[Option<[u8; 6]>]) -> Result<(), Problem> {
+    /// Goes on with flows that are paused, and starts those that have ended or never began, whose
+    /// counts go on.
+    fn resume(&mut self, flows: &[FlowIndex]) -> Result<(), Vec<Problem>> {
+        let is_ended = |flow: &&FlowIndex| self.flows[flow.0].state.transmit() == Transmit::Stopped;
+        let ended: Vec<FlowIndex> = flows.iter().filter(is_ended).copied().collect();
+        let hops = self.next_hops(&ended)?;
+        if !self.starts.has_room(ended.len() + self.plan.flows.len()) {
+            return Err(vec![Problem::Order(
+                "flows were resumed too often after their ends to count on: start them anew".into(),
+            )]);
+        }
+        // One that has just ended is left alone by this.
+        let resumed = self.order(flows, Command::Resume);
+        let resumed = resumed.and_then(|()| self.start(&ended, &hops, true));
+        resumed.map_err(|problem| vec![problem])
+    }
+
+    fn is_sending(&self) -> bool {
+        let mut flows = self.flows.iter();
+        flows.any(|flow| flow.state.transmit() == Transmit::Started)
+    }
+
+    /// Starts flows from their first frame on, with counts of their own, or with those that they
+    /// have `kept`.
+    fn start(
+        &mut self,
+        flows: &[FlowIndex],
+        hops: &[Option<[u8; 6]>],
+        kept: bool,
+    ) -> Result<(), Problem> {
+        if flows.is_empty() {
+            return Ok(());
+        }
         // What was in the way may be gone; who configured or changed the flows was told of it.
         drop(self.fasten());
-        // Rates are counted from here, also where nobody asked before.
-        let before = Sample::of(&self.take_snapshot()?);
         // Those that run end first: what they send later would count nowhere.
         self.order(flows, Command::Stop)?;
+        // Rates are counted from here, also where nobody asked before.
+        let before = self.take_snapshot()?;
+        if !kept {
+            self.count_ports_anew(flows, &before)?;
+            self.samples.begin(flows);
+        }
         let at = clock::now();
         let mut by_sender: Vec<Vec<_>> = self.senders().map(|_| Vec::new()).collect();
         for flow in flows {
             let planned = &self.plan.flows[flow.0];
             let live = &mut self.flows[flow.0];
-            let verify = planned.metrics.count && planned.packet.is_right_udp();
-            let place = self.starts.place(&self.ports, live.place.take(), verify);
-            live.place = Some(place);
+            if kept {
+                let left = live.state.sent.read();
+                live.before.frames += left.frames;
+                live.before.octets += left.octets;
+            } else {
+                self.starts.give_back(&self.ports, &live.places);
+                live.places.clear();
+                live.before = Count::default();
+            }
+            let expected = Expected {
+                verify: planned.metrics.count && planned.packet.is_right_udp(),
+                wraps: planned.packet.wraps(),
+            };
+            let place = self.starts.place(&self.ports, expected);
+            live.places.push(place);
             let template = planned.next_hop.map(|hop| {
                 Box::new(Template::new(
                     &planned.packet,
@@ -424,8 +499,31 @@ impl LiveEngine {
             });
             by_sender[live.sender].push((live.local, place, template));
         }
-        self.samples.begin(flows, before);
         self.give(by_sender, |flows| Command::Start { flows, at })
+    }
+
+    /// The counts of ports begin anew with these flows; where other flows have counts at a port,
+    /// only those of these flows are taken off.
+    fn count_ports_anew(&mut self, flows: &[FlowIndex], before: &Snapshot) -> Result<(), Problem> {
+        for place in 0..self.ports.len() {
+            let others = self.plan.flows.iter().zip(&before.flows).enumerate();
+            let mut others = others.filter(|(other, _)| !flows.contains(&FlowIndex(*other)));
+            let counts_on = others.any(|(_, (flow, counts))| {
+                let uses = flow.from.0 == place || flow.to.iter().any(|to| to.0 == place);
+                let has = counts.sent.frames + counts.received.frames > 0;
+                uses && (has || counts.transmit != Transmit::Stopped)
+            });
+            if !counts_on {
+                self.ports[place].count_anew()?;
+                continue;
+            }
+            for flow in flows {
+                let (live, planned) = (&self.flows[flow.0], &self.plan.flows[flow.0]);
+                let sent = (planned.from.0 == place).then(|| before.flows[flow.0].sent);
+                self.ports[place].take_off(sent.unwrap_or_default(), &live.places);
+            }
+        }
+        Ok(())
     }
 }
 

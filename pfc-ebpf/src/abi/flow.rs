@@ -3,7 +3,7 @@
 use super::watch::PauseClock;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// Sequence numbers of a flow that are remembered: a frame that comes later than so many others
 /// cannot be told from a duplicate. A power of two.
 pub const SEEN_WINDOW: u64 = 512;
@@ -106,10 +106,18 @@ pub struct Port {
     pub own_pfc: u64,
     /// These by class that they address.
     pub own_pfc_by_class: [u64; 8],
+    /// PAUSE frames with a source address of zeros, which is nobody's.
+    pub nobodys_pause: u64,
+    /// PFC frames with it.
+    pub nobodys_pfc: u64,
+    /// These by class that they address.
+    pub nobodys_pfc_by_class: [u64; 8],
     /// MAC control frames that are neither.
     pub other_control: u64,
     /// ARP and ND frames.
     pub neighbours: u64,
+    /// Their octets, without FCS.
+    pub neighbour_octets: u64,
     /// Any other frames.
     pub other: u64,
     /// Frames that the capture had no room for.
@@ -128,12 +136,16 @@ impl Port {
         self.pfc += cpu.pfc;
         self.own_pause += cpu.own_pause;
         self.own_pfc += cpu.own_pfc;
+        self.nobodys_pause += cpu.nobodys_pause;
+        self.nobodys_pfc += cpu.nobodys_pfc;
         for class in 0..self.pfc_by_class.len() {
             self.pfc_by_class[class] += cpu.pfc_by_class[class];
             self.own_pfc_by_class[class] += cpu.own_pfc_by_class[class];
+            self.nobodys_pfc_by_class[class] += cpu.nobodys_pfc_by_class[class];
         }
         self.other_control += cpu.other_control;
         self.neighbours += cpu.neighbours;
+        self.neighbour_octets += cpu.neighbour_octets;
         self.other += cpu.other;
         self.missed += cpu.missed;
     }
@@ -155,6 +167,8 @@ pub struct Received {
     pub beyond: u64,
     /// Frames with other octets than were sent.
     pub corrupt: u64,
+    /// Frames that are within another: quoted by an ICMP error, or in a tunnel.
+    pub wrapped: u64,
     /// Sum of latencies, nanoseconds.
     pub latency_sum: u64,
     /// Greatest latency.
@@ -183,6 +197,8 @@ pub struct Flow {
     pub received: Received,
     /// Not 0: the UDP checksum of the frames is right, and is verified.
     pub verify: u64,
+    /// By bits of [`crate::wire::wrap`], what its frames may be in and are still its own.
+    pub wraps: u64,
     /// The last sequence number seen there plus one, by sequence number modulo [`SEEN_WINDOW`].
     pub seen: [u64; SEEN_WINDOW as usize],
 }

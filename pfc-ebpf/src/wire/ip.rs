@@ -163,6 +163,39 @@ pub fn parse_v6(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Mal
     })
 }
 
+/// Protocol of what the IP packet behind an Ethernet header carries, and where that begins; `None`
+/// where it is none. Nothing is checked.
+#[inline(always)]
+pub fn next(
+    frame: &(impl Octets + ?Sized),
+    ethernet: &super::ethernet::Header,
+) -> Option<(u8, usize)> {
+    let at = ethernet.payload;
+    match ethernet.ethertype {
+        super::ethernet::IPV4 => {
+            let fixed = frame.part::<IPV4_LEN>(at)?;
+            Some((
+                fixed.octet::<9>(),
+                at + (fixed.octet::<0>() & 15) as usize * 4,
+            ))
+        }
+        super::ethernet::IPV6 => Some((frame.part::<8>(at)?.octet::<6>(), at + IPV6_LEN)),
+        _ => None,
+    }
+}
+
+/// Where the IP packet behind an Ethernet header ends by its own length; `None` where it is none.
+/// Nothing is checked.
+#[inline(always)]
+pub fn end(frame: &(impl Octets + ?Sized), ethernet: &super::ethernet::Header) -> Option<usize> {
+    let at = ethernet.payload;
+    match ethernet.ethertype {
+        super::ethernet::IPV4 => Some(at + frame.word(at + 2)? as usize),
+        super::ethernet::IPV6 => Some(at + IPV6_LEN + frame.word(at + 4)? as usize),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,8 +35,10 @@ pub trait Engine: Send {
     /// All defects of the plan at once; the plan before it is then still in force.
     fn configure(&mut self, plan: Plan) -> Result<Vec<Warning>, Vec<Problem>>;
 
-    /// Starts, stops, pauses or resumes flows. A start clears the counts of these flows. Flows that
-    /// are in that state already are left as they are, but for a start, which begins anew.
+    /// Starts, stops, pauses or resumes flows. A start clears the counts of these flows, and those
+    /// of ports that no other flow has used. Flows that are in that state already are left as they
+    /// are, but for a start, which begins anew. A flow that has ended or never began is resumed from
+    /// its first frame on; its counts go on.
     ///
     /// # Errors
     ///
@@ -66,6 +68,15 @@ pub trait Engine: Send {
 
     /// All counts, at one time.
     fn snapshot(&mut self) -> Result<Snapshot, Problem>;
+
+    /// Notes counts, from which rates are told later, where there is something to note: to be
+    /// called each [`snapshot::SAMPLING`] or so.
+    fn sample(&mut self) {}
+
+    /// What happened to flows since this was last asked, and who ordered them should know.
+    fn notices(&mut self) -> Vec<Warning> {
+        Vec::new()
+    }
 }
 
 /// What is to happen with flows.
@@ -77,7 +88,7 @@ pub enum Order {
     Stop,
     /// Holds until [`Order::Resume`].
     Pause,
-    /// Goes on where it was paused.
+    /// Goes on where it was paused; from the first frame on where it was not.
     Resume,
 }
 

@@ -107,7 +107,12 @@ impl Access {
         let Some(value) = authorization else {
             return false;
         };
-        let brought = value.strip_prefix(b"Bearer ").unwrap_or(value);
+        // The scheme is written in any case (RFC 9110, 11.1).
+        const SCHEME: &[u8] = b"Bearer ";
+        let brought = match value.split_at_checked(SCHEME.len()) {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => token,
+            _ => value,
+        };
         brought.ct_eq(token.as_bytes()).into()
     }
 }
@@ -157,7 +162,9 @@ mod tests {
     fn only_the_token_is_let_in() {
         let access = Access::token(&format!("{TOKEN}\n")).unwrap();
         let lacking = |value: &str| access.lacking(UNKNOWN, Some(value.as_bytes()));
-        assert_eq!(lacking(&format!("Bearer {TOKEN}")), None);
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            assert_eq!(lacking(&format!("{scheme} {TOKEN}")), None);
+        }
         assert_eq!(lacking(TOKEN), None);
         for wrong in [
             "",

@@ -1,10 +1,11 @@
-//! Bodies of requests, with limits of length and time.
+//! Bodies of requests, with limits of length and time, and of memory for all that are coming in.
 
 use std::fmt::Display;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::error::{Refusal, Why};
@@ -12,49 +13,114 @@ use crate::server::{LONGEST, REQUEST};
 
 /// Octets that are read of a body that is too long, so that the client comes to read the answer.
 const DISCARDED: usize = 512 << 20;
+/// Octets of all bodies that are coming in: four of the longest.
+const ALL: usize = 4 * LONGEST;
 
-/// Reads a body.
-///
-/// # Errors
-///
-/// One that is too long, too slow, or cut off.
-pub async fn read<B>(body: B) -> Result<Bytes, Refusal>
-where
-    B: Body<Data = Bytes, Error: Display>,
-{
-    let read = timeout(REQUEST, gather(body)).await;
-    read.unwrap_or_else(|_| {
-        let text = format!("the body did not come within {} s", REQUEST.as_secs());
-        Err(Refusal::new(Why::TooSlow, text))
-    })
+/// Memory for the bodies that are coming in, of all connections.
+pub struct Room {
+    free: Semaphore,
 }
 
-async fn gather<B>(body: B) -> Result<Bytes, Refusal>
-where
-    B: Body<Data = Bytes, Error: Display>,
-{
-    let mut body = std::pin::pin!(body);
-    let mut kept = Vec::new();
-    let mut length = 0;
-    while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| Refusal::validation(format!("the body was cut off: {error}")))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
+impl Room {
+    /// As much as a server has.
+    pub const fn new() -> Self {
+        Self::of(ALL)
+    }
+
+    const fn of(octets: usize) -> Self {
+        Self {
+            free: Semaphore::const_new(octets),
+        }
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    ///
+    /// One that is too long, too slow, or cut off; or where others take all of the room.
+    pub async fn read<B>(&self, body: B) -> Result<Bytes, Refusal>
+    where
+        B: Body<Data = Bytes, Error: Display>,
+    {
+        let read = timeout(REQUEST, self.gather(body)).await;
+        read.unwrap_or_else(|_| {
+            let text = format!("the body did not come within {} s", REQUEST.as_secs());
+            Err(Refusal::new(Why::TooSlow, text))
+        })
+    }
+
+    async fn gather<B>(&self, body: B) -> Result<Bytes, Refusal>
+    where
+        B: Body<Data = Bytes, Error: Display>,
+    {
+        let mut body = std::pin::pin!(body);
+        let mut kept = Kept::default();
+        let mut length = 0;
+        let mut refusal = None;
+        while let Some(frame) = body.frame().await {
+            let frame = frame
+                .map_err(|error| Refusal::validation(format!("the body was cut off: {error}")))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            length += data.len();
+            if length > LONGEST {
+                let text = format!("the body has more than {LONGEST} octets, the most taken");
+                refusal = Some(Refusal::new(Why::TooLong, text));
+            } else if refusal.is_none() && !kept.take(&self.free, &data) {
+                let text = "other requests that are coming in take all the memory there is for \
+                            them: send it again later";
+                refusal = Some(Refusal::new(Why::Busy, text));
+            }
+            if refusal.is_some() {
+                kept = Kept::default();
+            }
+            if length > DISCARDED {
+                break;
+            }
+        }
+        refusal.map_or(Ok(kept.octets.into()), Err)
+    }
+}
+
+/// What came of a body, and its room, which is free again when this is dropped.
+#[derive(Default)]
+struct Kept<'r> {
+    octets: Vec<u8>,
+    room: Option<SemaphorePermit<'r>>,
+}
+
+impl<'r> Kept<'r> {
+    /// Takes more of the body; false: there is no room.
+    fn take(&mut self, free: &'r Semaphore, data: &[u8]) -> bool {
+        let octets = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let Ok(more) = free.try_acquire_many(octets) else {
+            return false;
         };
-        length += data.len();
-        if length <= LONGEST {
-            kept.extend_from_slice(&data);
-        } else {
-            kept = Vec::new();
+        match &mut self.room {
+            Some(room) => room.merge(more),
+            None => self.room = Some(more),
         }
-        if length > DISCARDED {
-            break;
-        }
+        self.octets.extend_from_slice(data);
+        true
     }
-    if length > LONGEST {
-        let text = format!("the body has more than {LONGEST} octets, the most taken");
-        return Err(Refusal::new(Why::TooLong, text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::Full;
+
+    #[tokio::test]
+    async fn a_body_that_others_leave_no_room_for_is_refused_and_gives_its_own_back() {
+        let room = Room::of(100);
+        let read = |length: usize| room.read(Full::new(Bytes::from(vec![0; length])));
+        let coming = room.free.try_acquire_many(60).unwrap();
+        assert_eq!(read(41).await.unwrap_err().why, Why::Busy);
+        assert_eq!(read(40).await.unwrap().len(), 40);
+        assert_eq!(room.free.available_permits(), 40);
+        drop(coming);
+        assert_eq!(read(100).await.unwrap().len(), 100);
+        assert_eq!(room.free.available_permits(), 100);
     }
-    Ok(kept.into())
 }

@@ -25,6 +25,8 @@ pub enum Why {
     Foreign,
     /// It has more octets than are taken.
     TooLong,
+    /// Others that are coming in take all of the room.
+    Busy,
     /// It did not come in within its time.
     TooSlow,
     /// This machine or program is at fault.
@@ -40,6 +42,7 @@ impl Why {
             Self::Unproven => StatusCode::UNAUTHORIZED,
             Self::Foreign => StatusCode::FORBIDDEN,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -52,7 +55,7 @@ impl Why {
             Self::Unknown => Code::Unimplemented,
             Self::Unproven => Code::Unauthenticated,
             Self::Foreign => Code::PermissionDenied,
-            Self::TooLong => Code::ResourceExhausted,
+            Self::TooLong | Self::Busy => Code::ResourceExhausted,
             Self::TooSlow => Code::DeadlineExceeded,
             Self::Internal => Code::Internal,
         }

@@ -20,7 +20,6 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
-use crate::body;
 use crate::connections::{self, Connection, First, IDLE, Peer};
 use crate::error::{Refusal, Why};
 use crate::json;
@@ -171,7 +170,7 @@ fn is_no_name(host: &HeaderValue) -> bool {
 }
 
 async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {
-    let octets = match body::read(request.into_body()).await {
+    let octets = match shared.room.read(request.into_body()).await {
         Ok(octets) => octets,
         Err(refusal) => return refused(&refusal),
     };

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
+use prost_reflect::{DeserializeOptions, DynamicMessage, ReflectMessage as _, SerializeOptions};
 use serde_json::ser::{CompactFormatter, Formatter};
 
 use crate::error::Refusal;
@@ -22,7 +22,8 @@ pub fn text(message: &DynamicMessage) -> String {
     let options = SerializeOptions::new()
         .stringify_64_bit_integers(false)
         .use_proto_field_name(true)
-        .skip_default_fields(true);
+        // Clients count the warnings of a reply without one, too.
+        .skip_default_fields(message.descriptor().name() != "Warning");
     message
         .serialize_with_options(&mut serializer, &options)
         .expect("a message is JSON");
@@ -138,6 +139,12 @@ mod tests {
             text(&metric),
             r#"{"frames_tx":18446744073709551615,"frames_rx":0}"#
         );
+    }
+
+    #[test]
+    fn a_reply_without_warnings_has_an_empty_list_of_them() {
+        assert_eq!(text(&model::warning(&[])), r#"{"warnings":[]}"#);
+        assert_eq!(text(&model::message("Config")), "{}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub async fn keep(shared: Arc<Shared>, mut requests: watch::Receiver<Instant>, l
         let silent = Arc::clone(&shared);
         let stop = move |session: &mut Session| match silent.silence() < lease {
             true => Ok(None),
-            false => session.stop_endless().map(Some),
+            false => session.stop_endless(lease).map(Some),
         };
         match shared.look(stop).await {
             Ok(None) => continue,

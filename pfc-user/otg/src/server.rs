@@ -1,6 +1,6 @@
 //! The server: listeners of both transports before one session.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,11 +9,13 @@ use std::time::Duration;
 use prost_reflect::DynamicMessage;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use validator_core::engine::Engine;
+use validator_core::engine::snapshot::SAMPLING;
 
 use crate::access::Access;
 use crate::api::{self, Answer, Call};
+use crate::body::Room;
 use crate::error::Refusal;
 use crate::places::Places;
 use crate::session::Session;
@@ -60,6 +62,8 @@ pub struct Shared {
     pub access: Access,
     /// Where the server tells what no client asks for.
     pub tell: fn(&str),
+    /// Memory for requests that are coming in.
+    pub room: Room,
     last: watch::Sender<Instant>,
 }
 
@@ -109,6 +113,7 @@ impl Server {
             session: Mutex::new(Some(Session::new(engine, places, self.options.tell))),
             access: self.options.access,
             tell: self.options.tell,
+            room: Room::new(),
             last,
         });
         let (stopping, stopped) = watch::channel(());
@@ -120,6 +125,7 @@ impl Server {
         let stop = async {
             tokio::select! {
                 () = lease => {}
+                () = Arc::clone(&shared).sample() => {}
                 () = stop => {}
             }
             drop(stopping);
@@ -179,6 +185,19 @@ impl Shared {
         look: impl FnOnce(&mut Session) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         self.blocking(move |shared| shared.with_session(look)).await
+    }
+
+    /// Notes counts as often as rates need it; returns only if the server is gone.
+    async fn sample(self: Arc<Self>) {
+        let mut ticks = interval(Duration::from_nanos(SAMPLING));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let sampled = self.look(|session| Ok(session.sample())).await;
+            if sampled.is_err() {
+                return pending().await;
+            }
+        }
     }
 
     async fn blocking<T: Send + 'static>(

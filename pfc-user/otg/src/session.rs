@@ -6,6 +6,8 @@ mod counters;
 mod metrics;
 mod states;
 
+use std::time::Duration;
+
 use prost_reflect::{DynamicMessage, Value};
 use validator_core::engine::plan::{FlowIndex, PortIndex};
 use validator_core::engine::{Engine, Order};
@@ -27,6 +29,8 @@ pub struct Session {
     places: Places,
     tell: fn(&str),
     force: Force,
+    /// Warnings that the next reply takes along.
+    pending: Warnings,
 }
 
 /// The configuration in force.
@@ -50,6 +54,7 @@ impl Session {
                 flows: Vec::new(),
                 addresses: Vec::new(),
             },
+            pending: Warnings::new(),
         }
     }
 
@@ -67,7 +72,10 @@ impl Session {
             addresses,
             mut warnings,
         } = translated;
+        // What happened to the flows before says nothing of these.
+        self.engine.notices();
         let of_engine = self.engine.configure(plan)?;
+        warnings.append(&mut self.pending);
         warnings.extend(of_engine.into_iter().map(|warning| warning.0));
         self.force = Force {
             config,
@@ -93,6 +101,7 @@ impl Session {
         let of_engine = |change: &FlowChange| (change.flow, change.change.clone());
         let of_engine: Vec<_> = changes.iter().map(of_engine).collect();
         let told = self.engine.update(&of_engine)?;
+        warnings.extend(self.happened());
         warnings.extend(told.into_iter().map(|warning| warning.0));
         for change in changes {
             let (field, value) = change.field;
@@ -101,12 +110,26 @@ impl Session {
         Ok(warnings)
     }
 
-    /// Stops the flows that nothing but an order ends; their number.
+    /// What happened since the last reply, and the client should know.
+    fn happened(&mut self) -> Warnings {
+        let mut happened = std::mem::take(&mut self.pending);
+        let notices = self.engine.notices().into_iter();
+        happened.extend(notices.map(|notice| notice.0));
+        happened
+    }
+
+    /// Notes counts, from which rates are told later.
+    pub fn sample(&mut self) {
+        self.engine.sample();
+    }
+
+    /// Stops the flows that nothing but an order ends, after `silence` without a request; their
+    /// number. The next reply says which.
     ///
     /// # Errors
     ///
     /// Those of the engine.
-    pub fn stop_endless(&mut self) -> Result<usize, Refusal> {
+    pub fn stop_endless(&mut self, silence: Duration) -> Result<usize, Refusal> {
         use validator_core::engine::snapshot::Transmit;
         let snapshot = self.engine.snapshot()?;
         let flows = self.force.flows.iter().zip(&snapshot.flows).enumerate();
@@ -116,6 +139,12 @@ impl Session {
             .collect();
         if !going.is_empty() {
             self.engine.transmit(&going, Order::Stop)?;
+            let names = going.iter().map(|flow| &*self.force.flows[flow.0].name);
+            self.pending.push(format!(
+                "no request came for {} s, so that flows without an end were stopped (--lease): {}",
+                silence.as_secs_f64(),
+                names.collect::<Vec<_>>().join(", ")
+            ));
         }
         Ok(going.len())
     }

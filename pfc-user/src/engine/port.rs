@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
-use validator_core::engine::plan::{Flow, Keeps, Plan, Port};
+use validator_core::engine::plan::{Flow, Keeps, Plan, Port, PortIndex};
+use validator_core::engine::snapshot::PortCounts;
 use validator_core::engine::{Captured, Problem};
 
 use super::published::PortState;
@@ -33,7 +34,14 @@ pub struct LivePort {
     /// That of the plan in force.
     pub(super) line_rate: LineRate,
     /// The link's own, as it last told: a link that is down tells none.
-    own_rate: Option<LineRate>,
+    pub(super) own_rate: Option<LineRate>,
+    /// Nothing of the plan needs a speed, and the link has none.
+    pub(super) has_no_speed: bool,
+    /// What was counted when the present counts began.
+    pub(super) began: PortCounts,
+    /// What was forgotten by then, and whether somebody was told of more.
+    pub(super) forgotten_before: u64,
+    pub(super) forgotten_told: bool,
     pub(super) interface: String,
     /// Index of the interface: a new one may bear the name of one that is gone.
     pub(super) index: u32,
@@ -59,14 +67,19 @@ pub struct LivePort {
 }
 
 impl LivePort {
-    fn open(port: &Port, namespace: Namespace, options: Options) -> Result<Self> {
+    fn open(
+        port: &Port,
+        need: Option<String>,
+        namespace: Namespace,
+        options: Options,
+    ) -> Result<Self> {
         let interface = port.interface.clone();
         let state = link::state(&namespace, &interface)?;
         if !state.up {
             bail!(presence::down(&interface, &namespace));
         }
         let own_rate = own_rate(&state);
-        let line_rate = line_rate(port, own_rate, &state)?;
+        let line_rate = line_rate(port, own_rate, need, &state)?;
         let changes = quieten(&namespace, &interface)?;
         let (mut program, promiscuous, [data, control, frames, status]) =
             namespace.run(|| -> Result<_> {
@@ -97,6 +110,10 @@ impl LivePort {
             state: published,
             line_rate,
             own_rate,
+            has_no_speed: port.line_rate.or(own_rate).is_none(),
+            began: PortCounts::default(),
+            forgotten_before: 0,
+            forgotten_told: false,
             interface,
             index: state.index,
             namespace,
@@ -124,18 +141,16 @@ impl LivePort {
     }
 
     /// The line rate of that port of a plan, whatever the plan in force says.
-    fn rate_of(&mut self, port: &Port) -> Result<LineRate> {
-        if let Some(rate) = port.line_rate {
-            return Ok(rate);
-        }
+    fn rate_of(&mut self, port: &Port, need: Option<String>) -> Result<LineRate> {
         let state = link::state(&self.namespace, &self.interface)?;
         self.own_rate = own_rate(&state).or(self.own_rate);
-        Ok(line_rate(port, self.own_rate, &state)?)
+        Ok(line_rate(port, self.own_rate, need, &state)?)
     }
 
     /// Obeys what that port of a plan does, at that line rate.
     fn serve(&mut self, planned: &Port, rate: LineRate) {
         self.line_rate = rate;
+        self.has_no_speed = planned.line_rate.or(self.own_rate).is_none();
         self.program.set_holders(&planned.obeys.holders());
         self.program.configure(rate);
     }
@@ -259,20 +274,36 @@ fn own_rate(state: &LinkState) -> Option<LineRate> {
     LineRate::from_bits_per_second(speed).ok()
 }
 
-/// The line rate of a port: the plan's word, or the link's own speed.
-fn line_rate(port: &Port, own: Option<LineRate>, state: &LinkState) -> Result<LineRate, NoSpeed> {
-    port.line_rate.or(own).ok_or_else(|| NoSpeed {
-        interface: port.interface.clone(),
-        driver: state.driver.clone(),
-    })
+/// The line rate of a port: the plan's word, or the link's own speed. Where neither has one and
+/// nothing has a `need` for it, a line that holds nothing up.
+fn line_rate(
+    port: &Port,
+    own: Option<LineRate>,
+    need: Option<String>,
+    state: &LinkState,
+) -> Result<LineRate, NoSpeed> {
+    match (port.line_rate.or(own), need) {
+        (Some(rate), _) => Ok(rate),
+        (None, None) => Ok(LineRate::FASTEST),
+        (None, Some(need)) => Err(NoSpeed {
+            interface: port.interface.clone(),
+            driver: state.driver.clone(),
+            need,
+        }),
+    }
 }
 
 /// A port of the plan lacks a line rate that its interface cannot tell.
 #[derive(Debug, thiserror::Error)]
-#[error("{interface} ({driver}) has no speed that means something; give the port a line rate")]
+#[error(
+    "{interface} ({driver}) has no speed that means something, and {need}: set `layer1.speed` in \
+     the configuration, or `line_rate` of the port in the testbed file"
+)]
 struct NoSpeed {
     interface: String,
     driver: String,
+    /// What needs it.
+    need: String,
 }
 
 /// A port of the plan is not there: the plan's fault where it names what does not exist.
@@ -296,8 +327,8 @@ impl LiveEngine {
     pub(super) fn take_ports(&mut self, plan: &Plan) -> Result<Before, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut found: Vec<Result<usize, LivePort>> = Vec::new();
-        for port in &plan.ports {
-            match self.find(port) {
+        for (place, port) in plan.ports.iter().enumerate() {
+            match self.find(port, plan.needs_line_rate(PortIndex(place))) {
                 // Of one namespace that has two names.
                 Ok(Ok(place))
                     if found
@@ -317,12 +348,12 @@ impl LiveEngine {
             return Err(problems);
         }
         let mut rates = Vec::with_capacity(plan.ports.len());
-        for (port, found) in plan.ports.iter().zip(&mut found) {
+        for (place, (port, found)) in plan.ports.iter().zip(&mut found).enumerate() {
             let live = match found {
                 Ok(place) => &mut self.ports[*place],
                 Err(live) => live,
             };
-            match live.rate_of(port) {
+            match live.rate_of(port, plan.needs_line_rate(PortIndex(place))) {
                 Ok(rate) => rates.push(rate),
                 Err(error) => problems.push(not_found(port, &error)),
             }
@@ -403,7 +434,7 @@ impl LiveEngine {
 
     /// The place of a port that is in use already, or a port newly opened: also where a new
     /// interface has the name of one that is gone.
-    fn find(&mut self, port: &Port) -> Result<Result<usize, LivePort>> {
+    fn find(&mut self, port: &Port, need: Option<String>) -> Result<Result<usize, LivePort>> {
         let namespace = match &port.namespace {
             Some(name) => Namespace::named(name)?,
             None => self.namespace.try_clone()?,
@@ -416,6 +447,6 @@ impl LiveEngine {
                 return Ok(Ok(place));
             }
         }
-        Ok(Err(LivePort::open(port, namespace, self.options)?))
+        Ok(Err(LivePort::open(port, need, namespace, self.options)?))
     }
 }

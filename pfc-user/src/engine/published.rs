@@ -148,6 +148,8 @@ pub struct PortState {
     pub pause: Sent,
     /// PFC frames among these, by class.
     pub pfc: [Sent; Priority::COUNT],
+    /// Time of data that was due and never left, as the thread sends no faster, nanoseconds.
+    pub forgotten: AtomicU64,
     /// Responses of the port's thread to what held its queues.
     pub responses: [ResponseState; Priority::COUNT],
     /// Those of the kernel.

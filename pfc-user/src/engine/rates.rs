@@ -1,15 +1,17 @@
-//! Rates over the last second or so, from counts that were read before.
+//! Rates, from counts that were read before: the mean of the last second, or of the traffic since
+//! the last silence within it.
 
 use std::collections::VecDeque;
 
 use pfc_ebpf::units::Nanos;
 use validator_core::engine::plan::FlowIndex;
-use validator_core::engine::snapshot::{Count, Rates, Snapshot};
+use validator_core::engine::snapshot::{Count, Rates, SAMPLING};
 
-/// From one sample that is kept to the next.
-const SPACING: Nanos = 100_000_000;
 /// What a rate is over, where there are samples that old.
 const SECOND: Nanos = 1_000_000_000;
+/// Frames that are to be expected in a time in which none came, for that to be a silence. Of fewer,
+/// nobody can tell.
+const EXPECTED: f64 = 3.0;
 
 /// What was counted at one time: of each port and each flow, what was sent and what was received.
 #[derive(Clone, Debug, Default)]
@@ -19,29 +21,17 @@ pub struct Sample {
     pub flows: Vec<[Count; 2]>,
 }
 
-impl Sample {
-    /// That of a snapshot.
-    pub fn of(snapshot: &Snapshot) -> Self {
-        let ports = snapshot.ports.iter();
-        let flows = snapshot.flows.iter();
-        Self {
-            at: snapshot.at,
-            ports: ports.map(|port| [port.sent, port.received]).collect(),
-            flows: flows.map(|flow| [flow.sent, flow.received]).collect(),
-        }
-    }
-}
-
 /// Samples of the last second or so.
 #[derive(Debug, Default)]
 pub struct Samples {
     kept: VecDeque<Sample>,
+    /// When a count had last changed.
+    changed: Nanos,
 }
 
 impl Samples {
-    /// Flows start with all counts zero; all others have come as far as in `now`.
-    pub fn begin(&mut self, flows: &[FlowIndex], now: Sample) {
-        self.kept.push_back(now);
+    /// Flows start with all counts zero.
+    pub fn begin(&mut self, flows: &[FlowIndex]) {
         for sample in &mut self.kept {
             for flow in flows {
                 if let Some(counts) = sample.flows.get_mut(flow.0) {
@@ -51,28 +41,65 @@ impl Samples {
         }
     }
 
-    /// Keeps a sample, and returns the one that rates are counted from.
-    pub fn keep(&mut self, sample: &Sample) -> Sample {
+    /// True if a count changed within the last second or so: rates are not 0 yet.
+    pub fn moves(&self, now: Nanos) -> bool {
+        !self.kept.is_empty() && now < self.changed + SECOND + 2 * SAMPLING
+    }
+
+    /// Keeps a sample.
+    pub fn keep(&mut self, sample: Sample) {
         while self.kept.len() > 1 && self.kept[1].at + SECOND <= sample.at {
             self.kept.pop_front();
         }
-        let from = self.kept.front().unwrap_or(sample).clone();
-        if self
-            .kept
-            .back()
-            .is_none_or(|last| last.at + SPACING <= sample.at)
-        {
-            self.kept.push_back(sample.clone());
+        let last = self.kept.back();
+        let is_other = |last: &Sample| (&last.ports, &last.flows) != (&sample.ports, &sample.flows);
+        if last.is_none_or(is_other) {
+            self.changed = sample.at;
         }
-        from
+        if last.is_none_or(|last| last.at + SAMPLING <= sample.at) {
+            self.kept.push_back(sample);
+        }
+    }
+
+    /// The present rate of a count. `is_still`: nothing is sent of it by order, so that any silence
+    /// is its end.
+    pub fn rate(
+        &self,
+        now: &Sample,
+        is_still: bool,
+        count: impl Fn(&Sample) -> Option<Count>,
+    ) -> Rates {
+        let counted = |sample: &Sample| count(sample).unwrap_or_default();
+        let before = |sample: &&Sample| sample.at < now.at;
+        let Some(oldest) = self.kept.front().filter(before) else {
+            return Rates::default();
+        };
+        let mut kept = self.kept.iter().rev();
+        let recent = kept.find(|sample| sample.at + SAMPLING <= now.at);
+        let mut from = recent.unwrap_or(oldest);
+        let usual = [oldest, from].map(|from| mean(from, now, counted).frames);
+        let usual = usual[0].max(usual[1]) / SECOND as f64;
+        let is_silent = |from: &Sample, to: &Sample| {
+            let frames = counted(to).frames.saturating_sub(counted(from).frames);
+            frames == 0 && usual * (to.at - from.at) as f64 >= EXPECTED
+        };
+        let silent = counted(now).frames <= counted(from).frames;
+        if silent && (is_still || is_silent(from, now)) {
+            return Rates::default();
+        }
+        for older in kept {
+            if is_silent(older, from) {
+                break;
+            }
+            from = older;
+        }
+        mean(from, now, counted)
     }
 }
 
-/// The rate from one count to a later one.
-pub fn rate(from: &Count, to: &Count, time: Nanos) -> Rates {
-    if time == 0 {
-        return Rates::default();
-    }
+/// The mean rate from one sample to a later one.
+fn mean(from: &Sample, to: &Sample, counted: impl Fn(&Sample) -> Count) -> Rates {
+    let (time, from, to) = (to.at - from.at, counted(from), counted(to));
     let by_second =
         |before: u64, after: u64| after.saturating_sub(before) as f64 * SECOND as f64 / time as f64;
     Rates {
@@ -84,6 +111,8 @@ pub fn rate(from: &Count, to: &Count, time: Nanos) -> Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MILLISECOND: Nanos = 1_000_000;
 
     fn sample(at: Nanos, frames: u64) -> Sample {
         let count = Count {
@@ -97,53 +126,70 @@ mod tests {
         }
     }
 
-    fn rate_of(samples: &mut Samples, now: &Sample) -> f64 {
-        let from = samples.keep(now);
-        rate(&from.flows[0][0], &now.flows[0][0], now.at - from.at).frames
+    fn rate_of(samples: &mut Samples, now: Sample, is_still: bool) -> f64 {
+        let rate = samples.rate(&now, is_still, |sample| Some(sample.flows[0][0]));
+        samples.keep(now);
+        rate.frames
     }
 
     #[test]
-    fn rates_are_over_the_last_second_however_often_they_are_asked_for() {
-        for step in [20_000_000, 100_000_000, 400_000_000, 3_000_000_000] {
+    fn rates_are_those_of_the_last_second_however_often_they_are_asked_for() {
+        for step in [20, 100, 400, 3000].map(|step| step * MILLISECOND) {
             let mut samples = Samples::default();
-            samples.keep(&sample(0, 0));
+            samples.keep(sample(0, 0));
             let mut at = 0;
             // 1000 frames a second, ...
-            while at < 6_000_000_000 {
+            while at < 6 * SECOND {
                 at += step;
-                let found = rate_of(&mut samples, &sample(at, at / 1_000_000));
+                let found = rate_of(&mut samples, sample(at, at / MILLISECOND), false);
                 assert!((found - 1000.0).abs() < 1e-6, "{found} at {at}");
             }
             // ... then none.
-            let last = at / 1_000_000;
-            let mut found = 1000.0;
-            for _ in 0..2 {
-                at += SECOND.max(step);
-                found = rate_of(&mut samples, &sample(at, last));
-            }
+            let last = at / MILLISECOND;
+            let found = rate_of(&mut samples, sample(at + step.max(SAMPLING), last), false);
             assert_eq!(found, 0.0, "asked for each {step} ns");
         }
     }
 
     #[test]
-    fn a_start_clears_the_counts_that_a_rate_is_from() {
+    fn a_rate_ends_within_100_ms_and_begins_without_the_silence_before_it() {
         let mut samples = Samples::default();
-        samples.keep(&sample(0, 0));
-        samples.keep(&sample(SECOND, 5000));
-        samples.begin(&[FlowIndex(0)], sample(2 * SECOND, 9000));
-        let now = sample(2 * SECOND + SECOND / 2, 50);
-        assert!(rate_of(&mut samples, &now) > 0.0);
-        let now = sample(3 * SECOND, 100);
-        assert_eq!(rate_of(&mut samples, &now), 100.0);
+        let mut rates = Vec::new();
+        // Frames for a second, none for two, and frames again, looked at each 50 ms.
+        for at in (0..=80).map(|step| step * 50) {
+            let frames = u64::min(at, 1000) + u64::saturating_sub(at, 3000);
+            let found = rate_of(&mut samples, sample(at * MILLISECOND, frames), false);
+            rates.push((at, found));
+        }
+        for (at, found) in rates {
+            let expected = match at {
+                0 | 1050..=3000 => 0.0,
+                _ => 1000.0,
+            };
+            assert!((found - expected).abs() < 1e-6, "{found} at {at} ms");
+        }
     }
 
     #[test]
-    fn a_start_leaves_the_rates_of_others_as_they_are() {
+    fn a_slow_flow_has_the_mean_of_a_second_until_it_is_known_to_have_ended() {
         let mut samples = Samples::default();
-        samples.keep(&sample(0, 0));
-        // 1000 frames a second, and another flow starts before the next sample would be kept.
-        samples.begin(&[FlowIndex(1)], sample(90_000_000, 90));
-        let now = sample(90_000_000 + SECOND, 1090);
-        assert_eq!(rate_of(&mut samples, &now), 1000.0);
+        let frames = |at: u64| at / 200;
+        for at in (0..=4000).step_by(50) {
+            let found = rate_of(&mut samples, sample(at * MILLISECOND, frames(at)), false);
+            assert!(at < 1000 || (4.0..=6.0).contains(&found), "{found} at {at}");
+        }
+        let ended = sample(4100 * MILLISECOND, frames(4000));
+        assert!(rate_of(&mut samples, ended.clone(), false) > 0.0);
+        assert_eq!(rate_of(&mut samples, ended, true), 0.0);
+    }
+
+    #[test]
+    fn a_start_clears_the_counts_that_a_rate_is_from() {
+        let mut samples = Samples::default();
+        samples.keep(sample(0, 0));
+        samples.keep(sample(SECOND, 5000));
+        samples.begin(&[FlowIndex(0)]);
+        let now = sample(SECOND + SECOND / 2, 50);
+        assert_eq!(rate_of(&mut samples, now, false), 100.0);
     }
 }

@@ -3,18 +3,16 @@
 use pfc_ebpf::units::LineRate;
 use validator_core::engine::Problem;
 use validator_core::engine::plan::Flow;
-use validator_core::engine::snapshot::{
-    Count, FlowCounts, Latency, PortCounts, Snapshot, Transmit,
-};
+use validator_core::engine::snapshot::{Count, FlowCounts, Latency, Snapshot, Transmit};
 
 use super::port::LivePort;
-use super::rates::{Sample, rate};
-use super::{LiveEngine, LiveFlow, machine};
+use super::rates::Sample;
+use super::{LiveEngine, LiveFlow};
 use crate::driver::bpf::flow::Received;
 use crate::driver::kernel::clock;
 
 /// A count with FCS of frames counted without.
-const fn with_fcs(frames: u64, octets: u64) -> Count {
+pub const fn with_fcs(frames: u64, octets: u64) -> Count {
     Count {
         frames,
         octets: octets + frames * LineRate::FCS,
@@ -36,12 +34,20 @@ impl LiveEngine {
         for (flow, live) in flows.iter_mut().zip(&self.flows) {
             // Its state comes first: all that left before it is counted then.
             flow.transmit = live.state.transmit();
-            flow.sent = left(flow.transmit, live.state.sent.read(), flow.sent);
+            let now = live.state.sent.read();
+            let counted = Count {
+                frames: live.before.frames + now.frames,
+                octets: live.before.octets + now.octets,
+            };
+            flow.sent = left(flow.transmit, counted, flow.sent);
             flow.first_frame = live.state.first();
         }
         let mut ports = Vec::with_capacity(self.ports.len());
+        let mut raw = Vec::with_capacity(self.ports.len());
         for (port, planned) in self.ports.iter().zip(&self.plan.ports) {
-            ports.push(port.counts(planned.obeys)?);
+            let counts = port.raw_counts()?;
+            ports.push(port.counts(&counts, planned.obeys, self.nobodys_pauses)?);
+            raw.push([counts.sent, counts.received]);
         }
         for (flow, planned) in flows.iter().zip(&self.plan.flows) {
             ports[planned.from.0].transmitting |= flow.transmit != Transmit::Stopped;
@@ -51,22 +57,40 @@ impl LiveEngine {
             ports,
             flows,
         };
-        self.add_rates(&mut snapshot);
+        self.add_rates(&mut snapshot, raw);
         Ok(snapshot)
     }
 
-    fn add_rates(&mut self, snapshot: &mut Snapshot) {
-        let sample = Sample::of(snapshot);
-        let from = self.samples.keep(&sample);
-        let time = sample.at - from.at;
-        for (port, from) in snapshot.ports.iter_mut().zip(&from.ports) {
-            port.sent_rate = rate(&from[0], &port.sent, time);
-            port.received_rate = rate(&from[1], &port.received, time);
+    /// Rates are told by all that the ports counted, whenever the counts began that are shown.
+    fn add_rates(&mut self, snapshot: &mut Snapshot, ports: Vec<[Count; 2]>) {
+        let flows = snapshot.flows.iter();
+        let sample = Sample {
+            at: snapshot.at,
+            ports,
+            flows: flows.map(|flow| [flow.sent, flow.received]).collect(),
+        };
+        let samples = &self.samples;
+        for (place, port) in snapshot.ports.iter_mut().enumerate() {
+            let is_still = !port.transmitting;
+            let rate = |side: usize, is_still: bool| {
+                samples.rate(&sample, is_still, |sample| {
+                    Some(sample.ports.get(place)?[side])
+                })
+            };
+            port.sent_rate = rate(0, is_still);
+            port.received_rate = rate(1, false);
         }
-        for (flow, from) in snapshot.flows.iter_mut().zip(&from.flows) {
-            flow.sent_rate = rate(&from[0], &flow.sent, time);
-            flow.received_rate = rate(&from[1], &flow.received, time);
+        for (place, flow) in snapshot.flows.iter_mut().enumerate() {
+            let is_still = flow.transmit != Transmit::Started;
+            let rate = |side: usize| {
+                samples.rate(&sample, is_still, |sample| {
+                    Some(sample.flows.get(place)?[side])
+                })
+            };
+            flow.sent_rate = rate(0);
+            flow.received_rate = rate(1);
         }
+        self.samples.keep(sample);
     }
 }
 
@@ -84,14 +108,17 @@ fn left(transmit: Transmit, counted: Count, arrived: Count) -> Count {
 /// What arrived of a flow, at all ports; as sent, what arrived at the port that has the most.
 fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
     let mut counts = FlowCounts::default();
-    let Some(place) = live.place.filter(|_| planned.metrics.count) else {
+    if !planned.metrics.count {
         return counts;
-    };
+    }
     let mut sum = Received::default();
-    for (port, live) in ports.iter().enumerate() {
-        let here = live.program.places().read(place.flow);
+    for (port, counted) in ports.iter().enumerate() {
+        let here = counted.program.places();
+        let starts = live.places.iter().map(|place| here.read(place.flow));
+        let here = starts.fold(Received::default(), both);
         let count = with_fcs(here.frames, here.octets);
         counts.corrupt += here.corrupt;
+        counts.wrapped += here.wrapped;
         if counts.sent.frames < count.frames {
             counts.sent = count;
         }
@@ -118,26 +145,19 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
     counts
 }
 
-impl LivePort {
-    fn counts(&self, obeys: validator_core::engine::plan::Obeys) -> Result<PortCounts, Problem> {
-        let received = self.program.port().map_err(machine)?;
-        let holds = obeys.holds(&self.program.pauses().read(), clock::now());
-        Ok(PortCounts {
-            link_up: self.is_up()?,
-            capturing: self.capturing,
-            capture_missed: self.reader.missed() + received.missed - self.missed_before,
-            sent: self.state.sent(),
-            received: with_fcs(received.frames, received.octets),
-            pause_received: received.pause,
-            own_pause_received: received.own_pause,
-            pause_sent: self.state.pause.read().frames,
-            pfc_received: received.pfc_by_class,
-            own_pfc_received: received.own_pfc_by_class,
-            pfc_sent: std::array::from_fn(|class| self.state.pfc[class].read().frames),
-            held: holds.map(|hold| hold.total),
-            responses: self.state.all_responses(),
-            ..PortCounts::default()
-        })
+/// What arrived of both starts of a flow.
+fn both(one: Received, other: Received) -> Received {
+    Received {
+        frames: one.frames + other.frames,
+        octets: one.octets + other.octets,
+        duplicates: one.duplicates + other.duplicates,
+        reordered: one.reordered + other.reordered,
+        beyond: one.beyond + other.beyond,
+        corrupt: one.corrupt + other.corrupt,
+        wrapped: one.wrapped + other.wrapped,
+        latency_sum: one.latency_sum + other.latency_sum,
+        latency_max: one.latency_max.max(other.latency_max),
+        not_latency_min: one.not_latency_min.max(other.not_latency_min),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::port::LivePort;
-use crate::driver::bpf::flow::Place;
+use crate::driver::bpf::flow::{Expected, Place};
 
 /// The places of the ports' maps, dealt out in turn.
 pub struct Starts {
@@ -25,16 +25,23 @@ impl Starts {
         }
     }
 
-    /// A place for a start, at which all ports count from zero; that of the start before is given
-    /// back.
-    pub fn place(&mut self, ports: &[LivePort], before: Option<Place>, verify: bool) -> Place {
-        if let Some(before) = before {
+    /// Gives back the places of starts whose frames count no longer.
+    pub fn give_back(&mut self, ports: &[LivePort], before: &[Place]) {
+        for before in before {
             for port in ports {
                 port.program.places().end(before.flow);
             }
             self.taken.remove(&before.flow);
         }
-        // There are more places than flows: one is free.
+    }
+
+    /// True if there are places for so many starts.
+    pub fn has_room(&self, starts: usize) -> bool {
+        self.taken.len() + starts <= super::port::PLACES as usize
+    }
+
+    /// A place for a start, at which all ports count from zero. There has to be room.
+    pub fn place(&mut self, ports: &[LivePort], expected: Expected) -> Place {
         while self.taken.contains(&self.next) {
             self.advance();
         }
@@ -45,7 +52,7 @@ impl Starts {
         self.advance();
         self.taken.insert(place.flow);
         for port in ports {
-            port.program.places().begin(place, verify);
+            port.program.places().begin(place, expected);
         }
         place
     }

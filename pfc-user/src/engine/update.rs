@@ -71,7 +71,9 @@ impl LiveEngine {
         flows.into_iter().flat_map(move |flow| {
             let (flow, from) = (&changed[flow], changed[flow].from.0);
             let too_long = self.ports[from].too_long(flow, self.plan.ports[from].mtu);
-            check::flow(flow).into_iter().chain(too_long)
+            let no_speed = self.ports[from].lacks_speed(&flow.rate, &flow.name);
+            let wrong = check::flow(flow).into_iter();
+            wrong.chain(too_long).chain(no_speed)
         })
     }
 }

@@ -72,13 +72,17 @@ pub fn flow(name: &str, length: u32, rate: Rate, end: plan::End) -> Flow {
     }
 }
 
-/// Pause frames of 64 octets from port 1.
+/// Pause frames of 64 octets from port 1, by an address of their own where none is given.
 pub fn pauses(fields: &[(&'static str, Value)], rate: u64, end: plan::End) -> Flow {
+    let mut fields = fields.to_vec();
+    if fields.iter().all(|(name, _)| *name != "src") {
+        fields.push(("src", Value::Fixed(0x0200_0000_00fb)));
+    }
     Flow {
         from: PortIndex(1),
         to: vec![PortIndex(0)],
         packet: Packet {
-            headers: vec![header(Protocol::PfcPause, fields)],
+            headers: vec![header(Protocol::PfcPause, &fields)],
         },
         ..flow("pauses", 64, Rate::FramesPerSecond(rate), end)
     }

@@ -1,11 +1,14 @@
 //! Frames that left are those that arrived, flow by flow.
 
-use validator_core::engine::packet::Protocol;
+use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::kernel::packet::PacketSocket;
+use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{End, FlowIndex, Obeys, Rate};
 use validator_core::engine::snapshot::{Count, Transmit};
-use validator_core::engine::{Engine, Order};
+use validator_core::engine::{Change, Engine, Order, Warning};
 
-use crate::bench::{Bench, flow, packet, plan};
+use crate::bench::{Bench, flow, packet, pauses, plan};
 use crate::common;
 
 #[test]
@@ -140,4 +143,136 @@ fn root_counts_go_on_after_a_stop_and_stay() {
     assert_eq!(snapshot.flows[0].transmit, Transmit::Stopped);
     assert!(snapshot.flows[0].sent.frames > 100);
     assert_eq!(snapshot.flows[0].sent, snapshot.flows[0].received);
+}
+
+#[test]
+fn root_ports_count_from_a_start_and_from_a_plan_on_as_flows_do() {
+    if !common::need_root("root_ports_count_from_a_start_and_from_a_plan_on_as_flows_do") {
+        return;
+    }
+    let rate = Rate::FramesPerSecond(10_000);
+    let two = || {
+        let flows = ["one", "other"].map(|name| flow(name, 64, rate, End::Frames(50)));
+        plan(Obeys::Nothing, flows.to_vec())
+    };
+    let mut bench = Bench::new();
+    let ports = |bench: &mut Bench| {
+        let ports = bench.until_done().ports;
+        [ports[0].sent.frames, ports[1].received.frames]
+    };
+    for _ in 0..2 {
+        bench.engine.configure(two()).unwrap();
+        let begun = bench.snapshot();
+        assert_eq!(
+            begun.ports[0].sent.frames + begun.ports[1].received.frames,
+            0
+        );
+        for _ in 0..2 {
+            let both = [FlowIndex(0), FlowIndex(1)];
+            bench.engine.transmit(&both, Order::Start).unwrap();
+            assert_eq!(ports(&mut bench), [100, 100]);
+        }
+        // What the other has sent stays; what this one has is taken off.
+        bench
+            .engine
+            .transmit(&[FlowIndex(1)], Order::Start)
+            .unwrap();
+        assert_eq!(ports(&mut bench), [100, 100]);
+    }
+}
+
+#[test]
+fn root_a_flow_that_has_ended_or_never_began_is_resumed_from_its_begin_and_counts_on() {
+    let test = "root_a_flow_that_has_ended_or_never_began_is_resumed_from_its_begin_and_counts_on";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    let fifty = flow("one", 64, Rate::FramesPerSecond(10_000), End::Frames(50));
+    bench
+        .engine
+        .configure(plan(Obeys::Nothing, vec![fifty]))
+        .unwrap();
+    for frames in [50, 100, 150] {
+        bench
+            .engine
+            .transmit(&[FlowIndex(0)], Order::Resume)
+            .unwrap();
+        let done = bench.until_done();
+        let flow = &done.flows[0];
+        assert_eq!((flow.sent.frames, flow.received.frames), (frames, frames));
+        assert_eq!((flow.duplicates, flow.sent), (0, flow.received));
+        assert_eq!(done.ports[0].sent.frames, frames);
+    }
+    bench
+        .engine
+        .transmit(&[FlowIndex(0)], Order::Start)
+        .unwrap();
+    assert_eq!(bench.until_done().flows[0].received.frames, 50);
+}
+
+#[test]
+fn root_a_flow_without_a_rate_sends_once_it_has_one() {
+    if !common::need_root("root_a_flow_without_a_rate_sends_once_it_has_one") {
+        return;
+    }
+    let mut bench = Bench::new();
+    let still = flow("still", 64, Rate::Percent(0.0), End::Frames(50));
+    let other = flow("other", 64, Rate::FramesPerSecond(10_000), End::Frames(50));
+    bench.start(plan(Obeys::Nothing, vec![still, other]));
+    let now = bench.until("the other's frames", |now| {
+        now.flows[1].received.frames == 50
+    });
+    assert_eq!(now.flows[0].transmit, Transmit::Started);
+    assert_eq!(now.flows[0].sent.frames, 0);
+    let rate = Change::Rate(Rate::FramesPerSecond(10_000));
+    bench.engine.update(&[(FlowIndex(0), rate)]).unwrap();
+    assert_eq!(bench.until_done().flows[0].received.frames, 50);
+}
+
+#[test]
+fn root_pause_frames_from_zeros_are_a_devices_unless_a_flow_sends_such() {
+    let test = "root_pause_frames_from_zeros_are_a_devices_unless_a_flow_sends_such";
+    if !common::need_root(test) {
+        return;
+    }
+    let of_device = MacControl::pfc([Priority::new(3).unwrap()], Quanta(5)).emit([0; 6]);
+    let seven = |bench: &Bench| {
+        let socket = bench.namespace.run(|| PacketSocket::open("b")).unwrap();
+        let socket = socket.unwrap();
+        (0..7).for_each(|_| socket.send(&of_device).unwrap());
+    };
+    let mut bench = Bench::new();
+    let warnings = bench.engine.configure(plan(Obeys::Nothing, Vec::new()));
+    assert_eq!(warnings, Ok(Vec::new()));
+    seven(&bench);
+    let now = bench.until("seven frames", |now| now.ports[0].received.frames == 7);
+    assert_eq!(now.ports[0].pfc_received[3], 7);
+    assert_eq!(now.ports[0].undecided_pfc_received, [0; 8]);
+
+    let fields = [
+        ("src", Value::Fixed(0)),
+        ("class_enable_vector", Value::Fixed(8)),
+    ];
+    let storm = pauses(&fields, 1000, End::Frames(5));
+    let warnings = bench.engine.configure(plan(Obeys::Nothing, vec![storm]));
+    assert!(
+        matches!(&warnings.unwrap()[..], [Warning(text)] if text.contains("undecided")),
+        "it is said"
+    );
+    bench
+        .engine
+        .transmit(&[FlowIndex(0)], Order::Start)
+        .unwrap();
+    bench.until_done();
+    seven(&bench);
+    let now = bench.until("all frames", |now| now.ports[0].received.frames == 12);
+    assert_eq!(now.ports[0].undecided_pfc_received[3], 12);
+    assert_eq!(
+        (
+            now.ports[0].pfc_received[3],
+            now.ports[0].own_pfc_received[3]
+        ),
+        (0, 0)
+    );
 }

@@ -60,9 +60,12 @@ fn storm(obeys: Obeys, pause: impl Fn(u128) -> Packet) -> Plan {
     slow(plan(obeys, flows))
 }
 
+/// That of zeros is nobody's.
+const SOURCE: (&str, Value) = ("src", Value::Fixed(0x0200_0000_00fb));
+
 /// PFC that addresses these classes.
 fn pfc(vector: u8, time: u128) -> Packet {
-    let mut fields = vec![("class_enable_vector", Value::Fixed(vector.into()))];
+    let mut fields = vec![SOURCE, ("class_enable_vector", Value::Fixed(vector.into()))];
     let names = [
         "pause_class_0",
         "pause_class_1",
@@ -83,7 +86,7 @@ fn pause(time: u128) -> Packet {
     Packet {
         headers: vec![header(
             Protocol::EthernetPause,
-            &[("time", Value::Fixed(time))],
+            &[SOURCE, ("time", Value::Fixed(time))],
         )],
     }
 }

@@ -6,7 +6,8 @@ use pfc_ebpf::flow_stamp::FlowStamp;
 use pfc_ebpf::stamp::MASK_40;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::{MacControl, number};
-use validator::driver::bpf::flow::{FlowProgram, Place, Received};
+use pfc_ebpf::wire::wrap;
+use validator::driver::bpf::flow::{Expected, FlowProgram, Place, Received};
 use validator::driver::kernel::clock;
 use validator_core::engine::packet::{Packet, Protocol, Template};
 
@@ -21,11 +22,19 @@ const PLACE: Place = Place {
 };
 const PEER: [u8; 6] = [2, 0, 0, 0, 0, 5];
 
+/// Frames that a device may take out of a tunnel.
+const fn expected(verify: bool) -> Expected {
+    Expected {
+        verify,
+        wraps: wrap::PLAIN | wrap::UDP_TUNNEL,
+    }
+}
+
 /// A program that counts at [`PLACE`].
 fn loaded(verify: bool) -> FlowProgram {
     let program = FlowProgram::load(8).unwrap();
     program.configure(gigabit());
-    program.places().begin(PLACE, verify);
+    program.places().begin(PLACE, expected(verify));
     program
 }
 
@@ -100,6 +109,86 @@ fn root_duplicates_late_ones_and_those_beyond_the_window_count_apart() {
 }
 
 #[test]
+fn root_the_stamp_is_found_where_a_device_took_tags_off_and_padded() {
+    use Protocol::{Ethernet, Ipv4, Ipv6, Udp, Vlan};
+    if !common::need_root("root_the_stamp_is_found_where_a_device_took_tags_off_and_padded") {
+        return;
+    }
+    const TAG: usize = 4;
+    let program = loaded(true);
+    let mut count = 0;
+    for (tags, rest) in [
+        (1, vec![Ipv4]),
+        (2, vec![Ipv4]),
+        (1, vec![Ipv4, Udp]),
+        (2, vec![Ipv4, Udp]),
+        (1, vec![]),
+        (2, vec![]),
+    ] {
+        let stack = [vec![Ethernet], vec![Vlan; tags], rest].concat();
+        let shortest = packet(&stack).shortest(true) as usize - 4;
+        for length in shortest.max(60)..70 {
+            let mut frame = frame(&packet(&stack), length, &stamp(PLACE, count));
+            frame.drain(12..12 + tags * TAG);
+            frame.resize(frame.len().max(60), 0);
+            run(&program, &frame);
+            count += 1;
+            let found = program.places().read(PLACE.flow);
+            assert_eq!(
+                (found.frames, found.corrupt),
+                (count, 0),
+                "{stack:?}, {length} octets"
+            );
+        }
+    }
+    // A device may pad to more than the shortest frame.
+    for stack in [[Ethernet, Ipv4, Udp], [Ethernet, Ipv6, Udp]] {
+        let mut padded = frame(&packet(&stack), 100, &stamp(PLACE, count));
+        padded.resize(131, 0);
+        run(&program, &padded);
+        count += 1;
+        assert_eq!(program.places().read(PLACE.flow).frames, count);
+    }
+}
+
+#[test]
+fn root_frames_that_another_quotes_or_has_in_a_tunnel_are_not_the_flows_own() {
+    let test = "root_frames_that_another_quotes_or_has_in_a_tunnel_are_not_the_flows_own";
+    if !common::need_root(test) {
+        return;
+    }
+    let program = loaded(false);
+    let own = frame(&udp(), 100, &stamp(PLACE, 0));
+    let mut damaged = own.clone();
+    damaged[90] ^= 1;
+    let ip = |protocol: u8, rest: &[u8], inner: &[u8]| {
+        let mut frame = own[..14].to_vec();
+        let total = (20 + rest.len() + inner.len()) as u16;
+        frame.extend([0x45, 0]);
+        frame.extend(total.to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 9, 192, 0, 2, 1]);
+        [&frame[..], rest, inner].concat()
+    };
+    let within = |inner: &[u8]| {
+        [
+            ip(1, &[11, 0, 0, 0, 0, 0, 0, 0], &inner[14..]),
+            ip(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1], inner),
+            ip(4, &[], &inner[14..]),
+        ]
+    };
+    let others: Vec<_> = within(&own).into_iter().chain(within(&damaged)).collect();
+    for frame in &others {
+        run(&program, frame);
+    }
+    let found = program.places().read(PLACE.flow);
+    assert_eq!((found.frames, found.duplicates, found.corrupt), (0, 0, 0));
+    assert_eq!(found.wrapped, others.len() as u64);
+    run(&program, &own);
+    let found = program.places().read(PLACE.flow);
+    assert_eq!((found.frames, found.duplicates), (1, 0));
+}
+
+#[test]
 fn root_sequence_numbers_go_on_after_40_bits() {
     if !common::need_root("root_sequence_numbers_go_on_after_40_bits") {
         return;
@@ -140,7 +229,7 @@ fn root_frames_of_another_start_count_nowhere() {
         generation: 7,
         ..PLACE
     };
-    program.places().begin(next, true);
+    program.places().begin(next, expected(true));
     run_all(&program, 3..5);
     assert_eq!(program.places().read(next.flow).frames, 0);
     run(&program, &frame(&udp(), 60, &stamp(next, 0)));

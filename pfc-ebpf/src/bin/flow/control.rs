@@ -20,13 +20,13 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) {
     let Some(pauses) = PAUSE.get_ptr_mut(0) else {
         return;
     };
-    let is_own = is_own(packet);
+    let whose = whose(packet);
     match MacControl::parse(packet) {
         Ok(MacControl::Pause { quanta }) => {
-            if is_own {
-                port.own_pause += 1;
-            } else {
-                port.pause += 1;
+            match whose {
+                Whose::Own => port.own_pause += 1,
+                Whose::Nobodys => port.nobodys_pause += 1,
+                Whose::Others => port.pause += 1,
             }
             let now = now();
             // SAFETY: an entry of the map's value.
@@ -34,12 +34,19 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) {
             hold(frame, pauses, 1 << WHOLE_LINK, now);
         }
         Ok(MacControl::Pfc { vector, quanta }) => {
-            let by_class = if is_own {
-                port.own_pfc += 1;
-                &mut port.own_pfc_by_class
-            } else {
-                port.pfc += 1;
-                &mut port.pfc_by_class
+            let by_class = match whose {
+                Whose::Own => {
+                    port.own_pfc += 1;
+                    &mut port.own_pfc_by_class
+                }
+                Whose::Nobodys => {
+                    port.nobodys_pfc += 1;
+                    &mut port.nobodys_pfc_by_class
+                }
+                Whose::Others => {
+                    port.pfc += 1;
+                    &mut port.pfc_by_class
+                }
             };
             let now = now();
             macro_rules! classes {
@@ -58,17 +65,32 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) {
     }
 }
 
-/// True if a flow of this tester's sends frames with this source address.
+/// Who sent a frame, by its source address.
+#[derive(Clone, Copy)]
+enum Whose {
+    /// A flow of this tester's.
+    Own,
+    /// The address is nobody's: a device and a flow may both have it.
+    Nobodys,
+    Others,
+}
+
 #[inline(always)]
-fn is_own(packet: &Packet) -> bool {
+fn whose(packet: &Packet) -> Whose {
     // Eight octets, of which six are the address: a frame of a MAC has more than those two behind
     // it.
     let Some(part) = packet.part::<8>(ethernet::SOURCE) else {
-        return false;
+        return Whose::Others;
     };
     let source = part.high_48::<0>();
+    if source == 0 {
+        return Whose::Nobodys;
+    }
     // SAFETY: whether the key is there is all that is asked for.
-    unsafe { OWN.get(source) }.is_some()
+    match unsafe { OWN.get(source) } {
+        Some(_) => Whose::Own,
+        None => Whose::Others,
+    }
 }
 
 /// When a pause of so many quanta from now on ends.

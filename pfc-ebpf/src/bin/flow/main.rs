@@ -118,6 +118,7 @@ fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
     }
     if is_of_neighbours(packet) {
         port.neighbours += 1;
+        port.neighbour_octets += frame.length as u64;
         keep::keep(frame.ctx, frame.length, now(), false);
         return xdp_action::XDP_PASS;
     }

@@ -9,26 +9,96 @@ use pfc_ebpf::abi::flow::{Flow, IN_USE, Port, SEEN_WINDOW};
 use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::flow_stamp::{FlowStamp, INNER_FCS, LEN, NoStamp, whole_sequence};
-use pfc_ebpf::wire::{ethernet, ip, udp};
+use pfc_ebpf::wire::{ethernet, ip, udp, wrap};
 
 use crate::{FLOWS, Frame, now};
+
+/// Octets without FCS of the shortest frame, up to which devices pad.
+const SHORTEST: usize = 60;
+/// Most octets of padding behind a stamp: what took two tags off put them there.
+const PADDED: usize = 8;
+/// In place of an end: there is none.
+const NO_END: u64 = u64::MAX;
 
 /// Counts a frame with a stamp; false: it has none.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port) -> bool {
-    let octets = match load(frame, LEN) {
-        Some(octets) if is_stamp(&octets) => octets,
-        _ => match load(frame, LEN + INNER_FCS) {
-            Some(octets) if is_stamp(&octets) => octets,
-            _ => return false,
-        },
+    let Some(octets) = find(frame) else {
+        return false;
     };
     match FlowStamp::read(octets) {
         Ok(stamp) => whole(frame, port, &stamp),
         Err(NoStamp::Foreign) => return false,
-        Err(NoStamp::Damaged) => damaged(port, &FlowStamp::content(octets)),
+        Err(NoStamp::Damaged) => damaged(frame, port, &FlowStamp::content(octets)),
     }
     true
+}
+
+/// The stamp of a frame: its last octets, or those before an FCS of its own, or those at the end of
+/// its IP packet, where a device has padded it.
+#[inline(always)]
+fn find(frame: &Frame) -> Option<[u8; LEN]> {
+    if let Some(octets) = load(frame, LEN).filter(is_stamp) {
+        return Some(octets);
+    }
+    if let Some(octets) = load(frame, LEN + INNER_FCS).filter(is_stamp) {
+        return Some(octets);
+    }
+    let end = end_of_ip(frame.ctx);
+    let length = frame.length as u64;
+    if end < length {
+        return load(frame, (length - end) as usize + LEN).filter(is_stamp);
+    }
+    if end == NO_END && frame.length == SHORTEST {
+        return before_padding(frame);
+    }
+    None
+}
+
+/// Where no length tells the end, a whole stamp does.
+#[inline(always)]
+fn before_padding(frame: &Frame) -> Option<[u8; LEN]> {
+    for padding in 1..=PADDED {
+        if let Some(octets) = load(frame, LEN + padding)
+            && FlowStamp::read(octets).is_ok()
+        {
+            return Some(octets);
+        }
+    }
+    None
+}
+
+/// Where the frame's IP packet ends; [`NO_END`]: it has none. A function of its own, for the
+/// verifier to walk once.
+#[inline(never)]
+fn end_of_ip(ctx: *mut xdp_md) -> u64 {
+    let packet = Packet::new(&XdpContext::new(ctx));
+    let Ok(header) = ethernet::parse(&packet) else {
+        return NO_END;
+    };
+    ip::end(&packet, &header).map_or(NO_END, |end| end as u64)
+}
+
+/// What the frame is in. A function of its own for the same reason.
+#[inline(never)]
+fn wrap_of(ctx: *mut xdp_md) -> u64 {
+    wrap::wrap(&Packet::new(&XdpContext::new(ctx)))
+}
+
+/// True of a frame that is the flow's own, and not one that is quoted or mirrored in another.
+///
+/// # Safety
+/// `flow` points to a value of the map.
+#[inline(always)]
+unsafe fn is_own(frame: &Frame, flow: *mut Flow) -> bool {
+    // SAFETY: aligned words of the map.
+    unsafe {
+        if wrap_of(frame.ctx) & ptr::read_volatile(&raw const (*flow).wraps) != 0 {
+            return true;
+        }
+        atomic::add(&raw mut (*flow).received.wrapped, 1);
+    }
+    false
 }
 
 #[inline(always)]
@@ -66,11 +136,15 @@ fn place(stamp: &FlowStamp) -> Option<*mut Flow> {
 
 /// A frame whose stamp is damaged is its flow's, if that much can still be read.
 #[inline(always)]
-fn damaged(port: &mut Port, stamp: &FlowStamp) {
+fn damaged(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
     port.damaged += 1;
     if let Some(flow) = place(stamp) {
         // SAFETY: an aligned word of the map.
-        unsafe { atomic::add(&raw mut (*flow).received.corrupt, 1) };
+        unsafe {
+            if is_own(frame, flow) {
+                atomic::add(&raw mut (*flow).received.corrupt, 1);
+            }
+        }
     }
 }
 
@@ -80,6 +154,11 @@ fn whole(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
         port.stale += 1;
         return;
     };
+    // SAFETY: a value of the map.
+    if !unsafe { is_own(frame, flow) } {
+        port.other += 1;
+        return;
+    }
     port.test += 1;
     // SAFETY: aligned words of the map; the remainder is below the number of places.
     unsafe {

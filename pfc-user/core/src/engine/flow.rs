@@ -12,8 +12,13 @@ use super::snapshot::Transmit;
 pub type Fine = u128;
 const FRACTION: u32 = 32;
 const SECOND: u128 = 1_000_000_000;
+/// Time over which the first frames of flows are spread that start together, at most.
+pub const SPREAD: Nanos = 100_000_000;
 /// Preamble and start delimiter, in octets.
 const PREAMBLE: u64 = 8;
+/// Later than any time: what has no rate is due then.
+pub const NEVER: Fine = fine(Nanos::MAX);
+
 /// A fine time.
 pub const fn fine(time: Nanos) -> Fine {
     (time as u128) << FRACTION
@@ -48,6 +53,8 @@ pub struct Progress {
     pub number: u64,
     /// When the next is due.
     pub due: Fine,
+    /// When its first frame was due, had it had a rate.
+    begin: Fine,
     /// End of the time that it may take; the greatest time where it has none.
     pub end: Nanos,
     /// Frames taken of the present burst, and bursts before it.
@@ -106,11 +113,14 @@ impl Pace {
         self.progress = progress;
     }
 
-    /// How it goes on; `None` of lengths that vary, and of bursts.
+    /// How it goes on; `None` of lengths that vary, of bursts, and without a rate.
     pub fn steady(&self) -> Option<Steady> {
         let Length::Fixed(length) = self.length else {
             return None;
         };
+        if self.rate.is_zero() {
+            return None;
+        }
         let left = match self.schedule.end {
             End::Bursts { .. } => return None,
             End::Frames(frames) => Some(frames.saturating_sub(self.progress.number)),
@@ -129,6 +139,9 @@ impl Pace {
     /// Frames a second while nothing holds it, with the length of the next one.
     pub fn rate(&self) -> (u64, u32) {
         let length = self.length.nth(self.progress.number);
+        if self.rate.is_zero() {
+            return (0, length);
+        }
         let rate = (SECOND << FRACTION) / self.interval(length).max(1);
         (rate as u64, length)
     }
@@ -149,14 +162,16 @@ impl Pace {
 
     /// Starts from the first frame on.
     pub fn start(&mut self, now: Nanos) {
-        let first = fine(now) + self.span(self.schedule.delay);
+        let begin = fine(now) + self.span(self.schedule.delay);
         let end = match self.schedule.end {
-            End::Time(time) => whole(first).saturating_add(time),
+            End::Time(time) => whole(begin).saturating_add(time),
             _ => Nanos::MAX,
         };
+        let due = if self.rate.is_zero() { NEVER } else { begin };
         self.progress = Progress {
             state: Transmit::Started,
-            due: first,
+            due,
+            begin,
             end,
             ..Progress::default()
         };
@@ -170,6 +185,16 @@ impl Pace {
                 }
         ) {
             self.stop();
+        }
+    }
+
+    /// It has just started, as the one at that place of so many: their first frames are spread over
+    /// an interval of each, [`SPREAD`] at most, and leave one by one.
+    pub fn stand_back(&mut self, place: u64, flows: u64) {
+        let interval = self.interval(self.length.nth(0)).min(fine(SPREAD));
+        let apart = interval * Fine::from(place) / Fine::from(flows.max(1));
+        if self.progress.due < NEVER {
+            self.progress.due += apart;
         }
     }
 
@@ -193,14 +218,23 @@ impl Pace {
         }
         let passed = now.saturating_sub(self.progress.paused);
         self.progress.state = Transmit::Started;
-        self.progress.due += fine(passed);
+        self.progress.due = (self.progress.due + fine(passed)).min(NEVER);
+        self.progress.begin += fine(passed);
         self.progress.end = self.progress.end.saturating_add(passed);
     }
 
     /// Another rate; the next frame is due no later than by it, unless it waits for the flow's
     /// delay or for the gap between bursts.
     pub fn set_rate(&mut self, rate: Rate, now: Nanos) {
-        self.rate = rate;
+        let had_none = std::mem::replace(&mut self.rate, rate).is_zero();
+        if rate.is_zero() {
+            self.progress.due = NEVER;
+            return;
+        }
+        if had_none {
+            self.progress.due = self.progress.begin.max(fine(now));
+            return;
+        }
         let between_bursts =
             matches!(self.schedule.end, End::Bursts { .. }) && self.progress.burst == 0;
         if self.progress.number == 0 || between_bursts {
@@ -298,15 +332,20 @@ impl Pace {
 }
 
 impl Rate {
+    /// True of the rate of a flow that sends nothing until it has another.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::FramesPerSecond(rate) | Self::BitsPerSecond(rate) => *rate == 0,
+            Self::Percent(percent) => *percent == 0.0,
+        }
+    }
+
     /// The defect of a rate that is none.
     pub fn check(&self) -> Option<String> {
         match self {
-            Self::FramesPerSecond(0) | Self::BitsPerSecond(0) => {
-                Some("expected a rate above 0, found 0".into())
-            }
-            Self::Percent(percent) if !percent.is_finite() || *percent <= 0.0 => {
-                Some(format!("expected a rate above 0 percent, found {percent}"))
-            }
+            Self::Percent(percent) if !percent.is_finite() || *percent < 0.0 => Some(format!(
+                "expected a rate of 0 percent or more, found {percent}"
+            )),
             _ => None,
         }
     }

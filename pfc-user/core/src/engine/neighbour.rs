@@ -19,6 +19,7 @@ const TAG: usize = 4;
 const C_TAG: [u8; 2] = [0x81, 0];
 const S_TAG: [u8; 2] = [0x88, 0xa8];
 const VLAN_ID: u16 = 0x0fff;
+const PRIORITY_ALONE: u16 = 0;
 const SHORTEST: usize = 60;
 const ARP: [u8; 2] = [0x08, 0x06];
 const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -120,7 +121,8 @@ impl Host {
         }
     }
 
-    /// The frame without this interface's tags; `None` where it has others.
+    /// The frame without this interface's tags; `None` where it has others. A tag of VLAN 0 has a
+    /// priority alone, and is of no VLAN (IEEE 802.1Q, 9.6).
     fn untagged(&self, frame: &[u8]) -> Option<Vec<u8>> {
         let mut at = MACS;
         let is_tag = |at: usize| {
@@ -128,14 +130,16 @@ impl Host {
                 .get(at..at + 2)
                 .is_some_and(|tpid| tpid == C_TAG || tpid == S_TAG)
         };
-        for vlan in &self.vlans {
+        let mut vlans = self.vlans.iter().filter(|vlan| **vlan != PRIORITY_ALONE);
+        while is_tag(at) {
             let tci = u16::from_be_bytes(*frame.get(at + 2..)?.first_chunk()?);
-            if !is_tag(at) || tci & VLAN_ID != *vlan {
+            let vlan = tci & VLAN_ID;
+            if vlan != PRIORITY_ALONE && vlans.next() != Some(&vlan) {
                 return None;
             }
             at += TAG;
         }
-        if is_tag(at) {
+        if vlans.next().is_some() {
             return None;
         }
         Some([frame.get(..MACS)?, &frame[at..]].concat())
@@ -212,6 +216,26 @@ mod tests {
             let mut other = interface(there, here, 2, &vlans);
             assert_eq!(other.receive(&question, 1), None, "{vlans:?}");
             assert_eq!(other.mac(), None);
+        }
+    }
+
+    #[test]
+    fn tags_with_a_priority_alone_are_of_no_vlan() {
+        for [here, there] in PAIRS {
+            for vlans in [vec![], vec![7]] {
+                let question = interface(here, there, 1, &vlans).ask(0).unwrap();
+                let mut tagged = question.clone();
+                // Priority 3.
+                tagged.splice(MACS..MACS, [0x81, 0, 0x60, 0]);
+                let answer = interface(there, here, 2, &vlans).receive(&question, 1);
+                assert_eq!(
+                    interface(there, here, 2, &vlans).receive(&tagged, 1),
+                    answer
+                );
+                assert!(answer.is_some());
+                let mut other = interface(there, here, 2, &[8]);
+                assert_eq!(other.receive(&tagged, 1), None);
+            }
         }
     }
 

@@ -17,6 +17,7 @@ mod udp;
 mod value;
 mod vlan;
 mod vxlan;
+mod wraps;
 
 pub use self::template::Template;
 pub(super) use self::value::scattered;
@@ -38,6 +39,14 @@ pub struct Header {
     pub fields: Vec<(&'static str, Value)>,
     /// Octets of [`Protocol::Custom`].
     pub octets: Vec<u8>,
+}
+
+impl Header {
+    /// What a field is set to.
+    fn field(&self, name: &str) -> Option<&Value> {
+        let mut fields = self.fields.iter();
+        fields.find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
 }
 
 /// A protocol that headers are known of.

@@ -25,6 +25,38 @@ pub struct Plan {
     pub interfaces: Vec<Interface>,
 }
 
+impl Plan {
+    /// What the speed of a port's link decides; `None`: nothing does.
+    pub fn needs_line_rate(&self, port: PortIndex) -> Option<String> {
+        if self.ports.get(port.0)?.obeys != Obeys::Nothing {
+            return Some("the pause frames that it obeys count in bit times of its line".into());
+        }
+        let mut flows = self.flows.iter().filter(|flow| flow.from == port);
+        flows.find_map(Flow::needs_line_rate)
+    }
+}
+
+impl Flow {
+    /// What the speed of its port's link decides of it; `None`: nothing does.
+    pub fn needs_line_rate(&self) -> Option<String> {
+        let octets = |span: Span| matches!(span, Span::Octets(octets) if octets > 0);
+        let gap = match self.schedule.end {
+            End::Bursts { gap, .. } => octets(gap),
+            _ => false,
+        };
+        let what = if matches!(self.rate, Rate::Percent(_)) {
+            "has a rate in percent of the line"
+        } else if octets(self.schedule.delay) || gap {
+            "has times in octets of the line"
+        } else if self.packet.is_pause() {
+            "sends pauses, which count in bit times of the line"
+        } else {
+            return None;
+        };
+        Some(format!("flow \"{}\" {what}", self.name))
+    }
+}
+
 /// A port that sends, receives and counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
@@ -34,7 +66,8 @@ pub struct Port {
     pub interface: String,
     /// Its network namespace; `None` is the tester's own.
     pub namespace: Option<String>,
-    /// Base of percentages and quanta. `None`: the link's own, an error where it has none.
+    /// Base of percentages and quanta. `None`: the link's own; where it has none, an error if
+    /// something needs it ([`Plan::needs_line_rate`]).
     pub line_rate: Option<LineRate>,
     /// Longest frame's IP packet, in octets; `None` leaves the interface's.
     pub mtu: Option<u16>,

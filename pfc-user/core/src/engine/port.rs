@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use self::line::Line;
-use super::flow::{Fine, Pace, Progress, Taken, fine, whole};
+use super::flow::{Fine, NEVER, Pace, Progress, Taken, fine, whole};
 use super::queue::Holds;
 use super::snapshot::{Count, Transmit};
 
@@ -37,6 +37,8 @@ pub struct PortSchedule {
     ends: BinaryHeap<Reverse<(Nanos, usize)>>,
     /// Flows whose state changed without a frame, since it was last asked.
     changed: Vec<usize>,
+    /// Time of what was due and forgotten, as the port could not keep up.
+    forgotten: Nanos,
 }
 
 #[derive(Debug)]
@@ -88,6 +90,7 @@ impl PortSchedule {
             line: Line::new(line_rate),
             ends: BinaryHeap::new(),
             changed: Vec::new(),
+            forgotten: 0,
         }
     }
 
@@ -111,6 +114,26 @@ impl PortSchedule {
     pub fn start(&mut self, flow: usize, now: Nanos) {
         self.flows[flow].pace.start(now);
         self.enlist(flow);
+    }
+
+    /// Spreads the first frames of flows that have just started together.
+    pub fn spread(&mut self, flows: &[usize]) {
+        let count = flows.len() as u64;
+        for (place, flow) in (0..).zip(flows) {
+            self.flows[*flow].pace.stand_back(place, count);
+            self.enlist(*flow);
+        }
+    }
+
+    /// Time of what was due to leave and never did, as the port sends no faster.
+    pub const fn forgotten(&self) -> Nanos {
+        self.forgotten
+    }
+
+    /// Frames a second of all flows that are sent.
+    pub fn rate(&self) -> u64 {
+        let sent = self.flows.iter().filter(|flow| flow.pace.is_started());
+        sent.map(|flow| flow.pace.rate().0).sum()
     }
 
     /// Ends a flow.
@@ -145,11 +168,13 @@ impl PortSchedule {
             return;
         }
         let progress = scheduled.pace.progress();
-        self.lanes[scheduled.lane].due.push(Reverse(Entry {
-            due: progress.due,
-            flow,
-            version: scheduled.version,
-        }));
+        if progress.due < NEVER {
+            self.lanes[scheduled.lane].due.push(Reverse(Entry {
+                due: progress.due,
+                flow,
+                version: scheduled.version,
+            }));
+        }
         if progress.end < Nanos::MAX && progress.number == 0 {
             self.ends.push(Reverse((progress.end, flow)));
         }
@@ -185,6 +210,7 @@ impl PortSchedule {
         let Some(first) = self.first(now) else { return };
         if first.due + fine(2 * MEMORY) < fine(now) {
             let span = now - MEMORY - whole(first.due);
+            self.forgotten += span;
             self.stalled(span, now);
         }
     }

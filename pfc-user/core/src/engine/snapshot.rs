@@ -7,6 +7,9 @@ use pfc_ebpf::units::{Nanos, Priority};
 use super::response::Response;
 use super::storm::Gaps;
 
+/// From one look at the counts to the next, by which rates are told.
+pub const SAMPLING: Nanos = 50_000_000;
+
 /// All counts, read within a few milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
@@ -27,7 +30,8 @@ pub struct Count {
     pub octets: u64,
 }
 
-/// Rate over the last second or so, while there was traffic.
+/// Rate over the last second, or since traffic began within it; 0 within a tenth of a second after
+/// it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Frames a second.
@@ -47,9 +51,9 @@ pub struct PortCounts {
     pub capturing: bool,
     /// Frames that its last capture had no room for.
     pub capture_missed: u64,
-    /// Frames that left, of all flows.
+    /// Frames of flows that left since its counts began: with the plan, and anew with a start.
     pub sent: Count,
-    /// Frames that arrived, of whatever kind.
+    /// Frames that arrived since then, of whatever kind but ARP and Neighbour Discovery.
     pub received: Count,
     /// Rate of those that left.
     pub sent_rate: Rates,
@@ -66,6 +70,11 @@ pub struct PortCounts {
     pub pfc_received: [u64; Priority::COUNT],
     /// PFC frames of the plan's own flows that arrived, by class.
     pub own_pfc_received: [u64; Priority::COUNT],
+    /// PAUSE frames that arrived from an address of zeros, as a flow of the plan sends them: they
+    /// are that flow's or a device's.
+    pub undecided_pause_received: u64,
+    /// PFC frames of that kind, by class.
+    pub undecided_pfc_received: [u64; Priority::COUNT],
     /// PFC frames that left, by class.
     pub pfc_sent: [u64; Priority::COUNT],
     /// Time for which each queue was held, nanoseconds.
@@ -110,6 +119,9 @@ pub struct FlowCounts {
     pub corrupt: u64,
     /// Arrived at a port that is none of its own.
     pub leaked: u64,
+    /// Arrived within another frame: quoted by an ICMP error, or in a tunnel that it was not sent
+    /// in. Counted nowhere else.
+    pub wrapped: u64,
     /// Latency of those that arrived, if asked for and any did.
     pub latency: Option<Latency>,
     /// From the order to start until the first frame was handed to the port, nanoseconds.

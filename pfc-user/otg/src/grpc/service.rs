@@ -16,7 +16,6 @@ use tonic::{Request, Response, Status, Streaming};
 use super::codec::Octets;
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation, Pieces};
-use crate::body;
 use crate::connections::{First, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
@@ -80,7 +79,7 @@ where
     let method = method(path)
         .ok_or_else(|| Refusal::new(Why::Unknown, format!("there is no method {path}")))?;
     let (head, body) = request.into_parts();
-    let octets = body::read(body).await?;
+    let octets = shared.room.read(body).await?;
     let request = http::Request::from_parts(head, Full::new(octets));
     let reply = perform(shared, method, request).await;
     match reply.extensions().get::<Status>() {

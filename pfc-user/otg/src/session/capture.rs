@@ -54,6 +54,8 @@ impl Session {
             port.map(PortIndex)
         })?;
         let port = port.ok_or_else(|| Refusal::internal("a request without a port was taken"))?;
+        // As the model has it: what is read is whole.
+        self.engine.capture(&[port], false)?;
         let names = &self.force.ports[port.0];
         let (Some(capture), Some(captured)) = (names.capture, self.engine.captured(port)?) else {
             return Err(Refusal::validation(format!(

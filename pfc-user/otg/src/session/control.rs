@@ -45,6 +45,7 @@ impl Session {
             Some(Control::Transmit(flows, order)) => self.engine.transmit(&flows, order)?,
             Some(Control::Nothing) | None => {}
         }
+        warnings.extend(self.happened());
         Ok(warnings)
     }
 

@@ -57,6 +57,11 @@ pub struct PortCounters {
     pub pfc_rx: [u64; 8],
     /// PFC frames of the configuration's own flows that arrived, by class.
     pub pfc_own_rx: [u64; 8],
+    /// PAUSE frames that arrived from the address of zeros, from which a flow of the configuration
+    /// sends some as well: whose they are is undecided.
+    pub pause_undecided_rx: u64,
+    /// PFC frames of that kind, by class.
+    pub pfc_undecided_rx: [u64; 8],
     /// Frames that its last capture had no room for.
     pub capture_missed: u64,
     /// Time for which each queue was held by whichever of its classes, nanoseconds.
@@ -97,6 +102,8 @@ pub struct FlowCounters {
     pub corrupt: u64,
     /// Arrived at a port that is none of the flow's.
     pub leaked: u64,
+    /// Arrived within another frame, which an ICMP error or a mirror's tunnel makes of it.
+    pub wrapped: u64,
     /// Of a flow of pause frames, how many left after the pause of the one before had ended.
     pub storm_gaps: Option<u64>,
     /// The longest time from such a frame to the one before, nanoseconds.
@@ -145,6 +152,8 @@ fn port(name: &str, location: &str, counts: &PortCounts) -> PortCounters {
         pfc_tx: counts.pfc_sent,
         pfc_rx: counts.pfc_received,
         pfc_own_rx: counts.own_pfc_received,
+        pause_undecided_rx: counts.undecided_pause_received,
+        pfc_undecided_rx: counts.undecided_pfc_received,
         capture_missed: counts.capture_missed,
         held_ns: counts.held,
         holds: counts.responses.map(|response| response.holds),
@@ -175,6 +184,7 @@ fn flow([name, tx, rx]: [&str; 3], counts: &FlowCounts) -> FlowCounters {
         reordered: counts.reordered,
         corrupt: counts.corrupt,
         leaked: counts.leaked,
+        wrapped: counts.wrapped,
         storm_gaps: counts.storm.map(|gaps| gaps.count),
         storm_gap_max_ns: counts.storm.map(|gaps| gaps.longest),
         first_frame_ns: counts.first_frame,

@@ -32,10 +32,12 @@ pub fn read(flow: &Reader<'_>) -> Headers {
     };
     let list = flow.children("packet");
     if list.is_empty() {
-        flow.error(
-            "packet",
-            "is empty: begin with an ethernet or a pfcpause header",
-        );
+        // The model's header where none is given.
+        headers.packet.headers.push(Header {
+            protocol: Protocol::Ethernet,
+            fields: Vec::new(),
+            octets: Vec::new(),
+        });
     }
     for (place, reader) in list.iter().enumerate() {
         let last = headers.packet.headers.last();

@@ -13,7 +13,7 @@ pub fn read(flow: &Reader<'_>) -> Option<Rate> {
     match &*chosen {
         "pps" => {
             let frames = rate.integer("pps").unwrap_or(1000);
-            positive(&rate, "pps", frames).map(Rate::FramesPerSecond)
+            Some(Rate::FramesPerSecond(frames))
         }
         "percentage" => percentage(&rate),
         "bps" => bits(&rate, &chosen, 1_000_000_000, 1),
@@ -29,32 +29,19 @@ pub fn read(flow: &Reader<'_>) -> Option<Rate> {
 
 fn percentage(rate: &Reader<'_>) -> Option<Rate> {
     let percent = rate.float("percentage").unwrap_or(100.0);
-    if percent > 0.0 && percent <= 100.0 {
+    if (0.0..=100.0).contains(&percent) {
         return Some(Rate::Percent(percent));
     }
-    rate.error(
-        "percentage",
-        format!("must be above 0 and at most 100, found {percent}"),
-    );
+    rate.error("percentage", format!("must be 0 to 100, found {percent}"));
     None
 }
 
 /// The model's default is 1 Gbit/s in each unit.
 fn bits(rate: &Reader<'_>, field: &str, default: u64, unit: u64) -> Option<Rate> {
-    let value = positive(rate, field, rate.integer(field).unwrap_or(default))?;
+    let value = rate.integer(field).unwrap_or(default);
     let bits = value.checked_mul(unit);
     if bits.is_none() {
         rate.error(field, format!("is {value}, more than any line has"));
     }
     bits.map(Rate::BitsPerSecond)
-}
-
-fn positive(rate: &Reader<'_>, field: &str, value: u64) -> Option<u64> {
-    if value == 0 {
-        rate.error(
-            field,
-            "must be 1 or more, found 0: a flow that is not to be sent is left out",
-        );
-    }
-    (value > 0).then_some(value)
 }

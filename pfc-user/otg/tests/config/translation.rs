@@ -461,3 +461,26 @@ fn sizes_of_every_kind_are_understood() {
         Length::Weighted(vec![(99, 2.0)])
     );
 }
+
+#[test]
+fn a_flow_without_headers_is_one_of_ethernet_and_may_have_no_rate_yet() {
+    for (rate, expected) in [
+        (json!({"choice": "pps", "pps": 0}), Rate::FramesPerSecond(0)),
+        (
+            json!({"choice": "percentage", "percentage": 0}),
+            Rate::Percent(0.0),
+        ),
+        (json!({"choice": "bps", "bps": 0}), Rate::BitsPerSecond(0)),
+    ] {
+        let plan = plan(&with_flow(json!({"packet": [], "rate": rate})));
+        let [flow] = &plan.flows[..] else {
+            panic!("one flow");
+        };
+        assert_eq!(flow.rate, expected);
+        let [header] = &flow.packet.headers[..] else {
+            panic!("{:?}", flow.packet);
+        };
+        assert_eq!(header.protocol, Protocol::Ethernet);
+        assert_eq!(flow.rate.check(), None);
+    }
+}

@@ -12,7 +12,7 @@ use pfc_ebpf::abi::generate::name as generate_name;
 use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::units::LineRate;
 
-pub use self::places::{Place, Places};
+pub use self::places::{Expected, Place, Places};
 pub use self::sending::FlowGenerator;
 use self::sending::FlowMaps;
 use super::mmap::Words;

@@ -46,6 +46,12 @@ pub trait Script: Send + 'static {
     /// When it has to look again, if no order comes; `None`: not before.
     fn next(&mut self, now: Nanos) -> Option<Nanos>;
 
+    /// The least time from this look to the next while the port keeps up, where `tick` is what the
+    /// sender was made with.
+    fn tick(&mut self, tick: Nanos, _now: Nanos) -> Nanos {
+        tick
+    }
+
     /// The thread means to sleep until then.
     fn sleeping(&mut self, _until: Nanos) {}
 }
@@ -140,7 +146,7 @@ impl<S: Script> Work for Batches<S> {
             // There may be more that is due.
             Ok(false) if count == BATCH => Next::Now,
             Ok(false) => match self.script.next(now) {
-                Some(time) => Next::At(time.max(now + self.tick)),
+                Some(time) => Next::At(time.max(now + self.script.tick(self.tick, now))),
                 None => Next::Order,
             },
             Err(error) => self.script.failed(error, &self.slots[0].note, now),

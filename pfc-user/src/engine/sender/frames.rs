@@ -1,6 +1,7 @@
 //! The frames of a port's flows: how they are made and stamped, and the counts of those that left.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pfc_ebpf::flow_stamp::FlowStamp;
 use pfc_ebpf::stamp::MASK_40;
@@ -94,6 +95,11 @@ impl Frames {
                 version: self.versions,
             });
         }
+    }
+
+    /// Says how much was due and never left.
+    pub fn say_forgotten(&self, time: Nanos) {
+        self.port.forgotten.store(time, Ordering::Relaxed);
     }
 
     /// Looks at what is held, and tells how fast that was obeyed.

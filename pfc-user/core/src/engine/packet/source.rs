@@ -52,11 +52,6 @@ impl Header {
             _ => false,
         }
     }
-
-    fn field(&self, name: &str) -> Option<&Value> {
-        let mut fields = self.fields.iter();
-        fields.find(|(own, _)| *own == name).map(|(_, value)| value)
-    }
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl Template {
                 continue;
             };
             let bit = placed.begin * 8 + at;
-            match header.value(field.name) {
+            match header.field(field.name) {
                 Some(Value::Bad) => self.compute(placed, field.left_alone, bit, field.bits, true),
                 Some(value) => self.set(bit, field.bits, value),
                 None => self.compute(placed, field.left_alone, bit, field.bits, false),
@@ -155,7 +155,7 @@ impl Template {
         let constant = match left_alone {
             LeftAlone::Value(value) => value,
             LeftAlone::EtherType => {
-                if let Some(tpid) = next.and_then(|next| next.value(vlan::TPID_FIELD)) {
+                if let Some(tpid) = next.and_then(|next| next.field(vlan::TPID_FIELD)) {
                     return self.set(bit, bits, tpid);
                 }
                 // Reserved, and so nobody's (IEEE 802).
@@ -311,14 +311,6 @@ impl Placed<'_> {
             protocol: protocol.number().unwrap_or(0) as u16,
             zero_is_none: protocol == Protocol::Udp,
         }
-    }
-}
-
-impl Header {
-    /// What a field is set to.
-    fn value(&self, name: &str) -> Option<&Value> {
-        let found = self.fields.iter().find(|(other, _)| *other == name);
-        found.map(|(_, value)| value)
     }
 }
 

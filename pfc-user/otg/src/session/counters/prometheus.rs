@@ -14,7 +14,7 @@ type Metric<T> = (&'static str, &'static str, fn(&T) -> Vec<Sample>);
 /// Labels beside the name, and a value.
 struct Sample(Vec<(&'static str, String)>, f64);
 
-const PORTS: [Metric<PortCounters>; 13] = [
+const PORTS: [Metric<PortCounters>; 15] = [
     ("port_up", "The link is up.", |port| {
         vec![Sample(Vec::new(), f64::from(u8::from(port.link_up)))]
     }),
@@ -44,6 +44,16 @@ const PORTS: [Metric<PortCounters>; 13] = [
             let sent = classes("tx", &port.pfc_tx);
             sent.chain(classes("rx", &port.pfc_rx)).collect()
         },
+    ),
+    (
+        "port_undecided_pause_frames_total",
+        "PAUSE (802.3x) frames from the address of zeros, which a flow of this server has as well.",
+        |port| one(port.pause_undecided_rx),
+    ),
+    (
+        "port_undecided_pfc_frames_total",
+        "PFC (802.1Qbb) frames of that kind by class.",
+        |port| by("class", &port.pfc_undecided_rx, decimal).collect(),
     ),
     (
         "port_capture_missed",
@@ -77,7 +87,7 @@ const PORTS: [Metric<PortCounters>; 13] = [
     ),
 ];
 
-const FLOWS: [Metric<FlowCounters>; 13] = [
+const FLOWS: [Metric<FlowCounters>; 14] = [
     ("flow_frames", "Frames since the flow's start.", |flow| {
         frames(&flow.traffic)
     }),
@@ -111,6 +121,11 @@ const FLOWS: [Metric<FlowCounters>; 13] = [
         "flow_leaked",
         "Frames that arrived at a wrong port.",
         |flow| one(flow.leaked),
+    ),
+    (
+        "flow_wrapped",
+        "Frames that arrived within another, as ICMP errors and mirrors make them.",
+        |flow| one(flow.wrapped),
     ),
     (
         "flow_storm_gaps",

@@ -18,6 +18,15 @@ pub struct Place {
     pub generation: u16,
 }
 
+/// What is known of the frames of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Their UDP checksums are right.
+    pub verify: bool,
+    /// What they may be in, by bits of [`pfc_ebpf::wire::wrap`].
+    pub wraps: u64,
+}
+
 /// All places, in memory that the program shares.
 #[derive(Debug)]
 pub struct Places {
@@ -41,12 +50,13 @@ impl Places {
         self.count
     }
 
-    /// Begins to count at a place, from zero; `verify`: the frames' UDP checksums are right.
-    pub fn begin(&self, place: Place, verify: bool) {
+    /// Begins to count at a place, from zero.
+    pub fn begin(&self, place: Place, expected: Expected) {
         let at = usize::from(place.flow) * WORDS;
         self.end(place.flow);
         self.words.zero(at + 1..at + WORDS);
-        self.words.store(at + word!(verify), verify.into());
+        self.words.store(at + word!(verify), expected.verify.into());
+        self.words.store(at + word!(wraps), expected.wraps);
         // Last: what the program sees as in use is whole.
         let generation = IN_USE | u64::from(place.generation);
         self.words.store(at + word!(generation), generation);
@@ -71,6 +81,7 @@ impl Places {
             reordered: word(word!(received.reordered)),
             beyond: word(word!(received.beyond)),
             corrupt: word(word!(received.corrupt)),
+            wrapped: word(word!(received.wrapped)),
             latency_sum: word(word!(received.latency_sum)),
             latency_max: word(word!(received.latency_max)),
             not_latency_min: word(word!(received.not_latency_min)),

@@ -1,0 +1,87 @@
+//! What the frames of a packet may be in and are still its own.
+
+use pfc_ebpf::wire::wrap;
+
+use super::{Header, Packet, Protocol, Value};
+
+impl Packet {
+    /// By bits of [`wrap`]. A device may take a tunnel off; one that it adds, or an error that
+    /// quotes the frame, makes another frame of it.
+    pub fn wraps(&self) -> u64 {
+        let headers = self.headers.iter().enumerate();
+        headers.fold(wrap::PLAIN, |wraps, (place, header)| {
+            wraps | self.wraps_of(place, header)
+        })
+    }
+
+    fn wraps_of(&self, place: usize, header: &Header) -> u64 {
+        let before = place.checked_sub(1).map(|place| &self.headers[place]);
+        match header.protocol {
+            // Nobody knows what they mean.
+            Protocol::Custom => wrap::ALL,
+            Protocol::Vxlan => wrap::UDP_TUNNEL,
+            Protocol::Udp => match header.field("dst_port") {
+                None => wrap::PLAIN,
+                Some(Value::Fixed(port)) if !wrap::TUNNELS.map(u128::from).contains(port) => {
+                    wrap::PLAIN
+                }
+                Some(_) => wrap::UDP_TUNNEL,
+            },
+            Protocol::Ipv4 | Protocol::Ipv6 => {
+                let says = ["protocol", "next_header"];
+                let is_set = says.iter().any(|name| header.field(name).is_some());
+                let within = before.is_some_and(|before| {
+                    matches!(before.protocol, Protocol::Ipv4 | Protocol::Ipv6)
+                });
+                match (is_set, within) {
+                    (true, _) => wrap::ALL,
+                    (false, true) => wrap::IP_IN_IP,
+                    (false, false) => wrap::PLAIN,
+                }
+            }
+            _ => wrap::PLAIN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(protocol: Protocol, fields: &[(&'static str, u128)]) -> Header {
+        let fields = fields.iter();
+        Header {
+            protocol,
+            fields: fields
+                .map(|(name, value)| (*name, Value::Fixed(*value)))
+                .collect(),
+            octets: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_packet_is_its_own_in_what_its_headers_say_alone() {
+        use Protocol::{Ethernet, Ipv4, Ipv6, Udp, Vxlan};
+        let of = |rest: &[Header]| {
+            let ethernet = header(Ethernet, &[]);
+            let headers = [&[ethernet], rest].concat();
+            Packet { headers }.wraps()
+        };
+        let (ip, udp) = (header(Ipv4, &[]), header(Udp, &[("dst_port", 9)]));
+        assert_eq!(of(&[]), wrap::PLAIN);
+        assert_eq!(of(&[ip.clone(), udp.clone()]), wrap::PLAIN);
+        let tunnel = wrap::PLAIN | wrap::UDP_TUNNEL;
+        assert_eq!(of(&[ip.clone(), udp.clone(), header(Vxlan, &[])]), tunnel);
+        assert_eq!(
+            of(&[ip.clone(), header(Udp, &[("dst_port", 4789)])]),
+            tunnel
+        );
+        let walk = Value::List(vec![1, 2]);
+        let mut walks = udp.clone();
+        walks.fields = vec![("dst_port", walk)];
+        assert_eq!(of(&[ip.clone(), walks]), tunnel);
+        let within = of(&[ip.clone(), header(Ipv6, &[]), udp]);
+        assert_eq!(within, wrap::PLAIN | wrap::IP_IN_IP);
+        assert_eq!(of(&[header(Ipv4, &[("protocol", 1)])]), wrap::ALL);
+    }
+}

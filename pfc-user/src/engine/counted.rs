@@ -1,0 +1,164 @@
+//! Counts of a port: since its plan is in force, and anew with a start.
+
+use std::sync::atomic::Ordering;
+
+use validator_core::engine::plan::{Obeys, Rate};
+use validator_core::engine::snapshot::{Count, PortCounts};
+use validator_core::engine::{Problem, Warning};
+
+use super::port::LivePort;
+use super::snapshot::with_fcs;
+use super::{LiveEngine, machine};
+use crate::driver::bpf::flow::Place;
+use crate::driver::kernel::clock;
+
+impl LivePort {
+    /// Counts since the port is in use.
+    pub(super) fn raw_counts(&self) -> Result<PortCounts, Problem> {
+        let received = self.program.port().map_err(machine)?;
+        // Those of the tester's own addresses leave uncounted, too.
+        let neighbours = with_fcs(received.neighbours, received.neighbour_octets);
+        let all = with_fcs(received.frames, received.octets);
+        Ok(PortCounts {
+            capture_missed: self.reader.missed() + received.missed - self.missed_before,
+            sent: self.state.sent(),
+            received: less(all, neighbours),
+            pause_received: received.pause,
+            own_pause_received: received.own_pause,
+            undecided_pause_received: received.nobodys_pause,
+            pause_sent: self.state.pause.read().frames,
+            pfc_received: received.pfc_by_class,
+            own_pfc_received: received.own_pfc_by_class,
+            undecided_pfc_received: received.nobodys_pfc_by_class,
+            pfc_sent: std::array::from_fn(|class| self.state.pfc[class].read().frames),
+            ..PortCounts::default()
+        })
+    }
+
+    /// Counts since they began; `undecided`: a flow of the plan sends pause frames from an address
+    /// of zeros.
+    pub(super) fn counts(
+        &self,
+        raw: &PortCounts,
+        obeys: Obeys,
+        undecided: bool,
+    ) -> Result<PortCounts, Problem> {
+        let began = &self.began;
+        let since = |now: [u64; 8], then: [u64; 8]| {
+            std::array::from_fn(|class| now[class].saturating_sub(then[class]))
+        };
+        let holds = obeys.holds(&self.program.pauses().read(), clock::now());
+        let mut counts = PortCounts {
+            link_up: self.is_up()?,
+            capturing: self.capturing,
+            capture_missed: raw.capture_missed,
+            sent: less(raw.sent, began.sent),
+            received: less(raw.received, began.received),
+            pause_received: raw.pause_received - began.pause_received,
+            own_pause_received: raw.own_pause_received - began.own_pause_received,
+            undecided_pause_received: raw.undecided_pause_received - began.undecided_pause_received,
+            pause_sent: raw.pause_sent - began.pause_sent,
+            pfc_received: since(raw.pfc_received, began.pfc_received),
+            own_pfc_received: since(raw.own_pfc_received, began.own_pfc_received),
+            undecided_pfc_received: since(raw.undecided_pfc_received, began.undecided_pfc_received),
+            pfc_sent: since(raw.pfc_sent, began.pfc_sent),
+            held: holds.map(|hold| hold.total),
+            responses: self.state.all_responses(),
+            ..PortCounts::default()
+        };
+        if !undecided {
+            // No flow sends any: they are a device's.
+            counts.pause_received += std::mem::take(&mut counts.undecided_pause_received);
+            let nobodys = std::mem::take(&mut counts.undecided_pfc_received);
+            for (count, nobodys) in counts.pfc_received.iter_mut().zip(nobodys) {
+                *count += nobodys;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Counts begin anew.
+    pub(super) fn count_anew(&mut self) -> Result<(), Problem> {
+        self.began = self.raw_counts()?;
+        self.forgotten_before = self.state.forgotten.load(Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes off what a flow has sent from here, and what arrived here of its starts.
+    pub(super) fn take_off(&mut self, sent: Count, places: &[Place]) {
+        add(&mut self.began.sent, sent);
+        for place in places {
+            let here = self.program.places().read(place.flow);
+            add(&mut self.began.received, with_fcs(here.frames, here.octets));
+        }
+    }
+
+    /// A warning, once, where flows were left behind their rates.
+    pub(super) fn falls_behind(&mut self, name: &str) -> Option<Warning> {
+        let forgotten = self.state.forgotten.load(Ordering::Relaxed);
+        let time = forgotten.saturating_sub(self.forgotten_before);
+        if time == 0 || std::mem::replace(&mut self.forgotten_told, true) {
+            return None;
+        }
+        Some(Warning(format!(
+            "port \"{name}\": its flows want more than it sends: what was due in {} ms never left; \
+             lower their rates",
+            time.div_ceil(1_000_000)
+        )))
+    }
+}
+
+impl LiveEngine {
+    /// Flows whose pause frames cannot be told from a device's.
+    pub(super) fn undecided_pauses(&self) -> Option<Warning> {
+        self.nobodys_pauses.then(|| {
+            Warning(
+                "a flow sends pause frames from the address 00:00:00:00:00:00, which a device may \
+                 have as well: whose they are that arrive is undecided (pfc_undecided_rx of \
+                 /counters); give the flow an address of its own to tell them apart"
+                    .into(),
+            )
+        })
+    }
+
+    /// Ports whose speed is another than that of their NIC.
+    pub(super) fn other_speeds(&self) -> Vec<Warning> {
+        let ports = self.ports.iter().zip(&self.plan.ports);
+        let other = ports.filter_map(|(live, planned)| {
+            let (own, said) = (live.own_rate?, planned.line_rate?);
+            (own != said).then(|| {
+                Warning(format!(
+                    "port \"{}\": its speed is to be {said}, and the link of {} has {own}: percentages \
+                     and pauses are those of {said}",
+                    planned.name, live.interface
+                ))
+            })
+        });
+        other.collect()
+    }
+}
+
+impl LivePort {
+    /// The defect of a rate that needs a speed where there is none.
+    pub(super) fn lacks_speed(&self, rate: &Rate, flow: &str) -> Option<String> {
+        (self.has_no_speed && matches!(rate, Rate::Percent(_))).then(|| {
+            format!(
+                "flow \"{flow}\": {} has no speed that means something, and a rate in percent needs \
+                 one: set `layer1.speed`, or `line_rate` in the testbed file",
+                self.interface
+            )
+        })
+    }
+}
+
+fn less(now: Count, then: Count) -> Count {
+    Count {
+        frames: now.frames.saturating_sub(then.frames),
+        octets: now.octets.saturating_sub(then.octets),
+    }
+}
+
+fn add(sum: &mut Count, more: Count) {
+    sum.frames += more.frames;
+    sum.octets += more.octets;
+}
