@@ -4,10 +4,15 @@
 //! its number in the flow. What a field needs from its surroundings (a length, a checksum, the type
 //! of the next header) is computed where it is left alone.
 
+mod arp;
 mod check;
 mod ethernet;
+mod gre;
+mod icmp;
 mod ipv4;
 mod ipv6;
+mod mpls;
+mod order;
 mod pause;
 mod source;
 mod table;
@@ -66,6 +71,18 @@ pub enum Protocol {
     Tcp,
     /// VXLAN.
     Vxlan,
+    /// ARP.
+    Arp,
+    /// Echo of ICMP.
+    Icmp,
+    /// Echo of ICMPv6.
+    Icmpv6,
+    /// GRE without a checksum.
+    Gre,
+    /// GRE with one.
+    GreSum,
+    /// An entry of an MPLS label stack.
+    Mpls,
     /// Priority-based flow control (IEEE 802.1Qbb).
     PfcPause,
     /// PAUSE (IEEE 802.3, annex 31B).

@@ -106,9 +106,9 @@ fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
     // It is always there.
     reader.truth("loss");
     if reader.truth("timestamps") == Some(true) {
-        reader.error(
+        reader.warn(
             "timestamps",
-            "is not supported: it needs times of single frames; ask for latency",
+            "changes nothing: times of single frames are not kept; ask for latency",
         );
     }
     reader.refuse(
@@ -150,11 +150,20 @@ fn latency(reader: &Reader<'_>) -> bool {
         return false;
     };
     let enabled = latency.truth("enable").unwrap_or(false);
-    if let Some(mode) = latency.enumeration("mode")
-        && mode != "store_forward"
-        && enabled
-    {
-        latency.error("mode", format!("{mode} is not supported: store_forward is"));
+    match latency.enumeration("mode").as_deref() {
+        None | Some("store_forward") => {}
+        Some("cut_through") if enabled => latency.warn(
+            "mode",
+            "cut_through is measured as store_forward, until the whole frame is there: it is less \
+             by the time that a frame takes on the line",
+        ),
+        Some(other) if enabled => {
+            latency.error(
+                "mode",
+                format!("{other} is not supported: store_forward is"),
+            );
+        }
+        Some(_) => {}
     }
     enabled
 }

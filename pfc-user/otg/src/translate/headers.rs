@@ -51,7 +51,7 @@ pub fn read(flow: &Reader<'_>) -> Headers {
         let Some(header) = header(reader, first, &mut headers.queue) else {
             continue;
         };
-        if !follows(before, header.protocol) {
+        if !header.protocol.may_follow(before) {
             let text = match before {
                 None => "cannot begin a frame: begin with ethernet, pfcpause or ethernetpause",
                 Some(_) => "cannot follow the header before it",
@@ -98,21 +98,6 @@ fn is_given(header: &Header, checksum: &str) -> bool {
     fields.any(|(name, value)| *name == checksum && *value != Value::Bad)
 }
 
-/// Whether a header may come after another.
-fn follows(before: Option<Protocol>, next: Protocol) -> bool {
-    use Protocol::{Custom, Ethernet, EthernetPause, Ipv4, Ipv6, PfcPause, Tcp, Udp, Vlan, Vxlan};
-    match before {
-        None => matches!(next, Ethernet | PfcPause | EthernetPause | Custom),
-        Some(Ethernet | Vlan) => matches!(next, Vlan | Ipv4 | Ipv6 | Custom),
-        Some(Ipv4 | Ipv6) => matches!(next, Udp | Tcp | Ipv4 | Ipv6 | Custom),
-        Some(Udp) => matches!(next, Vxlan | Custom),
-        Some(Vxlan) => matches!(next, Ethernet | Custom),
-        Some(Tcp) => next == Custom,
-        Some(PfcPause | EthernetPause) => false,
-        Some(Custom) => true,
-    }
-}
-
 /// Reads a header.
 fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Header> {
     let chosen = reader.choice("ethernet");
@@ -122,11 +107,21 @@ fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Head
     let Some((protocol, fields)) = table::of(&chosen) else {
         reader.refuse_choice(
             &chosen,
-            "ethernet, vlan, ipv4, ipv6, udp, tcp, vxlan, pfcpause, ethernetpause and custom are",
+            "ethernet, vlan, mpls, arp, ipv4, ipv6, icmp, icmpv6, udp, tcp, gre, vxlan, pfcpause, \
+             ethernetpause and custom are",
         );
         return None;
     };
-    let object = reader.object(&chosen);
+    let mut object = reader.object(&chosen);
+    if matches!(protocol, Protocol::Icmp | Protocol::Icmpv6) {
+        // The only messages that the model knows.
+        object.choice("echo");
+        object = object.object("echo");
+    }
+    let (protocol, fields) = match protocol {
+        Protocol::Gre if has_sum(&object) => (Protocol::GreSum, &table::GRE_WITH_SUM[..]),
+        _ => (protocol, fields),
+    };
     let mut header = Header {
         protocol,
         fields: Vec::new(),
@@ -145,6 +140,13 @@ fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Head
         }
     }
     Some(header)
+}
+
+/// Whether a GRE header says that it has a checksum.
+fn has_sum(object: &Reader<'_>) -> bool {
+    let [present, ..] = &table::GRE_WITH_SUM;
+    let present = read_field(object, present);
+    present == Some(Value::Fixed(1))
 }
 
 fn read_field(object: &Reader<'_>, field: &Field) -> Option<Value> {

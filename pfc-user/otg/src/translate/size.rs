@@ -92,12 +92,15 @@ fn weights(reader: &Reader<'_>, least: u32) -> Option<Length> {
             reader.error("predefined", format!("\"{name}\" is not supported"));
             return None;
         };
-        let short = mix.iter().find(|pair| pair.0 < least);
-        if let Some((length, _)) = short {
-            let text = format!("has frames of {length} octets, and this flow's need {least}");
-            reader.error("predefined", text);
+        if mix.iter().any(|pair| pair.0 < least) {
+            let text =
+                format!("has shorter frames than this flow's, which have {least} octets then");
+            reader.warn("predefined", text);
         }
-        return Some(Length::Weighted(mix.to_vec()));
+        let raised = mix
+            .iter()
+            .map(|(length, weight)| (*length.max(&least), *weight));
+        return Some(Length::Weighted(raised.collect()));
     }
     let pairs = reader.children("custom");
     if pairs.is_empty() {

@@ -33,15 +33,6 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
             "flows[0].size.increment.start is 200, above the end 100",
         ),
         (
-            size(json!({"choice": "weight_pairs", "weight_pairs": {"predefined": "ipv6_imix"}})),
-            "flows[0].size.weight_pairs.predefined has frames of 60 octets",
-        ),
-        (
-            size(json!({"choice": "weight_pairs",
-                "weight_pairs": {"predefined": "standard_imix"}})),
-            "flows[0].size.weight_pairs.predefined has frames of 58 octets",
-        ),
-        (
             json!({"rate": {"choice": "percentage", "percentage": 101}}),
             "flows[0].rate.percentage must be 0 to 100, found 101",
         ),
@@ -87,10 +78,6 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
         (
             header(json!({"choice": "custom", "custom": {"bytes": "0g"}})),
             "flows[0].packet[1].custom.bytes must be",
-        ),
-        (
-            json!({"metrics": {"timestamps": true}}),
-            "flows[0].metrics.timestamps is not supported",
         ),
         (
             json!({"payload": {"choice": "fixed"}}),

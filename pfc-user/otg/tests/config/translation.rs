@@ -484,3 +484,96 @@ fn a_flow_without_headers_is_one_of_ethernet_and_may_have_no_rate_yet() {
         assert_eq!(flow.rate.check(), None);
     }
 }
+
+#[test]
+fn arp_icmp_gre_and_mpls_are_headers_with_the_fields_of_the_model() {
+    use Protocol::{Arp, Ethernet, Gre, GreSum, Icmp, Icmpv6, Ipv4, Ipv6, Mpls};
+    let value = |value: Json| json!({"choice": "value", "value": value});
+    let arp = json!({"choice": "arp", "arp": {
+        "operation": value(json!(2)), "sender_protocol_addr": value(json!("10.0.0.1")),
+        "target_hardware_addr": value(json!("02:00:00:00:00:01"))}});
+    let icmp = |choice: &str| {
+        json!({"choice": choice, choice: {"choice": "echo", "echo": {
+        "type": value(json!(0)), "identifier": value(json!(7)),
+        "checksum": {"choice": "generated", "generated": "bad"}}}})
+    };
+    let gre = |sum: u8| json!({"choice": "gre", "gre": {"checksum_present": value(json!(sum))}});
+    let mpls = json!({"choice": "mpls", "mpls": {"label": value(json!(99))}});
+    let ip = |choice: &str| json!({"choice": choice, choice: {}});
+    let fixed = |name, value| (name, Value::Fixed(value));
+    let echo = vec![
+        fixed("type", 0),
+        ("checksum", Value::Bad),
+        fixed("identifier", 7),
+    ];
+    for (rest, protocols, expected) in [
+        (
+            vec![arp],
+            vec![Arp],
+            vec![
+                fixed("operation", 2),
+                fixed("sender_protocol_addr", 0x0a00_0001),
+                fixed("target_hardware_addr", 0x0200_0000_0001),
+            ],
+        ),
+        (vec![ip("ipv4"), icmp("icmp")], vec![Ipv4, Icmp], echo),
+        (
+            vec![ip("ipv6"), icmp("icmpv6")],
+            vec![Ipv6, Icmpv6],
+            vec![
+                fixed("type", 0),
+                fixed("identifier", 7),
+                ("checksum", Value::Bad),
+            ],
+        ),
+        (
+            vec![ip("ipv4"), gre(0)],
+            vec![Ipv4, Gre],
+            vec![fixed("checksum_present", 0)],
+        ),
+        (
+            vec![ip("ipv4"), gre(1)],
+            vec![Ipv4, GreSum],
+            vec![fixed("checksum_present", 1)],
+        ),
+        (vec![mpls.clone()], vec![Mpls], vec![fixed("label", 99)]),
+    ] {
+        let packet = [vec![json!({"choice": "ethernet"})], rest].concat();
+        let plan = plan(&with_flow(json!({"packet": packet})));
+        let headers = &plan.flows[0].packet.headers;
+        let found: Vec<_> = headers.iter().map(|header| header.protocol).collect();
+        assert_eq!(found, [vec![Ethernet], protocols].concat());
+        let mut fields = headers.last().unwrap().fields.clone();
+        fields.sort_by_key(|(name, _)| *name);
+        let mut expected = expected;
+        expected.sort_by_key(|(name, _)| *name);
+        assert_eq!(fields, expected);
+    }
+}
+
+#[test]
+fn what_is_measured_in_another_way_is_taken_with_a_warning_that_says_so() {
+    for (field, part) in [
+        (
+            json!({"metrics": {"enable": true, "latency": {"enable": true, "mode": "cut_through"}}}),
+            "flows[0].metrics.latency.mode cut_through is measured as store_forward",
+        ),
+        (
+            json!({"metrics": {"enable": true, "timestamps": true}}),
+            "flows[0].metrics.timestamps changes nothing",
+        ),
+        (
+            json!({"size": {"choice": "weight_pairs",
+                "weight_pairs": {"choice": "predefined", "predefined": "standard_imix"}}}),
+            "flows[0].size.weight_pairs.predefined has shorter frames",
+        ),
+    ] {
+        let found = translated(&with_flow(field)).unwrap();
+        let [warning] = &found.warnings[..] else {
+            panic!("{:?}", found.warnings);
+        };
+        assert!(warning.starts_with(part), "{warning}");
+        let (shortest, _) = found.plan.flows[0].length.bounds();
+        assert!(shortest >= 64);
+    }
+}

@@ -196,9 +196,8 @@ def mistakes(api, locations):
     config = two_ports(api, locations)
     data(config)
     config.flows[0].size.fixed = 20
-    config.flows[0].metrics.timestamps = True
     config.lags.lag(name="lag")
-    refused(api.set_config, config, ["lags", "flows[0].size.fixed", "timestamps"], "mistakes")
+    refused(api.set_config, config, ["lags", "flows[0].size.fixed"], "mistakes")
     check(len(api.get_config().flows), 2, "the configuration before is in force")
     request = api.metrics_request()
     request.flow.flow_names = ["nothing"]

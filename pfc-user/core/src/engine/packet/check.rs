@@ -69,34 +69,35 @@ impl Packet {
 
     fn check_order(&self) -> Vec<String> {
         let mut wrong = Vec::new();
-        let Some(first) = self.headers.first() else {
+        if self.headers.is_empty() {
             return vec!["a packet has at least one header, found none".into()];
-        };
-        let begins = matches!(first.protocol, Protocol::Ethernet | Protocol::Custom);
-        if !begins && !self.is_pause() {
-            wrong.push(format!(
-                "header 1 is {}: expected ethernet, pfc_pause, ethernet_pause or custom",
-                first.protocol.name()
-            ));
         }
-        for (place, header) in self.headers.iter().enumerate().skip(1) {
+        for (place, header) in self.headers.iter().enumerate() {
             let name = header.protocol.name();
-            let before = self.headers[place - 1].protocol;
-            match header.protocol {
-                Protocol::PfcPause | Protocol::EthernetPause => wrong.push(format!(
+            let before = place
+                .checked_sub(1)
+                .map(|before| self.headers[before].protocol);
+            if header.protocol.may_follow(before) {
+                continue;
+            }
+            let is_pause = matches!(
+                header.protocol,
+                Protocol::PfcPause | Protocol::EthernetPause
+            );
+            wrong.push(match before {
+                None => format!(
+                    "header 1 is {name}: expected ethernet, pfc_pause, ethernet_pause or custom"
+                ),
+                Some(_) if is_pause => format!(
                     "header {} ({name}): it is a whole frame, expected it first and alone",
                     place + 1
-                )),
-                Protocol::Vlan if !matches!(before, Protocol::Ethernet | Protocol::Vlan) => {
-                    wrong.push(format!(
-                        "header {} ({name}): expected it behind ethernet or vlan, found it behind \
-                         {}",
-                        place + 1,
-                        before.name()
-                    ));
-                }
-                _ => {}
-            }
+                ),
+                Some(before) => format!(
+                    "header {} ({name}): it cannot stand behind {}",
+                    place + 1,
+                    before.name()
+                ),
+            });
         }
         if self.inner_fcs() > flow_stamp::INNER_FCS {
             wrong.push("two vxlan headers: expected one at most".into());

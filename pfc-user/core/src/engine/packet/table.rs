@@ -1,6 +1,8 @@
 //! The form of a header: its length and its fields, one protocol a file beside this one.
 
-use super::{Header, Protocol, ethernet, ipv4, ipv6, pause, tcp, udp, vlan, vxlan};
+use super::{
+    Header, Protocol, arp, ethernet, gre, icmp, ipv4, ipv6, mpls, pause, tcp, udp, vlan, vxlan,
+};
 
 /// Fields of a protocol's header.
 #[derive(Debug)]
@@ -50,6 +52,10 @@ pub enum LeftAlone {
     HeaderSum,
     /// Checksum of header, payload and pseudo-header.
     PayloadSum,
+    /// Checksum of header and payload.
+    MessageSum,
+    /// 1 where no header of the same protocol follows.
+    Bottom,
     /// The well-known port of the next header; 0 where it has none.
     Port,
 }
@@ -57,7 +63,7 @@ pub enum LeftAlone {
 impl LeftAlone {
     /// True of checksums, which alone may be wrong on purpose.
     pub const fn is_sum(self) -> bool {
-        matches!(self, Self::HeaderSum | Self::PayloadSum)
+        matches!(self, Self::HeaderSum | Self::PayloadSum | Self::MessageSum)
     }
 }
 
@@ -87,6 +93,12 @@ impl Protocol {
             Self::Udp => &udp::TABLE,
             Self::Tcp => &tcp::TABLE,
             Self::Vxlan => &vxlan::TABLE,
+            Self::Arp => &arp::TABLE,
+            Self::Icmp => &icmp::V4,
+            Self::Icmpv6 => &icmp::V6,
+            Self::Gre => &gre::PLAIN,
+            Self::GreSum => &gre::WITH_SUM,
+            Self::Mpls => &mpls::TABLE,
             Self::PfcPause => &pause::PFC,
             Self::EthernetPause => &pause::PAUSE,
             Self::Custom => return None,
@@ -104,6 +116,10 @@ impl Protocol {
             Self::Ipv4 => 0x0800,
             Self::Ipv6 => 0x86dd,
             Self::Vlan => vlan::TPID,
+            Self::Arp => 0x0806,
+            // Of unicast, downstream (RFC 5332).
+            Self::Mpls => 0x8847,
+            Self::Ethernet => gre::ETHERNET,
             _ => return None,
         })
     }
@@ -111,10 +127,13 @@ impl Protocol {
     /// Number by which an IP header announces it.
     pub(super) const fn number(self) -> Option<u128> {
         Some(match self {
+            Self::Icmp => 1,
             Self::Ipv4 => 4,
             Self::Tcp => 6,
             Self::Udp => 17,
             Self::Ipv6 => 41,
+            Self::Gre | Self::GreSum => 47,
+            Self::Icmpv6 => 58,
             _ => return None,
         })
     }

@@ -61,14 +61,20 @@ struct Sum {
 enum Covers {
     /// So many octets.
     Header(usize),
-    /// Everything up to the end, and a pseudo-header.
+    /// Everything up to the end.
     Payload {
-        /// Addresses: offset and octets.
-        addresses: (usize, usize),
-        protocol: u16,
+        pseudo: Option<Pseudo>,
         /// 0 stands for no checksum (RFC 768).
         zero_is_none: bool,
     },
+}
+
+/// A pseudo-header.
+#[derive(Clone, Copy, Debug)]
+struct Pseudo {
+    /// Addresses: offset and octets.
+    addresses: (usize, usize),
+    protocol: u16,
 }
 
 impl Template {
@@ -164,6 +170,7 @@ impl Template {
             LeftAlone::Protocol(none) => protocol.and_then(Protocol::number).unwrap_or(none),
             LeftAlone::Port if protocol == Some(Protocol::Vxlan) => vxlan::PORT,
             LeftAlone::Port => 0,
+            LeftAlone::Bottom => u128::from(protocol != Some(placed.header().protocol)),
             LeftAlone::Rest(less) => {
                 return self.lengths.push(Rest {
                     at,
@@ -171,7 +178,7 @@ impl Template {
                     tail,
                 });
             }
-            LeftAlone::HeaderSum | LeftAlone::PayloadSum => {
+            LeftAlone::HeaderSum | LeftAlone::PayloadSum | LeftAlone::MessageSum => {
                 return self.sums.push(Sum {
                     at,
                     begin,
@@ -246,12 +253,10 @@ impl Template {
         let total = match sum.covers {
             Covers::Header(octets) => add(&frame[sum.begin..sum.begin + octets]),
             Covers::Payload {
-                addresses: (at, octets),
-                protocol,
+                pseudo,
                 zero_is_none: none,
             } => {
                 zero_is_none = none;
-                let length = frame.len().saturating_sub(sum.begin + sum.tail) as u32;
                 let filler = filler_sum(filled);
                 // Behind an odd number of octets, words are summed with their octets swapped.
                 let filler = if (headers - sum.begin).is_multiple_of(2) {
@@ -259,12 +264,9 @@ impl Template {
                 } else {
                     filler.swap_bytes()
                 };
-                add(&frame[at..at + octets])
-                    + u32::from(protocol)
-                    + (length & 0xffff)
-                    + (length >> 16)
-                    + add(&frame[sum.begin..headers])
-                    + u32::from(filler)
+                let length = frame.len().saturating_sub(sum.begin + sum.tail) as u32;
+                let pseudo = pseudo.map_or(0, |pseudo| pseudo.sum(frame, length));
+                pseudo + add(&frame[sum.begin..headers]) + u32::from(filler)
             }
         };
         let mut checksum = !fold(total);
@@ -297,6 +299,12 @@ impl Placed<'_> {
         if sum == LeftAlone::HeaderSum {
             return Covers::Header(self.header().length());
         }
+        if sum == LeftAlone::MessageSum {
+            return Covers::Payload {
+                pseudo: None,
+                zero_is_none: false,
+            };
+        }
         let before = self.place.checked_sub(1);
         let ip = before.map(|before| &self.packet.headers[before]);
         let octets = ip.map_or(0, Header::length);
@@ -307,10 +315,21 @@ impl Placed<'_> {
         };
         let protocol = self.header().protocol;
         Covers::Payload {
-            addresses,
-            protocol: protocol.number().unwrap_or(0) as u16,
+            pseudo: Some(Pseudo {
+                addresses,
+                protocol: protocol.number().unwrap_or(0) as u16,
+            }),
             zero_is_none: protocol == Protocol::Udp,
         }
+    }
+}
+
+impl Pseudo {
+    /// Its sum, for a payload of so many octets.
+    fn sum(&self, frame: &[u8], length: u32) -> u32 {
+        let (at, octets) = self.addresses;
+        let lengths = (length & 0xffff) + (length >> 16);
+        add(&frame[at..at + octets]) + u32::from(self.protocol) + lengths
     }
 }
 

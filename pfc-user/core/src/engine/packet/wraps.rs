@@ -20,6 +20,12 @@ impl Packet {
             // Nobody knows what they mean.
             Protocol::Custom => wrap::ALL,
             Protocol::Vxlan => wrap::UDP_TUNNEL,
+            Protocol::Gre | Protocol::GreSum => wrap::GRE,
+            Protocol::Icmp | Protocol::Icmpv6 => match header.field("type") {
+                // Echo, and its reply.
+                None | Some(Value::Fixed(0 | 8 | 128 | 129)) => wrap::PLAIN,
+                Some(_) => wrap::QUOTED,
+            },
             Protocol::Udp => match header.field("dst_port") {
                 None => wrap::PLAIN,
                 Some(Value::Fixed(port)) if !wrap::TUNNELS.map(u128::from).contains(port) => {

@@ -132,6 +132,51 @@ const TCP: [Field; 16] = [
     number("window", 16),
     kind("checksum", 16, Kind::Checksum),
 ];
+const ARP: [Field; 9] = [
+    from("hardware_type", 16, 1),
+    from("protocol_type", 16, 0x0800),
+    from("hardware_length", 8, 6),
+    from("protocol_length", 8, 4),
+    from("operation", 16, 1),
+    kind("sender_hardware_addr", 48, Kind::Mac),
+    kind("sender_protocol_addr", 32, Kind::Ipv4),
+    kind("target_hardware_addr", 48, Kind::Mac),
+    kind("target_protocol_addr", 32, Kind::Ipv4),
+];
+const ICMP: [Field; 5] = icmp(8);
+const ICMPV6: [Field; 5] = icmp(128);
+const GRE: [Field; 4] = [
+    number("checksum_present", 1),
+    number("reserved0", 12),
+    number("version", 3),
+    from("protocol", 16, 0x0800),
+];
+/// With a checksum.
+pub const GRE_WITH_SUM: [Field; 6] = [
+    number("checksum_present", 1),
+    number("reserved0", 12),
+    number("version", 3),
+    from("protocol", 16, 0x0800),
+    kind("checksum", 16, Kind::Checksum),
+    number("reserved1", 16),
+];
+const MPLS: [Field; 4] = [
+    from("label", 20, 16),
+    number("traffic_class", 3),
+    from("bottom_of_stack", 1, 1),
+    from("time_to_live", 8, 64),
+];
+
+const fn icmp(request: u128) -> [Field; 5] {
+    [
+        from("type", 8, request),
+        number("code", 8),
+        kind("checksum", 16, Kind::Checksum),
+        number("identifier", 16),
+        number("sequence_number", 16),
+    ]
+}
+
 const PFC_PAUSE: [Field; 13] = [
     PAUSE_DESTINATION,
     kind("src", 48, Kind::Mac),
@@ -165,6 +210,11 @@ pub fn of(choice: &str) -> Option<(Protocol, &'static [Field])> {
         "ipv6" => (Protocol::Ipv6, &IPV6),
         "udp" => (Protocol::Udp, &UDP),
         "tcp" => (Protocol::Tcp, &TCP),
+        "arp" => (Protocol::Arp, &ARP),
+        "icmp" => (Protocol::Icmp, &ICMP),
+        "icmpv6" => (Protocol::Icmpv6, &ICMPV6),
+        "gre" => (Protocol::Gre, &GRE),
+        "mpls" => (Protocol::Mpls, &MPLS),
         "pfcpause" => (Protocol::PfcPause, &PFC_PAUSE),
         "ethernetpause" => (Protocol::EthernetPause, &ETHERNET_PAUSE),
         _ => return None,

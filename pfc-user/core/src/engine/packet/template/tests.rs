@@ -247,3 +247,74 @@ fn defects_name_the_header_and_the_field() {
         "header 1 is ipv4",
     );
 }
+
+#[test]
+fn messages_of_icmp_have_right_sums_and_those_of_v6_a_pseudo_header() {
+    use Protocol::{Ethernet, Icmp, Icmpv6, Ipv4, Ipv6};
+    for length in [70, 71, 102, 1500] {
+        let mut v4 = packet(&[Ethernet, Ipv4, Icmp]);
+        v4.headers[1].fields = vec![("src", fixed(0x0a00_0001)), ("dst", fixed(0x0a00_0002))];
+        v4.headers[2].fields = vec![("identifier", fixed(0x1234))];
+        let frame = render(&v4, 0, length);
+        assert_eq!((frame[23], frame[34]), (1, 8));
+        assert_eq!(frame[..].sum(34, length - 34), Some(0xffff), "{length}");
+    }
+    for length in [80, 81, 1500] {
+        let mut v6 = packet(&[Ethernet, Ipv6, Icmpv6]);
+        v6.headers[1].fields = vec![("src", fixed(5)), ("dst", fixed(7))];
+        let frame = render(&v6, 0, length);
+        assert_eq!((frame[20], frame[54]), (58, 128));
+        let pseudo = frame[..].sum(22, 32).unwrap();
+        let message = frame[..].sum(54, length - 54).unwrap();
+        let rest = 58 + (length - 54) as u32;
+        assert_eq!(fold(u32::from(pseudo) + u32::from(message) + rest), 0xffff);
+    }
+}
+
+#[test]
+fn labels_and_tunnels_announce_what_follows() {
+    use Protocol::{Arp, Ethernet, Gre, GreSum, Ipv4, Ipv6, Mpls, Udp};
+    let frame = render(&packet(&[Ethernet, Mpls, Mpls, Ipv4, Udp]), 0, 80);
+    // Label 16, and the bottom of the stack.
+    let labels = [0x88, 0x47, 0, 1, 0, 64, 0, 1, 1, 64, 0x45];
+    assert_eq!(frame[12..23], labels);
+    let frame = render(&packet(&[Ethernet, Ipv4, Gre, Ipv6, Udp]), 0, 120);
+    assert_eq!((frame[23], &frame[34..38]), (47, &[0, 0, 0x86, 0xdd][..]));
+    let frame = render(
+        &packet(&[Ethernet, Ipv4, GreSum, Ethernet, Ipv4, Udp]),
+        0,
+        120,
+    );
+    assert_eq!(frame[34..38], [0x80, 0, 0x65, 0x58]);
+    assert_eq!(frame[..].sum(34, 120 - 34), Some(0xffff));
+    let inner = &frame[42..];
+    let ip = ip::parse_v4(inner, 14).unwrap();
+    assert!(udp::is_intact(inner, &ip, &udp::parse(inner, &ip).unwrap()));
+    let frame = render(&packet(&[Ethernet, Arp]), 0, 60);
+    assert_eq!(frame[12..22], [8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+}
+
+#[test]
+fn a_header_behind_one_that_does_not_announce_it_is_named() {
+    use Protocol::{Arp, Ethernet, Icmp, Icmpv6, Ipv4, Ipv6, Udp, Vlan};
+    for (stack, behind) in [
+        (
+            vec![Ethernet, Ipv4, Vlan],
+            "header 3 (vlan): it cannot stand behind ipv4",
+        ),
+        (
+            vec![Ethernet, Ipv6, Icmp],
+            "header 3 (icmp): it cannot stand behind ipv6",
+        ),
+        (
+            vec![Ethernet, Ipv4, Icmpv6],
+            "header 3 (icmpv6): it cannot stand behind ipv4",
+        ),
+        (
+            vec![Ethernet, Arp, Udp],
+            "header 3 (udp): it cannot stand behind arp",
+        ),
+    ] {
+        assert_eq!(packet(&stack).check(1500, true), [behind]);
+    }
+}

@@ -1,0 +1,20 @@
+//! ARP for IPv4 over Ethernet (RFC 826).
+
+use super::table::{Table, value};
+
+/// The packet, which is no header of another.
+pub const TABLE: Table = Table {
+    name: "arp",
+    octets: 28,
+    fields: &[
+        value("hardware_type", 0, 16, 1),
+        value("protocol_type", 16, 16, 0x0800),
+        value("hardware_length", 32, 8, 6),
+        value("protocol_length", 40, 8, 4),
+        value("operation", 48, 16, 1),
+        value("sender_hardware_addr", 64, 48, 0),
+        value("sender_protocol_addr", 112, 32, 0),
+        value("target_hardware_addr", 144, 48, 0),
+        value("target_protocol_addr", 192, 32, 0),
+    ],
+};
