@@ -113,7 +113,7 @@ fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
         control::account(frame, port, packet);
         return xdp_action::XDP_DROP;
     }
-    if stamped::account(frame, port) {
+    if stamped::account(frame, port, packet) {
         return xdp_action::XDP_DROP;
     }
     if is_of_neighbours(packet) {

@@ -22,14 +22,14 @@ const NO_END: u64 = u64::MAX;
 
 /// Counts a frame with a stamp; false: it has none.
 #[inline(always)]
-pub fn account(frame: &Frame, port: &mut Port) -> bool {
-    let Some(octets) = find(frame) else {
+pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
+    let Some(octets) = find(frame, packet) else {
         return false;
     };
     match FlowStamp::read(octets) {
-        Ok(stamp) => whole(frame, port, &stamp),
+        Ok(stamp) => whole(frame, port, packet, &stamp),
         Err(NoStamp::Foreign) => return false,
-        Err(NoStamp::Damaged) => damaged(frame, port, &FlowStamp::content(octets)),
+        Err(NoStamp::Damaged) => damaged(port, packet, &FlowStamp::content(octets)),
     }
     true
 }
@@ -37,14 +37,14 @@ pub fn account(frame: &Frame, port: &mut Port) -> bool {
 /// The stamp of a frame: its last octets, or those before an FCS of its own, or those at the end of
 /// its IP packet, where a device has padded it.
 #[inline(always)]
-fn find(frame: &Frame) -> Option<[u8; LEN]> {
+fn find(frame: &Frame, packet: &Packet) -> Option<[u8; LEN]> {
     if let Some(octets) = load(frame, LEN).filter(is_stamp) {
         return Some(octets);
     }
     if let Some(octets) = load(frame, LEN + INNER_FCS).filter(is_stamp) {
         return Some(octets);
     }
-    let end = end_of_ip(frame.ctx);
+    let end = end_of_ip(packet);
     let length = frame.length as u64;
     if end < length {
         return load(frame, (length - end) as usize + LEN).filter(is_stamp);
@@ -68,21 +68,13 @@ fn before_padding(frame: &Frame) -> Option<[u8; LEN]> {
     None
 }
 
-/// Where the frame's IP packet ends; [`NO_END`]: it has none. A function of its own, for the
-/// verifier to walk once.
-#[inline(never)]
-fn end_of_ip(ctx: *mut xdp_md) -> u64 {
-    let packet = Packet::new(&XdpContext::new(ctx));
-    let Ok(header) = ethernet::parse(&packet) else {
+/// Where the frame's IP packet ends; [`NO_END`]: it has none.
+#[inline(always)]
+fn end_of_ip(packet: &Packet) -> u64 {
+    let Ok(header) = ethernet::parse(packet) else {
         return NO_END;
     };
-    ip::end(&packet, &header).map_or(NO_END, |end| end as u64)
-}
-
-/// What the frame is in. A function of its own for the same reason.
-#[inline(never)]
-fn wrap_of(ctx: *mut xdp_md) -> u64 {
-    wrap::wrap(&Packet::new(&XdpContext::new(ctx)))
+    ip::end(packet, &header).map_or(NO_END, |end| end as u64)
 }
 
 /// True of a frame that is the flow's own, and not one that is quoted or mirrored in another.
@@ -90,10 +82,10 @@ fn wrap_of(ctx: *mut xdp_md) -> u64 {
 /// # Safety
 /// `flow` points to a value of the map.
 #[inline(always)]
-unsafe fn is_own(frame: &Frame, flow: *mut Flow) -> bool {
+unsafe fn is_own(packet: &Packet, flow: *mut Flow) -> bool {
     // SAFETY: aligned words of the map.
     unsafe {
-        if wrap_of(frame.ctx) & ptr::read_volatile(&raw const (*flow).wraps) != 0 {
+        if wrap::wrap(packet) & ptr::read_volatile(&raw const (*flow).wraps) != 0 {
             return true;
         }
         atomic::add(&raw mut (*flow).received.wrapped, 1);
@@ -136,12 +128,12 @@ fn place(stamp: &FlowStamp) -> Option<*mut Flow> {
 
 /// A frame whose stamp is damaged is its flow's, if that much can still be read.
 #[inline(always)]
-fn damaged(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
+fn damaged(port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
     port.damaged += 1;
     if let Some(flow) = place(stamp) {
         // SAFETY: an aligned word of the map.
         unsafe {
-            if is_own(frame, flow) {
+            if is_own(packet, flow) {
                 atomic::add(&raw mut (*flow).received.corrupt, 1);
             }
         }
@@ -149,13 +141,13 @@ fn damaged(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
 }
 
 #[inline(always)]
-fn whole(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
+fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
     let Some(flow) = place(stamp) else {
         port.stale += 1;
         return;
     };
     // SAFETY: a value of the map.
-    if !unsafe { is_own(frame, flow) } {
+    if !unsafe { is_own(packet, flow) } {
         port.other += 1;
         return;
     }
