@@ -214,7 +214,9 @@ fn put_back(
 ) -> Vec<HookOutput> {
     let mut said = std::mem::take(&mut hooks.said);
     if interrupt.count() >= 2 {
-        hooks.leave();
+        if let Some(told) = hooks.leave() {
+            events(Event::Note(told.into()));
+        }
         return said;
     }
     let (restored, failure) = hooks.restore();

@@ -247,9 +247,12 @@ impl<'c> Hooks<'c> {
         (said, told)
     }
 
-    /// Leaves the DUT to the next run.
-    pub fn leave(&mut self) {
-        self.note = None;
+    /// Leaves the DUT to the next run; in words, where there is something to put back.
+    pub fn leave(&mut self) -> Option<&'static str> {
+        self.note.take().map(|_| {
+            "the DUT is NOT put back, as the user asked twice to stop: the next run does it, or \
+             `validator check --undo`"
+        })
     }
 }
 
