@@ -7,6 +7,7 @@ use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 pub use pfc_ebpf::units::Nanos;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 use serde::{Deserialize, Serialize};
 
 /// Which traffic item of the test plan a flow belongs to.
@@ -62,15 +63,128 @@ pub struct StormPlan {
     pub interval: Nanos,
 }
 
-/// Single XOFF and XON frames on running traffic.
+/// A PFC frame, field by field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PfcFrame {
+    /// Classes whose bit in the class-enable vector is 1.
+    pub classes: Vec<Priority>,
+    /// The eight times; those of other classes mean nothing.
+    pub times: [Quanta; Priority::COUNT],
+}
+
+impl PfcFrame {
+    /// A frame that gives these classes these times. The fields of the others have times as well,
+    /// none of them `beside`, which a DUT that heeds the vector does not read: "e\[n\] = 0: time(n)
+    /// invalid" (IEEE 802.1Qbb).
+    pub fn new(named: &[(Priority, Quanta)], beside: Quanta) -> Self {
+        let other = |class: usize| Quanta((u32::from(beside.0) * (2 + class as u32) / 16) as u16);
+        let mut times = std::array::from_fn(|class| other(class).max(Quanta(1)));
+        for (class, time) in named {
+            times[class.index()] = *time;
+        }
+        Self {
+            classes: named.iter().map(|(class, _)| *class).collect(),
+            times,
+        }
+    }
+
+    /// The time for `priority`; `None` where the frame does not name it.
+    pub fn time(&self, priority: Priority) -> Option<Quanta> {
+        let named = self.classes.contains(&priority);
+        named.then_some(self.times[priority.index()])
+    }
+
+    /// True if it asks for a pause: else it is an XON for all that it names.
+    pub fn asks(&self) -> bool {
+        let times = self.classes.iter().map(|class| self.times[class.index()]);
+        times.max() > Some(Quanta::ZERO)
+    }
+
+    /// The frame as it is sent.
+    pub fn control(&self) -> MacControl {
+        let vector = self
+            .classes
+            .iter()
+            .fold(0, |vector, class| vector | 1 << class.get());
+        MacControl::Pfc {
+            vector,
+            quanta: self.times.map(|time| time.0),
+        }
+    }
+}
+
+impl StormPlan {
+    /// The frame that is repeated.
+    pub fn control(&self) -> MacControl {
+        match &self.kind {
+            StormKind::Pfc(priorities) => {
+                let named: Vec<_> = priorities
+                    .iter()
+                    .map(|class| (*class, self.quanta))
+                    .collect();
+                PfcFrame::new(&named, self.quanta).control()
+            }
+            StormKind::Pause => MacControl::Pause {
+                quanta: self.quanta.0,
+            },
+        }
+    }
+}
+
+/// Single pause frames on running traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbePlan {
-    /// Priorities to pause.
+    /// Lossless priorities that are paused.
     pub priorities: Vec<Priority>,
-    /// Pause time of the XOFF.
-    pub quanta: Quanta,
-    /// Also an XOFF that an XON (time 0) ends.
-    pub xon: bool,
+    /// True: how they are obeyed is judged, and each burst repeated until it was measured well.
+    pub judged: bool,
+    /// The bursts, each of them different.
+    pub bursts: Vec<ProbeBurst>,
+}
+
+/// A burst of traffic with pause frames in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeBurst {
+    /// Load in percent of the flows' rates.
+    pub load: u8,
+    /// The frames, in their order.
+    pub frames: Vec<ProbeFrame>,
+}
+
+/// A pause frame of a probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeFrame {
+    /// When it leaves, after the first one.
+    pub after: Nanos,
+    /// The frame.
+    pub frame: PfcFrame,
+}
+
+impl ProbeBurst {
+    /// The times that its frames have for `priority`, and when each leaves.
+    fn times(&self, priority: Priority) -> impl Iterator<Item = (Nanos, Quanta)> {
+        let time = move |one: &ProbeFrame| Some((one.after, one.frame.time(priority)?));
+        self.frames.iter().filter_map(time)
+    }
+
+    /// The end of its last pause of `priority`, after its first frame; `None` where it has none.
+    pub fn end(&self, priority: Priority, limits: &Limits) -> Option<Nanos> {
+        let last = self.times(priority).last();
+        last.map(|(after, time)| after + limits.pause_time(time))
+    }
+
+    /// True if an XON ends its pause of `priority`, and `None` where it has none.
+    pub fn ends_by_xon(&self, priority: Priority) -> Option<bool> {
+        let (_, first) = self.times(priority).next()?;
+        let (_, last) = self.times(priority).last()?;
+        (first.0 > 0).then_some(last.0 == 0)
+    }
+
+    /// Its longest time for one of `priorities`.
+    pub fn longest(&self, priorities: &[Priority]) -> Quanta {
+        let times = priorities.iter().flat_map(|priority| self.times(*priority));
+        times.map(|(_, time)| time).max().unwrap_or(Quanta::ZERO)
+    }
 }
 
 /// How long each part lasts.
@@ -183,9 +297,9 @@ impl RepetitionPlan {
     }
 
     /// Phases in which each arrival of `flow` is logged: where it is paused; and, in the probe, one
-    /// flow that is not, which tells the latency. Where the probe pauses several priorities, all
-    /// are: frames of the others tell for how long the scheduler made one of them wait. At high
-    /// rates the log has no room for that.
+    /// flow that is not, which tells the latency. Where the probe is judged, all are: frames of the
+    /// others tell for how long the scheduler made one of them wait. At high rates the log has no
+    /// room for that.
     pub fn logged(&self, flow: &FlowPlan) -> Vec<Phase> {
         let probed = |priority| {
             let probe = self.probe.as_ref();
@@ -193,8 +307,8 @@ impl RepetitionPlan {
         };
         let mut others = self.flows.iter().filter(|flow| !probed(flow.priority));
         let witness = others.next().map(|flow| flow.id);
-        let several = |probe: &ProbePlan| probe.xon && probe.priorities.len() > 1;
-        let all = self.probe.as_ref().is_some_and(several) && effort(&self.flows).0 == Clock::Exact;
+        let judged = self.probe.as_ref().is_some_and(|probe| probe.judged);
+        let all = judged && effort(&self.flows).0 == Clock::Exact;
         let mut phases = Vec::new();
         if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {
             phases.push(Phase::Storm);

@@ -17,7 +17,7 @@ use crate::evidence::pfc::StormReport;
 use crate::pacing::storm::gap_ledger::{GapLedger, Latest};
 use crate::pacing::storm::placement::Placement;
 use crate::pacing::storm::schedule::Schedule;
-use crate::plan::{StormKind, StormPlan};
+use crate::plan::StormPlan;
 use crate::quantity::Span;
 
 /// A storm that is being sent by threads of its own; it ends when this is dropped.
@@ -48,12 +48,7 @@ impl Storm {
         line_rate: LineRate,
         placement: Placement,
     ) -> std::io::Result<Self> {
-        let frame = match &plan.kind {
-            StormKind::Pfc(priorities) => MacControl::pfc(priorities.iter().copied(), plan.quanta),
-            StormKind::Pause => MacControl::Pause {
-                quanta: plan.quanta.0,
-            },
-        };
+        let frame = plan.control();
         let cpus = placement.cpus();
         let pause = shortest_pause(plan.quanta, line_rate);
         let (sender, latest) = (Arc::new(sender), Arc::new(Latest::default()));
@@ -229,6 +224,7 @@ mod tests {
 
     use super::*;
     use crate::evidence::pfc::Departure;
+    use crate::plan::StormKind;
     use pfc_ebpf::units::Priority;
 
     const HOUR: Nanos = 3_600_000_000_000;

@@ -20,7 +20,7 @@ use crate::evidence;
 use crate::live::pfc::hooks::Planned as Hook;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
-use crate::plan::{Limits, Nanos, ProbePlan, RepetitionPlan, StormKind};
+use crate::plan::{Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind};
 use crate::quantity::Span;
 use crate::run::{self, Planned};
 
@@ -215,19 +215,38 @@ fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
 }
 
 fn probe(probe: &ProbePlan, limits: &Limits) -> String {
-    let xon = if probe.xon {
-        ", then another that an XON ends"
-    } else {
-        ""
-    };
+    let bursts = probe.bursts.iter();
+    let bursts: Vec<String> = bursts.map(|burst| self::burst(burst, limits)).collect();
     format!(
-        "probe: on running traffic send one XOFF for {}, {} quanta (a pause of {}){xon}; the DUT \
-         has {} to respond",
+        "probe: on running traffic single PFC frames for {}; the DUT has {} to respond: {}",
         priorities(probe.priorities.iter().copied()),
-        probe.quanta.0,
-        about(limits.pause_time(probe.quanta)),
-        Span(limits.max_response)
+        Span(limits.max_response),
+        bursts.join("; ")
     )
+}
+
+/// The pause frames of a burst with what each says.
+fn burst(burst: &ProbeBurst, limits: &Limits) -> String {
+    let frames = burst.frames.iter().map(|ProbeFrame { after, frame }| {
+        let times = frame.classes.iter().map(|class| {
+            let quanta = frame.times[class.index()];
+            match quanta.0 {
+                0 => format!("{class}: XON"),
+                _ => format!(
+                    "{class}: {} ({})",
+                    quanta.0,
+                    about(limits.pause_time(quanta))
+                ),
+            }
+        });
+        let times = times.collect::<Vec<_>>().join(", ");
+        match after {
+            0 => times,
+            after => format!("after {} {times}", about(*after)),
+        }
+    });
+    let frames = frames.collect::<Vec<_>>().join(", ");
+    format!("at {} % of the rates {frames}", burst.load)
 }
 
 /// As much of a time as a reader wants: to the microsecond, from a millisecond on.

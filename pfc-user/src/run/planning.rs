@@ -122,6 +122,8 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
     let is_fixed = matches!(testbed.dut, Dut::External { .. }) && testbed.hooks.configure.is_none();
     PortContext {
         line_rate,
+        max_response: testbed.limits.at(line_rate).max_response,
+        max_residence: testbed.limits.at(line_rate).max_residence,
         load: testbed.limits.load,
         trust: testbed.trust,
         dscp_map: testbed.dscp_map,

@@ -13,6 +13,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::pacing::{BurstMeter, SECOND};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
 use validator::cases::pfc::settle::{self, Settling};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
@@ -27,7 +28,7 @@ use validator::fault::switch::Fault;
 use validator::pacing::history::History;
 use validator::pacing::pacer::{Paced, Pacer};
 use validator::pacing::storm::gap_ledger::{GapLedger, Latest};
-use validator::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, StormKind};
+use validator::plan::{Durations, FlowPlan, Limits, Nanos, PfcFrame, RepetitionPlan};
 use validator::test_frame::{Addresses, FrameTemplate};
 
 const MS: Nanos = 1_000_000;
@@ -63,6 +64,8 @@ pub fn case(id: &str) -> &'static PfcCase {
 pub fn port() -> PortContext {
     PortContext {
         line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+        max_response: MS,
+        max_residence: 1000 * MS,
         load: 1.0,
         trust: Trust::Dscp,
         dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
@@ -387,27 +390,19 @@ struct VirtualBench<'p> {
     macs: Option<[mac::Mac; 2]>,
 }
 
-/// A PFC frame in the test plan's layout, written here again so that it does not rest on the
+/// A pause frame in the test plan's layout, written here again so that it does not rest on the
 /// tester's own codec.
-fn pfc(classes: &[Priority], quanta: Quanta) -> Vec<u8> {
+fn octets(control: MacControl) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
     frame[6..12].copy_from_slice(&STORM_MAC);
-    frame[12..16].copy_from_slice(&[0x88, 0x08, 0x01, 0x01]);
-    for class in classes {
-        frame[17] |= 1 << class.get();
-        frame[18 + 2 * class.index()..20 + 2 * class.index()]
-            .copy_from_slice(&quanta.0.to_be_bytes());
+    let words = match control {
+        MacControl::Pause { quanta } => vec![0x8808, 0x0001, quanta],
+        MacControl::Pfc { vector, quanta } => [&[0x8808, 0x0101, vector], &quanta[..]].concat(),
+    };
+    for (at, word) in words.iter().enumerate() {
+        frame[12 + 2 * at..14 + 2 * at].copy_from_slice(&word.to_be_bytes());
     }
-    frame
-}
-
-fn pause(quanta: Quanta) -> Vec<u8> {
-    let mut frame = vec![0; 60];
-    frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
-    frame[6..12].copy_from_slice(&STORM_MAC);
-    frame[12..16].copy_from_slice(&[0x88, 0x08, 0x00, 0x01]);
-    frame[16..18].copy_from_slice(&quanta.0.to_be_bytes());
     frame
 }
 
@@ -792,10 +787,7 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn start_storm(&mut self) -> Result<(), Stop> {
-        let frame = match &self.plan.storm.kind {
-            StormKind::Pfc(priorities) => pfc(priorities, self.plan.storm.quanta),
-            StormKind::Pause => pause(self.plan.storm.quanta),
-        };
+        let frame = octets(self.plan.storm.control());
         self.storm = Some(RunningStorm {
             next: self.now,
             due: self.now,
@@ -816,9 +808,9 @@ impl Bench for VirtualBench<'_> {
         ))
     }
 
-    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
+    fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
         self.single_pauses += 1;
-        self.ingress(RX, pfc(priorities, quanta));
+        self.ingress(RX, octets(frame.control()));
         self.deliver();
         Ok(Departure {
             before: self.now,

@@ -3,7 +3,8 @@
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator::case::{Case, CaseResult, Check, Event, Verdict};
 use validator::plan::{
-    Durations, FlowPlan, Limits, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
+    Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
+    StormKind, StormPlan,
 };
 use validator::report::progress::Progress;
 use validator::report::{dry_run, list};
@@ -111,6 +112,18 @@ fn priority(number: u8) -> Priority {
     Priority::new(number).unwrap()
 }
 
+/// Pauses of priority 3, half a millisecond apart.
+fn probe(load: u8, times: &[u16]) -> ProbeBurst {
+    let frame = |(number, time): (usize, &u16)| ProbeFrame {
+        after: number as u64 * MS / 2,
+        frame: PfcFrame::new(&[(priority(3), Quanta(*time))], Quanta(1000)),
+    };
+    ProbeBurst {
+        load,
+        frames: times.iter().enumerate().map(frame).collect(),
+    }
+}
+
 fn plan() -> RepetitionPlan {
     let flow = |id: u16, role, number| FlowPlan {
         id,
@@ -136,8 +149,8 @@ fn plan() -> RepetitionPlan {
         },
         probe: Some(ProbePlan {
             priorities: vec![priority(3)],
-            quanta: Quanta(1000),
-            xon: true,
+            judged: true,
+            bursts: vec![probe(50, &[1000]), probe(100, &[2000, 0])],
         }),
         probe_first: false,
         durations: Durations {
@@ -177,8 +190,8 @@ pfc.x [lossless 3]
    4  200ms after the last frame stop the storm
    5  drain: wait for what the DUT holds, at most 2s
    6  resume: send all flows for 400ms, and wait for their frames
-   7  probe: on running traffic send one XOFF for priority 3, 1000 quanta (a pause of 512us), then
-      another that an XON ends; the DUT has 1ms to respond
+   7  probe: on running traffic single PFC frames for priority 3; the DUT has 1ms to respond: at 50 %
+      of the rates 3: 1000 (512us); at 100 % of the rates 3: 2000 (1.024ms), after 500us 3: XON
 ";
     assert_eq!(dry_run::pfc("pfc.x", &plan(), &limits()), expected);
 }

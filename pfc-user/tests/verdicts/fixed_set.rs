@@ -134,9 +134,15 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
         ("ignores-xon", both_cases("xon")),
         (
             "pauses-other-lossless",
-            BTreeSet::from([format!("multi-lossless isolation [{ON_3}]")]),
+            BTreeSet::from([
+                format!("multi-lossless isolation [{ON_3}]"),
+                format!("multi-lossless response [{BOTH}]"),
+            ]),
         ),
-        ("lossy-obeys-pfc", of("lossy", &["no-dip", "test-traffic"])),
+        (
+            "lossy-obeys-pfc",
+            &of("lossy", &["no-dip", "test-traffic"]) | &both_cases("response"),
+        ),
         (
             "obeys-pause",
             of("global-pause", &["no-loss", "throughput"]),

@@ -16,6 +16,7 @@ pub mod stimulate;
 pub mod unfolding;
 
 pub use judge::delivery::leaked;
+pub use judge::probe::held_by_probes;
 
 use judge::Pfc;
 use parameters::Sets;
@@ -40,7 +41,8 @@ const LOSSLESS_STEPS: &[&str] = &[
     "5  stop the storm; wait until the DUT has drained",
     "6  start test and background traffic again",
     "7  verify: all test frames received",
-    "probe: on running traffic one XOFF that runs out, then an XOFF that an XON ends",
+    "probe: on running traffic single pauses that run out, that an XON ends, that a later frame \
+     shortens, of lossless and lossy priorities together, and at full load",
     "8  repeat with the next lossless priorities",
 ];
 

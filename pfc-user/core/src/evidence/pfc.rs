@@ -6,7 +6,7 @@ mod storm;
 
 use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Nanos, Priority, Quanta};
+use pfc_ebpf::units::{Nanos, Priority};
 use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub use self::stall::{LeftOut, Stall, StallsNoted};
 pub use self::storm::{Gap, GapHistogram, StormReport};
 pub use super::hooks::{DutCounter, HookOutput};
 use super::mac::MacReport;
-use crate::plan::{Limits, RepetitionPlan};
+use crate::plan::{Limits, ProbeBurst, RepetitionPlan};
 
 /// All that one repetition recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -350,17 +350,21 @@ pub struct Departure {
     pub after: Nanos,
 }
 
-/// One attempt of the probe.
+/// One burst of the probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Pause time of both XOFFs.
-    pub quanta: Quanta,
-    /// Priorities that they address.
-    pub priorities: Vec<Priority>,
-    /// The XOFF that expires by itself.
-    pub xoff: Departure,
-    /// A second XOFF, and the XON after it.
-    pub xon: Option<(Departure, Departure)>,
+    /// The burst, as it was planned and made.
+    pub burst: ProbeBurst,
+    /// When its frames left.
+    pub left: Vec<Departure>,
+}
+
+impl ProbeReport {
+    /// True if one of its frames names `priority`.
+    pub fn names(&self, priority: Priority) -> bool {
+        let mut frames = self.burst.frames.iter();
+        frames.any(|one| one.frame.classes.contains(&priority))
+    }
 }
 
 /// Logged arrivals.

@@ -1,7 +1,7 @@
 //! The faults of the simulated switch, by name.
 
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -72,6 +72,12 @@ const LONGER: Kind<PercentLonger> = Kind {
     },
     write: |longer| longer.0.to_string(),
 };
+const QUANTA: Kind<NonZeroU16> = Kind {
+    shape: "QUANTA",
+    expected: "a pause time of 1 to 65535 quanta",
+    read: |text| text.parse().ok(),
+    write: NonZeroU16::to_string,
+};
 const PERCENT: Kind<Percent> = Kind {
     shape: "PERCENT",
     expected: "a share of 1 to 99 percent",
@@ -110,10 +116,43 @@ ib_mad::faults! {
             "adds-up-pauses": "adds the time of an XOFF to the pause that is left" => "lets-go";
         PausesLonger(percent: PercentLonger, LONGER, "100")
             "pauses-longer": "pauses for so much (100) percent longer" => "lets-go";
-        ResumesEarly
-            "resumes-early": "pauses for half the time" => "response";
+        ResumesEarly(percent: Percent, PERCENT, "50")
+            "resumes-early": "pauses for so much (50) percent less" => "response";
+        CapsQuanta(most: NonZeroU16, QUANTA, "32767")
+            "caps-quanta": "pauses for so many (32767) quanta at most" => "response";
+        SwapsQuanta
+            "swaps-quanta": "reads the octets of a time in the wrong order" => "response";
+        ReadsFirstTime
+            "reads-first-time": "takes the time of class 0 for that of every class" => "response";
+        ReadsNextTime
+            "reads-next-time": "takes the time of class n + 1 for that of class n" => "response";
+        IgnoresVector
+            "ignores-vector": "obeys every time above 0, be its class named or not" => "isolation";
+        ReadsHighVector
+            "reads-high-vector": "takes the reserved octet of the vector for the classes"
+                => "paused";
+        ReversesVector
+            "reverses-vector": "takes bit 7 - n of the vector for class n" => "paused";
+        LossyObeysBeside
+            "lossy-obeys-beside": "obeys PFC for lossy priorities that are named beside a lossless \
+             one"
+                => "response";
+        SharesTimer
+            "shares-timer": "has one timer for all priorities that are paused" => "response";
+        KeepsLonger
+            "keeps-longer": "keeps the rest of a pause that is longer than a new one" => "response";
+        MissesFirst
+            "misses-first": "does not obey a PFC frame before which 20 ms passed without one"
+                => "response";
+        SlowWhenFull(delay: Duration, MILLISECONDS, "5")
+            "slow-when-full": "acts on PFC so much (5) later while the link is full" => "response";
         IgnoresXon
             "ignores-xon": "goes on pausing after XON" => "xon";
+        XonLetsGo(n: OneIn, FRAMES, "1")
+            "xon-lets-go": "lets N (1) frames go after XON, and goes on pausing" => "xon";
+        XonEndsAll
+            "xon-ends-all": "ends the pauses of all priorities when an XON names any"
+                => "response";
         SlowResponse(delay: Duration, MILLISECONDS, "5")
             "slow-response": "acts on PFC so much (5) later" => "response";
         LosesHeld(n: OneIn, FRAMES, "10")
@@ -135,8 +174,9 @@ ib_mad::faults! {
             "xoff-other-lossless": "sends XOFF for the lossless priorities that PFC does not name \
              while it names one"
                 => "isolation";
-        XoffForLossy
-            "xoff-for-lossy": "sends an XOFF for one in 1000 frames of lossy priorities"
+        XoffForLossy(quanta: NonZeroU16, QUANTA, "16")
+            "xoff-for-lossy": "sends an XOFF of so many (16) quanta for one in 1000 frames of lossy \
+             priorities"
                 => "no-pfc-on-lossy";
         Drops(losses: (Scope, OneIn), LOSSES, "all")
             "drops": "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority"

@@ -2,8 +2,7 @@
 
 use pfc_ebpf::abi::account::CLASSES;
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Priority, Quanta};
-use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::units::Quanta;
 
 use super::macs::Macs;
 use super::prepare::open_control;
@@ -17,7 +16,7 @@ use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::choice::Chosen;
 use crate::driver::traffic::{Burst, Source};
 use crate::evidence::pfc::{Arrival, Departure, StormReport, Wait};
-use crate::plan::{Nanos, RepetitionPlan};
+use crate::plan::{Nanos, PfcFrame, RepetitionPlan};
 
 pub(super) struct LiveBench<'b, 'l> {
     pub(super) live: &'b mut Live<'l>,
@@ -126,11 +125,10 @@ impl Bench for LiveBench<'_, '_> {
         }
     }
 
-    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        let frame = MacControl::pfc(priorities.iter().copied(), quanta);
+    fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
         let (departure, waits) = self
             .control
-            .send_with_room(&frame)
+            .send_with_room(&frame.control())
             .map_err(|error| Stop::Failed(error.into()))?;
         self.waits += waits;
         self.single_pauses += 1;

@@ -158,11 +158,11 @@ fn only_a_disturbance_of_the_tester_is_a_reason_to_measure_again() {
             SINGLE,
             |e| {
                 for probe in &mut e.probes {
-                    probe.xoff.after += e.limits.pause_time(probe.quanta);
+                    probe.left[0].after += PAUSE;
                 }
             },
-            "response: probes measured well enough: expected at least 3, found 0 of 3: pause \
-             frames of the probe left so late",
+            "response: kinds of probes measured well enough: expected 4, found 0: pause frames of the \
+             probe left so late",
         ),
     ] as [(&str, Tamper, &str); 5]
     {

@@ -161,7 +161,7 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         "a dip longer than the stall",
         LOSSY,
         long,
-        &[("no-dip", FAIL, "found 0.3")],
+        &[("no-dip", FAIL, "found 0.2")],
     );
     let often = |e: &mut PfcEvidence| {
         let from = e.span(Phase::Storm).unwrap().from;

@@ -73,18 +73,22 @@ fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_no_xon() 
     let tried = |what: &str, (end, deadline, by), expected: Expected| {
         tampered(what, SINGLE, late(end, deadline, by), expected);
     };
-    let (quiet, soon) = (WaitEnd::Quiet, 10 * MS);
+    let (quiet, soon) = (WaitEnd::Quiet, MS);
     tried("before its deadline", (quiet, soon, soon), &[]);
     tried("after its deadline", (quiet, soon, soon + 1), &failed);
     tried("by the deadline", (WaitEnd::Deadline, soon, 1), &failed);
 
-    // The probe's XON comes long before this deadline.
+    // The next traffic comes long before this deadline.
     let evidence = good(SINGLE);
-    let (_, xon) = evidence.probes.iter().find_map(|probe| probe.xon).unwrap();
-    let before = xon.before - evidence.span(Phase::Drain).unwrap().to;
+    let next = evidence.span(Phase::Resume).unwrap().from;
+    let before = next - evidence.span(Phase::Drain).unwrap().to;
     let later = before + 500 * MS;
-    tried("before an XON", (quiet, later, before), &[]);
-    tried("after an XON", (quiet, later, before + 1), &failed);
+    tried("before the next traffic", (quiet, later, before), &[]);
+    tried(
+        "after the next traffic",
+        (quiet, later, before + 1),
+        &failed,
+    );
 }
 
 #[test]

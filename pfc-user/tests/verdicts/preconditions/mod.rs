@@ -178,12 +178,37 @@ fn lose(e: &mut PfcEvidence, role: Role, phase: Phase, frames: u64) {
 /// The log has a frame of the stormed priority, sent in `phase`, that arrives at `time`.
 fn arrives(e: &mut PfcEvidence, phase: Phase, time: Nanos) {
     let flow = flow(e, Role::Test);
-    e.arrivals.records.push(Arrival {
-        time,
-        flow,
-        phase,
-        latency: 1000,
-    });
+    let records = &mut e.arrivals.records;
+    let at = records.partition_point(|arrival| arrival.time <= time);
+    records.insert(
+        at,
+        Arrival {
+            time,
+            flow,
+            phase,
+            latency: 1000,
+        },
+    );
+}
+
+/// Probes of cases 1 and 2, by their place: a pause that runs out, and one that an XON ends.
+const RUNS_OUT: usize = 0;
+const ENDED: usize = 1;
+
+/// The pause frames of a probe as they left, and how long the first one asks for a pause of
+/// priority 3.
+fn probe(e: &PfcEvidence, number: usize) -> (Vec<Departure>, Nanos) {
+    let probe = &e.probes[number];
+    let time = probe.burst.frames[0].frame.time(Priority::new(3).unwrap());
+    (probe.left.clone(), e.limits.pause_time(time.unwrap()))
+}
+
+/// The probes of which an XON ends a pause of priority 3: its departure.
+fn xons(e: &PfcEvidence) -> Vec<Departure> {
+    let ended =
+        |probe: &&ProbeReport| probe.burst.ends_by_xon(Priority::new(3).unwrap()) == Some(true);
+    let probes = e.probes.iter().filter(ended);
+    probes.map(|probe| *probe.left.last().unwrap()).collect()
 }
 
 /// A frame of the stormed priority arrives at `time`.
@@ -202,6 +227,7 @@ fn goes_later(e: &mut PfcEvidence, by: Nanos) {
             arrival.time += by;
         }
     }
+    e.arrivals.records.sort_by_key(|arrival| arrival.time);
     let received = received(e, test, Phase::Storm);
     received.first += by;
     received.last += by;

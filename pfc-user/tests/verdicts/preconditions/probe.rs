@@ -28,9 +28,7 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
     );
     let uncertain = |e: &mut PfcEvidence| {
         for probe in &mut e.probes {
-            probe.xoff.after += 500_000;
-            let (xoff, _) = probe.xon.as_mut().unwrap();
-            xoff.after += 500_000;
+            probe.left[0].after += 500_000;
         }
     };
     tampered(
@@ -74,7 +72,7 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
     let expected = all(
         &["response", "xon"],
         INCONCLUSIVE,
-        "a pause of 33.554 ms is too short to be told from none by a max_response",
+        "too short to be told from none by a max_response of 33.554 ms",
     );
     tampered(
         "a pause shorter than max_response",
@@ -106,7 +104,7 @@ fn stall_after_xoff(e: &mut PfcEvidence, span: Nanos) {
     let stalls: Vec<_> = e
         .probes
         .iter()
-        .map(|probe| probe.xoff.after + e.limits.max_response)
+        .map(|probe| probe.left[0].after + e.limits.max_response)
         .collect();
     e.arrivals.records.retain(|arrival| {
         arrival.phase != Phase::Probe
@@ -135,11 +133,11 @@ fn silence_of_the_sender_is_no_answer_of_the_device() {
     );
     // Nothing was sent between XOFF and XON, so that there was nothing to let go.
     let stalled = |e: &mut PfcEvidence| {
-        let holds: Vec<_> = e
-            .probes
-            .iter()
-            .map(|probe| probe.xon.unwrap())
-            .map(|(xoff, xon)| xoff.after..xon.after + 3 * MS / 2)
+        let priority = Priority::new(3).unwrap();
+        let ended = |probe: &&ProbeReport| probe.burst.ends_by_xon(priority) == Some(true);
+        let ended = e.probes.iter().filter(ended);
+        let holds: Vec<_> = ended
+            .map(|probe| probe.left[0].after..probe.left[1].after + 3 * MS / 2)
             .collect();
         e.arrivals.records.retain(|arrival| {
             arrival.phase != Phase::Probe || !holds.iter().any(|hold| hold.contains(&arrival.time))
@@ -160,31 +158,28 @@ fn silence_of_the_sender_is_no_answer_of_the_device() {
 #[test]
 fn one_attempt_measured_well_that_fails_is_a_failure() {
     let early = |e: &mut PfcEvidence| {
-        let time = e.probes[1].xoff.before + PAUSE - TOLERANCE - 1;
-        arrives(e, Phase::Probe, time);
+        let (left, pause) = probe(e, RUNS_OUT);
+        arrives(e, Phase::Probe, left[0].before + pause - TOLERANCE - 1);
     };
     tampered(
         "one early frame",
         SINGLE,
         early,
-        &[
-            ("response", FAIL, "1, the first 33.550 ms after the XOFF"),
-            ("xon", SKIPPED, ""),
-        ],
+        &[("response", FAIL, "found 1, 20."), ("xon", SKIPPED, "")],
     );
     // In an attempt that was not measured well it says nothing.
     let unsure = |e: &mut PfcEvidence| {
         early(e);
-        e.probes[1].xoff.after += 500_000;
+        e.probes[RUNS_OUT].left[0].after += 500_000;
     };
     let two = [(
         "response",
         INCONCLUSIVE,
-        "at least 3, found 2 of 3: the pause frame's departure",
+        "expected 4, found 3: the pause frame's departure",
     )];
     tampered("one early frame in a bad attempt", SINGLE, unsure, &two);
     let late = |e: &mut PfcEvidence| {
-        let (_, xon) = e.probes[2].xon.unwrap();
+        let xon = xons(e)[0];
         let test = flow(e, Role::Test);
         e.arrivals.records.retain(|arrival| {
             arrival.flow != test || !(xon.before..=xon.after + 3 * MS / 2).contains(&arrival.time)
@@ -205,11 +200,7 @@ fn each_priority_of_a_probe_answers_for_itself() {
     for priority in [3, 4] {
         let mut late = good.clone();
         let flow = flow_of(&late, priority);
-        let xons: Vec<_> = late
-            .probes
-            .iter()
-            .map(|probe| probe.xon.unwrap().1)
-            .collect();
+        let xons = xons(&late);
         late.arrivals.records.retain(|arrival| {
             arrival.flow != flow
                 || !xons
@@ -223,7 +214,7 @@ fn each_priority_of_a_probe_answers_for_itself() {
             &[("xon", FAIL, &format!("first frame of priority {priority}"))],
         );
         let mut gone = good.clone();
-        let end = gone.probes[0].xoff.after + MS;
+        let end = gone.probes[RUNS_OUT].left[0].after + MS;
         gone.arrivals.records.retain(|arrival| {
             arrival.flow != flow || arrival.phase != Phase::Probe || arrival.time < end
         });
@@ -278,12 +269,11 @@ fn a_pause_that_lasts_is_named_where_the_next_one_finds_no_traffic() {
     // After its first XON the device is silent until the next XOFF has come.
     let silent = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
-        let (_, xon) = e.probes[0].xon.unwrap();
-        let silent = xon.before..e.probes[1].xoff.after;
+        let silent = xons(e)[0].before..e.probes[ENDED + 1].left[0].after;
         let records = &mut e.arrivals.records;
         records.retain(|arrival| arrival.flow != test || !silent.contains(&arrival.time));
     };
-    let lasts = "found 2 of 3: no frame of priority 3 arrived just before the pause frame, so that \
+    let lasts = "found 3: no frame of priority 3 arrived just before the pause frame, so that \
                  its end could not be seen: the last one came";
     let expected = [
         ("response", INCONCLUSIVE, lasts),
@@ -293,10 +283,25 @@ fn a_pause_that_lasts_is_named_where_the_next_one_finds_no_traffic() {
 }
 
 #[test]
+fn a_path_that_is_silent_from_the_end_of_a_pause_on_tells_nothing() {
+    // Nothing at all arrives from just before the pause runs out until 5 ms after.
+    let silent = |e: &mut PfcEvidence| {
+        let (left, pause) = probe(e, RUNS_OUT);
+        let end = left[0].before + pause;
+        let records = &mut e.arrivals.records;
+        records.retain(|arrival| !(end - MS / 5..end + 5 * MS).contains(&arrival.time));
+    };
+    let words = "found 3: no background frame arrived while the priority was awaited";
+    let expected = [("response", INCONCLUSIVE, words)];
+    tampered("a silent path", SINGLE, silent, &expected);
+}
+
+#[test]
 fn an_end_of_a_pause_that_was_measured_slowly_does_not_count() {
     let slow = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
-        let end = e.probes[1].xoff.before + PAUSE;
+        let (left, pause) = probe(e, RUNS_OUT);
+        let end = left[0].before + pause;
         let near = end - 2 * MS..end - MS;
         let of_others = e
             .arrivals
@@ -307,7 +312,7 @@ fn an_end_of_a_pause_that_was_measured_slowly_does_not_count() {
             .filter(|arrival| near.contains(&arrival.time))
             .for_each(|arrival| arrival.latency = 600_000);
     };
-    let words = "2 of 3: background latency round the end of the pause was 0.600 ms";
+    let words = "expected 4, found 3: background latency round the end of the pause was 0.600 ms";
     tampered(
         "a slow end",
         SINGLE,
@@ -317,12 +322,12 @@ fn an_end_of_a_pause_that_was_measured_slowly_does_not_count() {
 }
 
 #[test]
-fn probes_are_made_until_three_count() {
-    assert_eq!(good(SINGLE).probes.len(), 3);
+fn probes_are_made_until_one_of_each_kind_counts() {
+    assert_eq!(good(SINGLE).probes.len(), 7);
     // Four times a second nothing at all leaves for 20 ms.
     let dips = run(SINGLE, &["dips".parse().unwrap()]);
     assert!(
-        (4..=30).contains(&dips.probes.len()),
+        (8..=30).contains(&dips.probes.len()),
         "{}",
         dips.probes.len()
     );

@@ -143,20 +143,23 @@ fn silent(e: &mut PfcEvidence, from: Nanos, to: Nanos) {
 
 #[test]
 fn an_xoff_that_is_obeyed_so_late_or_lasts_so_much_shorter_or_longer_is_found() {
-    let [late, early, longer] = numbers(&printed(SINGLE, "response"))[..] else {
+    let [late, early, longer, ..] = numbers(&printed(SINGLE, "response"))[..] else {
         panic!("{}", printed(SINGLE, "response"));
     };
+    // The longest of the pauses that run out by themselves.
+    const LONGEST: usize = 4;
     sized(SINGLE, "response", late, |e, late| {
-        let time = e.probes[1].xoff.before + from_above(late);
-        arrives(e, Phase::Probe, time);
+        let (left, _) = probe(e, LONGEST);
+        arrives(e, Phase::Probe, left[0].before + from_above(late));
     });
     sized(SINGLE, "response", early, |e, early| {
-        let end = e.probes[1].xoff.after + PAUSE;
-        let time = end - from_above(early) + frame(e);
+        let (left, pause) = probe(e, LONGEST);
+        let time = left[0].after + pause - from_above(early) + frame(e);
         arrives(e, Phase::Probe, time);
     });
     sized(SINGLE, "response", longer, |e, longer| {
-        let end = e.probes[1].xoff.before + PAUSE;
+        let (left, pause) = probe(e, LONGEST);
+        let end = left[0].before + pause;
         silent(e, end - MS, end + from_above(longer));
     });
 }
@@ -165,7 +168,7 @@ fn an_xoff_that_is_obeyed_so_late_or_lasts_so_much_shorter_or_longer_is_found() 
 fn an_xon_that_is_obeyed_so_late_is_found() {
     let late = numbers(&printed(SINGLE, "xon"))[0];
     sized(SINGLE, "xon", late, |e, late| {
-        let (_, xon) = e.probes[2].xon.unwrap();
+        let xon = xons(e)[2];
         silent(e, xon.before, xon.before + from_above(late));
     });
 }

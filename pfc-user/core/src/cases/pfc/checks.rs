@@ -39,6 +39,8 @@ pub(super) const PAUSED: Row<Pfc> = Row {
 };
 
 pub(super) const BACKGROUND: Row<Pfc> = Row {
+    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
+        after the phase",
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -50,7 +52,7 @@ pub(super) const BACKGROUND: Row<Pfc> = Row {
         "background",
         "4",
         "every frame of the lossy priorities is received, those of the storm phase while the storm \
-         still runs",
+         still runs, and no XOFF of the DUT withholds any",
         "drops-lossy-in-storm",
         delivery::background,
     )
@@ -94,7 +96,8 @@ pub(super) const DELIVERED: Row<Pfc> = Row {
 pub(super) const LETS_GO: Row<Pfc> = Row {
     extra: true,
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance) + the measured uncertainty of the \
-        departure; a stall of the tester or the simulated DUT that is as long makes it inconclusive",
+        departure; time in which other priorities filled the link back to back does not count \
+        (802.1Q 8.6.8); a stall of the tester or the simulated DUT that is as long makes it inconclusive",
     needs: needs![
         PORTS,
         OWN_STORM,
@@ -106,8 +109,9 @@ pub(super) const LETS_GO: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "lets-go",
         "5",
-        "the first frame of any stormed priority arrives within the pause time + max_response + \
-         two frames after the storm's last pause frame left",
+        "the first frame of each stormed priority arrives within the pause time + max_response + \
+         two frames after the storm's last pause frame left, and each later one as soon after the \
+         one before it",
         "pauses-longer",
         lets_go::lets_go,
     )
@@ -143,9 +147,10 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "response",
         "probe",
-        "on running traffic one XOFF: the last frame within max_response, none before its quanta \
-         expired, each paused priority again within max_response + two frames after they expired, \
-         none lost; three probes measured well enough, and each of them so",
+        "on running traffic an XOFF: the last frame within max_response, none before its quanta \
+         expired, each paused priority again within max_response + two frames after they expired \
+         and from then on, none lost; a later time replaces an earlier one, and no lossy priority \
+         that is named too waits; each kind of probe measured well enough, one at full load",
         "slow-response",
         probe::response,
     )
@@ -161,13 +166,15 @@ pub(super) const XON: Row<Pfc> = Row {
         "xon",
         "probe",
         "XOFF, then XON (time 0): traffic resumes within max_response + two frames, before the \
-         quanta would have expired; three probes measured well enough, and each of them so",
+         quanta would have expired, and goes on; each kind of probe measured well enough",
         "ignores-xon",
         probe::xon,
     )
 };
 
 pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
+    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
+        after the phase",
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -180,9 +187,9 @@ pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
         "test-traffic",
         "4",
         "storm on the lossy priorities: every frame of theirs is received, those of the storm \
-         phase while the storm still runs",
+         phase while the storm still runs, and no XOFF of the DUT withholds any",
         "lossy-obeys-pfc",
-        delivery::test_undisturbed,
+        delivery::test_traffic,
     )
 };
 
@@ -247,7 +254,7 @@ pub(super) const NO_LOSS: Row<Pfc> = Row {
         "802.3x storm, all 64 DSCPs at line rate: every frame is received, those of the storm \
          phase while the storm still runs",
         "obeys-pause",
-        delivery::test_undisturbed,
+        delivery::no_loss,
     )
 };
 

@@ -113,6 +113,8 @@ mod tests {
     fn port(bits_per_second: u64) -> PortContext {
         PortContext {
             line_rate: rate(bits_per_second),
+            max_response: MS,
+            max_residence: 1000 * MS,
             load: 1.0,
             trust: Trust::Dscp,
             vlan: false,

@@ -2,11 +2,10 @@
 
 use super::parameters::Sets;
 use super::planning::{Builder, NotApplicable, PortContext, RepetitionRequest};
-use super::{PfcCase, Watchdog, checks, unfolding};
+use super::{PfcCase, Watchdog, checks, probing, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
 use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
-use pfc_ebpf::units::Quanta;
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -43,8 +42,8 @@ pub(super) const CASE: PfcCase = PfcCase {
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     let probe = ProbePlan {
         priorities: request.lossless.to_vec(),
-        quanta: Quanta::MAX,
-        xon: false,
+        judged: false,
+        bursts: probing::arrival(port, request.lossless),
     };
     Ok(Builder::new(port, request)
         .every_dscp(Role::Test)

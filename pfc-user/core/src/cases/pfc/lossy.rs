@@ -2,11 +2,10 @@
 
 use super::parameters::Sets;
 use super::planning::{Builder, NotApplicable, PortContext, RepetitionRequest};
-use super::{PfcCase, Watchdog, checks, unfolding};
+use super::{PfcCase, Watchdog, checks, probing, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
 use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
-use pfc_ebpf::units::Quanta;
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -59,8 +58,8 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
         .collect();
     let probe = ProbePlan {
         priorities: request.lossless.to_vec(),
-        quanta: Quanta::MAX,
-        xon: false,
+        judged: false,
+        bursts: probing::arrival(port, request.lossless),
     };
     let plan = builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(
         StormKind::Pfc(stormed),

@@ -3,6 +3,7 @@
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
+use super::probing;
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
 };
@@ -12,6 +13,10 @@ use crate::plan::{
 pub struct PortContext {
     /// Speed of the ports.
     pub line_rate: LineRate,
+    /// Longest time that the DUT has to obey a pause frame.
+    pub max_response: Nanos,
+    /// Longest time for which the DUT has to hold a frame.
+    pub max_residence: Nanos,
     /// Share of the line rate that counts as 100 %.
     pub load: f64,
     /// Field that tells a frame's priority.
@@ -253,10 +258,11 @@ fn lossless_storm(
             "no lossy priority can be reached, so that there is no background traffic".into(),
         );
     }
+    let others: Vec<_> = lossy.iter().map(|(_, priority)| *priority).collect();
     let probe = ProbePlan {
+        bursts: probing::judged(port, &stormed, &others),
         priorities: stormed.clone(),
-        quanta: Quanta::MAX,
-        xon: true,
+        judged: true,
     };
     Ok(builder.flows(&lossless, 50)?.flows(&lossy, 50)?.build(
         StormKind::Pfc(stormed),
@@ -291,6 +297,8 @@ mod tests {
     fn port(trust: Trust, vlan: bool, map: fn(u8) -> u8) -> PortContext {
         PortContext {
             line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+            max_response: MS,
+            max_residence: 1000 * MS,
             load: 1.0,
             trust,
             vlan,

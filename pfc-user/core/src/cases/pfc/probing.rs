@@ -1,83 +1,225 @@
-//! The times of a probe, which follow from the plan and the limits: for how long it pauses, and the
-//! waits before, between and after its pause frames.
+//! The probes: single pause frames on running traffic, and the waits before, between and after
+//! them.
+//!
+//! No two pauses are alike, so that a device that mistakes one field of a frame for another, or
+//! keeps one rule of several, has nowhere to hide: no time is the same with its octets swapped, the
+//! fields of classes that are not named say something else, and one pause each is ended by XON,
+//! shortened, sent to lossless and lossy classes together, and sent while the link is full.
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
-use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan};
+use super::planning::PortContext;
+use crate::plan::{FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan};
 
-/// Load of the probe in percent of the flows' rates: at full load a queue that once built up stays
+/// Load of a probe in percent of the flows' rates: at full load a queue that once built up stays
 /// and hides the response.
 pub(super) const LOAD: u8 = 50;
-/// Probes that have to count.
-pub(super) const ENOUGH: usize = 3;
+/// The load at which a device has most to do.
+pub(super) const FULL: u8 = 100;
 /// Probes at most.
 pub(super) const MOST: usize = 30;
-/// The XON leaves after this part of the pause.
-pub(super) const HOLD: Nanos = 3;
+/// An XON, or a frame that changes a pause, leaves after this part of the pause.
+const PART: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
 const LEAST_QUIET: Nanos = 20_000_000;
+/// A pause is to be so many times `max_response`, to be told from none.
+const RESPONSES: Nanos = 10;
 
-/// The times of a probe.
+/// The pause times that a speed and the DUT's limits allow.
+#[derive(Clone, Copy, Debug)]
+struct Times<'p> {
+    port: &'p PortContext,
+    /// Quanta of the longest pause, and of the shortest.
+    most: u16,
+    least: u16,
+}
+
+impl<'p> Times<'p> {
+    /// The longest keeps no frame for more than half of what the DUT has to hold it for.
+    fn at(port: &'p PortContext) -> Self {
+        let quanta = |time: Nanos| {
+            let rate = u128::from(port.line_rate.bits_per_second());
+            let quanta = u128::from(time) * rate / (512 * 1_000_000_000);
+            u16::try_from(quanta).unwrap_or(u16::MAX).max(1)
+        };
+        let most = quanta(port.max_residence / 2);
+        let wanted = quanta(RESPONSES * port.max_response);
+        // At high speeds the longest pause is not that long; times that differ tell more.
+        let least = wanted.min((u32::from(most) * 6 / 10) as u16);
+        Self { port, most, least }
+    }
+
+    /// So many percent of the longest, or the shortest.
+    fn percent(&self, percent: u32) -> Quanta {
+        let wanted = (u32::from(self.most) * percent / 100) as u16;
+        Quanta(lopsided(wanted.max(self.least), self.most))
+    }
+
+    fn nanos(&self, quanta: Quanta) -> Nanos {
+        quanta.nanos(self.port.line_rate)
+    }
+}
+
+/// A number near `wanted`, at most `most`, that is quite another one with its octets swapped.
+fn lopsided(wanted: u16, most: u16) -> u16 {
+    let beside = |high: u8| {
+        let low = if high < 0x80 {
+            high + 0x60
+        } else {
+            high - 0x60
+        };
+        u16::from_be_bytes([high, low])
+    };
+    let [high, _] = wanted.to_be_bytes();
+    match high {
+        0 => wanted,
+        high if beside(high) <= most => beside(high),
+        1 => wanted,
+        high => beside(high - 1),
+    }
+}
+
+/// The same time for each.
+fn each(classes: &[Priority], time: Quanta) -> Vec<(Priority, Quanta)> {
+    classes.iter().map(|class| (*class, time)).collect()
+}
+
+/// Of several classes the first half; of one all.
+fn first_half(classes: &[Priority]) -> &[Priority] {
+    &classes[..classes.len().div_ceil(2)]
+}
+
+/// Probes that show that pause frames arrive at all: a pause of `paused` that runs out, three
+/// times.
+pub(super) fn arrival(port: &PortContext, paused: &[Priority]) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let bursts = [100, 75, 50].map(|percent| {
+        let time = times.percent(percent);
+        burst(LOAD, [(0, PfcFrame::new(&each(paused, time), time))])
+    });
+    bursts.into()
+}
+
+fn burst(load: u8, frames: impl IntoIterator<Item = (Nanos, PfcFrame)>) -> ProbeBurst {
+    let frames = frames.into_iter();
+    ProbeBurst {
+        load,
+        frames: frames
+            .map(|(after, frame)| ProbeFrame { after, frame })
+            .collect(),
+    }
+}
+
+/// Probes that show how pauses of `paused` begin and end; `lossy` classes are named beside them,
+/// but for the one by whose frames the latency of the path is told.
+pub(super) fn judged(
+    port: &PortContext,
+    paused: &[Priority],
+    lossy: &[Priority],
+) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let runs_out = |load, percent| {
+        let time = times.percent(percent);
+        burst(load, [(0, PfcFrame::new(&each(paused, time), time))])
+    };
+    // An XON for some ends the pause of these alone.
+    let ended = |percent, ends: &[Priority]| {
+        let time = times.percent(percent);
+        let xoff = PfcFrame::new(&each(paused, time), time);
+        let xon = PfcFrame::new(&each(ends, Quanta::ZERO), time);
+        burst(LOAD, [(0, xoff), (times.nanos(time) / PART, xon)])
+    };
+    let shortened = {
+        let (long, short) = (times.percent(100), times.percent(35));
+        let [first, second] = [long, short].map(|time| PfcFrame::new(&each(paused, time), time));
+        burst(LOAD, [(0, first), (times.nanos(long) / 4, second)])
+    };
+    let mut bursts = vec![
+        runs_out(LOAD, 60),
+        ended(100, paused),
+        shortened,
+        ended(80, first_half(paused)),
+        mixed(&times, paused, lossy.get(1..).unwrap_or_default()),
+        ended(90, paused),
+        runs_out(FULL, 30),
+    ];
+    bursts.dedup();
+    bursts
+}
+
+/// Lossless and lossy classes are named in one frame, each half of the former with another time;
+/// then an XON for a lossy class alone, which changes nothing.
+fn mixed(times: &Times, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
+    let (time, shorter, of_lossy) = (times.percent(70), times.percent(35), times.percent(45));
+    let half = first_half(paused);
+    let mut named = each(half, time);
+    named.extend(each(&paused[half.len()..], shorter));
+    named.extend(each(lossy, of_lossy));
+    let mut frames = vec![(0, PfcFrame::new(&named, time))];
+    if let Some(class) = lossy.first() {
+        let xon = PfcFrame::new(&[(*class, Quanta::ZERO)], time);
+        frames.push((times.nanos(shorter) / PART, xon));
+    }
+    burst(LOAD, frames)
+}
+
+/// The times of a burst of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
-    /// Pause time of its XOFF frames.
-    pub(super) quanta: Quanta,
-    /// The same in nanoseconds.
-    pub(super) pause: Nanos,
-    /// Undisturbed traffic before each XOFF.
+    /// Undisturbed traffic before its first frame.
     pub(super) quiet: Nanos,
-    /// From XOFF to XON.
-    pub(super) hold: Nanos,
-    /// Traffic after the end of a pause.
+    /// From its first frame to the end of its last pause.
+    pub(super) lasts: Nanos,
+    /// Traffic after that.
     pub(super) after: Nanos,
-    /// Wait for the frames that the longest pause held back, after the end of the traffic; a DUT
-    /// that pauses for three times as long has let them go by then.
+    /// Wait for the frames that its pauses held back, after the end of the traffic; a DUT that
+    /// pauses for three times as long has let them go by then.
     pub(super) drain: Nanos,
 }
 
 impl Timing {
-    /// Of the probe of `plan`.
-    pub(super) fn of(plan: &RepetitionPlan, probe: &ProbePlan, limits: &Limits) -> Self {
-        let quanta = quanta(probe, limits);
-        let pause = limits.pause_time(quanta);
+    /// Of `burst` in the probe of `plan`.
+    pub(super) fn of(plan: &RepetitionPlan, burst: &ProbeBurst, limits: &Limits) -> Self {
         let quiet = LEAST_QUIET.max(2 * vicinity(plan, limits));
-        let again = limits.pause_tolerance(quanta) + limits.max_response + two_frames(plan, limits);
+        let paused = plan.probe.iter().flat_map(|probe| &probe.priorities);
+        let paused: Vec<Priority> = paused.copied().collect();
+        let ends = paused
+            .iter()
+            .filter_map(|priority| burst.end(*priority, limits));
+        let lasts = ends.max().unwrap_or(0);
+        let longest = burst.longest(&paused);
+        let again =
+            limits.pause_tolerance(longest) + limits.max_response + two_frames(plan, limits);
+        let pause = limits.pause_time(longest);
         Self {
-            quanta,
-            pause,
             quiet,
-            hold: pause / HOLD,
+            lasts,
             after: again + vicinity(plan, limits),
-            drain: 2 * pause + backlog(plan, &probe.priorities, limits, pause) + quiet,
+            drain: 2 * pause + backlog(plan, burst.load, &paused, limits, pause) + quiet,
         }
     }
 }
 
 /// The least duration of all probes, each of which `prepare` comes before.
 pub(super) fn least(plan: &RepetitionPlan, limits: &Limits, prepare: Nanos) -> Nanos {
-    let Some(probe) = &plan.probe else {
-        return 0;
-    };
-    let timing = Timing::of(plan, probe, limits);
-    let once = |pause| prepare + timing.quiet + pause + timing.after;
-    let ended = if probe.xon { once(timing.hold) } else { 0 };
-    ENOUGH as Nanos * (once(timing.pause) + ended)
-}
-
-/// The longest pause that keeps no frame for more than half of what the DUT has to hold it for: the
-/// longer, the smaller is the share by which one may be wrong without being found.
-fn quanta(probe: &ProbePlan, limits: &Limits) -> Quanta {
-    let allowed = u128::from(limits.max_residence / 2);
-    let rate = u128::from(limits.line_rate.bits_per_second());
-    let most = allowed * rate / (512 * 1_000_000_000);
-    Quanta(u16::try_from(most).unwrap_or(u16::MAX).max(1)).min(probe.quanta)
+    let bursts = plan.probe.iter().flat_map(|probe| &probe.bursts);
+    let timings = bursts.map(|burst| Timing::of(plan, burst, limits));
+    timings
+        .map(|timing| prepare + timing.quiet + timing.lasts + timing.after)
+        .sum()
 }
 
 /// Time in which a full link sends what `pause` holds back of those priorities, beside the traffic
-/// that goes on: share x load x pause / (1 - load).
-fn backlog(plan: &RepetitionPlan, paused: &[Priority], limits: &Limits, pause: Nanos) -> Nanos {
+/// that goes on: share x load x pause / (1 - load); where all of it is full, once it has ended.
+fn backlog(
+    plan: &RepetitionPlan,
+    percent: u8,
+    paused: &[Priority],
+    limits: &Limits,
+    pause: Nanos,
+) -> Nanos {
     let load = |flows: &mut dyn Iterator<Item = &FlowPlan>| {
-        flows.map(|flow| u128::from(flow.rate)).sum::<u128>() * u128::from(LOAD) / 100
+        flows.map(|flow| u128::from(flow.rate)).sum::<u128>() * u128::from(percent) / 100
     };
     let held = load(
         &mut plan
@@ -87,7 +229,12 @@ fn backlog(plan: &RepetitionPlan, paused: &[Priority], limits: &Limits, pause: N
     );
     let all = load(&mut plan.flows.iter());
     let line = u128::from(limits.line_rate.bits_per_second());
-    (u128::from(pause) * held / line.saturating_sub(all).max(1)) as Nanos
+    let free = if percent < FULL {
+        line.saturating_sub(all)
+    } else {
+        line
+    };
+    (u128::from(pause) * held / free.max(1)) as Nanos
 }
 
 /// Time around a pause frame, and around the end of a pause, in which traffic is judged: at least
@@ -115,4 +262,24 @@ pub(super) fn wire_time(length: usize, limits: &Limits) -> Nanos {
 pub(super) fn two_frames(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     let longest = plan.flows.iter().map(|flow| flow.length).max();
     2 * wire_time(longest.unwrap_or(0), limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_near_to_itself_with_its_octets_swapped() {
+        for most in [2000, 9765, 19_531, u16::MAX] {
+            for wanted in (most / 3..=most).step_by(7) {
+                let time = lopsided(wanted, most);
+                let swapped = f64::from(time.swap_bytes()) / f64::from(time);
+                assert!(
+                    time <= most && time >= wanted / 2,
+                    "{time:#x} for {wanted:#x}"
+                );
+                assert!(!(0.7..1.4).contains(&swapped), "{time:#x} for {wanted:#x}");
+            }
+        }
+    }
 }

@@ -105,24 +105,30 @@ fn uncertain(departures: impl Iterator<Item = Departure>) -> Option<Nanos> {
         .max()
 }
 
-/// The least by which an XOFF may be obeyed late, or a pause end early.
+/// The least by which an XOFF may be obeyed late, or a pause end early; the pauses that show it.
 fn response(e: &PfcEvidence) -> Option<String> {
-    let uncertain = uncertain(e.probes.iter().map(|probe| probe.xoff))?;
-    let quanta = e.plan.probe.as_ref()?.quanta;
-    let [late, _] = Measured::of(e).least_late_of_all();
-    let tolerance = e.limits.pause_tolerance(quanta);
+    let uncertain = uncertain(e.probes.iter().flat_map(|probe| probe.left.iter().copied()))?;
+    let measured = Measured::of(e);
+    let pauses = measured.pauses().into_iter().map(|(_, pause)| pause);
+    let run_out: Vec<_> = pauses.filter(|pause| !pause.by_xon).collect();
+    let mut lengths: Vec<_> = run_out.iter().map(|pause| pause.lasts).collect();
+    lengths.sort_unstable();
+    let tolerance = run_out.iter().map(|pause| pause.tolerance).max()?;
+    let [late, _] = measured.least_late_of_all();
     Some(format!(
-        "obeyed later than {}, or a pause that ends {} early or {} late",
+        "obeyed later than {}, or a pause that ends {} early or {} late; {} pauses of {} to {}",
         ms(e.limits.max_response + uncertain),
         ms(tolerance + uncertain + longest_frame(e)),
-        ms(tolerance + late? + uncertain)
+        ms(tolerance + late? + uncertain),
+        lengths.len(),
+        ms(*lengths.first()?),
+        ms(*lengths.last()?)
     ))
 }
 
 /// The least by which an XON may be obeyed late.
 fn xon(e: &PfcEvidence) -> Option<String> {
-    let xons = e.probes.iter().filter_map(|probe| probe.xon);
-    let uncertain = uncertain(xons.map(|(_, xon)| xon))?;
+    let uncertain = uncertain(e.probes.iter().flat_map(|probe| probe.left.iter().copied()))?;
     let [_, late] = Measured::of(e).least_late_of_all();
     Some(format!("obeyed later than {}", ms(late? + uncertain)))
 }

@@ -66,13 +66,12 @@ impl Settling {
 /// pause may keep it there, but nothing else does while the line is idle. What comes later all the
 /// same still counts as long as the deadline has not passed and the ports count.
 pub fn quiet(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
-    let probed = plan
-        .probe
-        .as_ref()
-        .map_or(Quanta::ZERO, |probe| probe.quanta);
-    let pause = limits
-        .pause_time(plan.storm.quanta)
-        .max(limits.pause_time(probed));
+    let probed = plan.probe.iter().flat_map(|probe| {
+        let bursts = probe.bursts.iter();
+        bursts.map(|burst| burst.longest(&probe.priorities))
+    });
+    let longest = probed.fold(plan.storm.quanta, Quanta::max);
+    let pause = limits.pause_time(longest);
     pause + MARGIN
 }
 

@@ -4,11 +4,11 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 
-use super::judge::probe::{Measured, enough};
+use super::judge::probe::{Measured, open};
 use super::probing::{self, Timing};
 use crate::evidence::pfc::{Arrival, Departure, PhaseSpan, ProbeReport, StormReport};
 use crate::pacing::Burst;
-use crate::plan::{Limits, Nanos, ProbePlan, RepetitionPlan};
+use crate::plan::{Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan};
 
 /// From the decision to send to the first frame.
 const PREPARE: Nanos = 2_000_000;
@@ -44,8 +44,8 @@ pub trait Bench {
     fn start_storm(&mut self) -> Result<(), Stop>;
     /// Stops it.
     fn stop_storm(&mut self) -> Result<StormReport, Stop>;
-    /// Sends one PFC frame: these priorities, this time.
-    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop>;
+    /// Sends one PFC frame.
+    fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop>;
     /// Latest time at which a pause that the DUT has asked of the tx port may end.
     fn held_until(&mut self) -> Nanos;
     /// The arrivals logged so far.
@@ -88,7 +88,7 @@ pub fn run(
         plan,
         limits,
         done,
-        in_force: 0,
+        in_force: [0; Priority::COUNT],
     };
     steps.burst("baseline", Phase::Baseline, plan.durations.baseline)?;
     if plan.probe_first {
@@ -129,8 +129,8 @@ struct Steps<'s, B> {
     plan: &'s RepetitionPlan,
     limits: &'s Limits,
     done: &'s mut Stimulus,
-    /// Latest end of the pauses that the tester has asked for.
-    in_force: Nanos,
+    /// Latest end of the pause of each priority that the tester has asked for.
+    in_force: [Nanos; Priority::COUNT],
 }
 
 impl<B: Bench> Steps<'_, B> {
@@ -138,16 +138,16 @@ impl<B: Bench> Steps<'_, B> {
     /// the tester, which a DUT that has drained in a gap of the storm still keeps, nor one of the
     /// DUT, which need not send XON (IEEE 802.1Q, clause 36).
     fn pauses_run_out(&mut self) -> Result<(), Stop> {
-        self.bench.wait_until(self.in_force)?;
+        let in_force = self.in_force.into_iter().max();
+        self.bench.wait_until(in_force.unwrap_or(0))?;
         let held = self.bench.held_until();
         self.bench.wait_until(held)
     }
 
     /// The tester has sent a pause frame.
-    fn asked(&mut self, frame: Departure, quanta: Quanta) {
+    fn asked(&mut self, left: Departure, priority: Priority, quanta: Quanta) {
         let time = self.limits.pause_time(quanta) + self.limits.pause_tolerance(quanta);
-        let end = frame.after + time + self.limits.max_response;
-        self.in_force = self.in_force.max(end);
+        self.in_force[priority.index()] = left.after + time + self.limits.max_response;
     }
 
     /// Traffic for `duration`, then waits for all of it to arrive.
@@ -181,7 +181,9 @@ impl<B: Bench> Steps<'_, B> {
         let storm = self.bench.stop_storm();
         outcome?;
         let storm = storm?;
-        self.asked(storm.last, self.plan.storm.quanta);
+        for priority in Priority::all() {
+            self.asked(storm.last, priority, self.plan.storm.quanta);
+        }
         self.done.storm = Some(storm);
         self.bench.announce("drain");
         let stopped = self.bench.now();
@@ -214,68 +216,45 @@ impl<B: Bench> Steps<'_, B> {
         self.bench.wait_until(to + self.plan.durations.tail)
     }
 
-    /// Probes until enough of them were measured well, where the case judges them.
+    /// The bursts of the probe; where the case judges them, each until it was measured well.
     fn probe(&mut self) -> Result<(), Stop> {
         let Some(probe) = &self.plan.probe else {
             return Ok(());
         };
         self.bench.announce("probe");
-        let timing = Timing::of(self.plan, probe, self.limits);
-        for number in 1..=probing::MOST {
-            self.one_probe(probe, &timing)?;
-            if number < probing::ENOUGH {
-                continue;
-            }
-            let measured = Measured {
-                plan: self.plan,
-                limits: self.limits,
-                probes: &self.done.probes,
-                records: self.bench.arrivals()?,
+        let mut last = None;
+        for number in 0..probing::MOST {
+            let open = if number < probe.bursts.len() {
+                vec![number]
+            } else if probe.judged {
+                let measured = Measured {
+                    plan: self.plan,
+                    limits: self.limits,
+                    probes: &self.done.probes,
+                    records: self.bench.arrivals()?,
+                };
+                open(probe, &measured)
+            } else {
+                Vec::new()
             };
-            if !probe.xon || enough(&measured) {
+            let after = open.iter().find(|burst| Some(**burst) > last);
+            let Some(next) = after.or(open.first()).copied() else {
                 break;
-            }
+            };
+            last = Some(next);
+            self.burst_of_probe(&probe.bursts[next])?;
         }
         let end = self.bench.now() + self.plan.durations.drain_max;
         self.bench.settle(Phase::Probe, end)
     }
 
-    /// An XOFF that runs out; and, where asked for, an XOFF that an XON ends.
-    fn one_probe(&mut self, probe: &ProbePlan, timing: &Timing) -> Result<(), Stop> {
-        let (_, xoff) = self.xoff(probe, timing, timing.pause)?;
-        self.end_of_burst(timing)?;
-        self.done.probes.push(ProbeReport {
-            quanta: timing.quanta,
-            priorities: probe.priorities.clone(),
-            xoff,
-            xon: None,
-        });
-        if !probe.xon {
-            return Ok(());
-        }
-        let (start, xoff) = self.xoff(probe, timing, timing.hold)?;
-        self.bench.wait_until(start + timing.hold)?;
-        let xon = self.bench.pause(&probe.priorities, Quanta::ZERO)?;
-        self.in_force = 0;
-        self.end_of_burst(timing)?;
-        if let Some(report) = self.done.probes.last_mut() {
-            report.xon = Some((xoff, xon));
-        }
-        Ok(())
-    }
-
-    /// Starts traffic that goes on after a pause of that length, and sends the XOFF: the time at
-    /// which it was to leave, and did.
-    fn xoff(
-        &mut self,
-        probe: &ProbePlan,
-        timing: &Timing,
-        lasts: Nanos,
-    ) -> Result<(Nanos, Departure), Stop> {
+    /// Traffic that goes on after the last pause of `burst`, and its pause frames in it.
+    fn burst_of_probe(&mut self, burst: &ProbeBurst) -> Result<(), Stop> {
         self.pauses_run_out()?;
+        let timing = Timing::of(self.plan, burst, self.limits);
         let from = self.bench.now() + PREPARE;
         let start = from + timing.quiet;
-        let to = start + lasts + timing.after;
+        let to = start + timing.lasts + timing.after;
         match self.done.phases.last_mut() {
             Some(span) if span.phase == Phase::Probe => span.to = to,
             _ => self.done.phases.push(PhaseSpan {
@@ -288,12 +267,21 @@ impl<B: Bench> Steps<'_, B> {
             phase: Phase::Probe,
             from,
             to,
-            load: probing::LOAD,
+            load: burst.load,
         })?;
-        self.bench.wait_until(start)?;
-        let xoff = self.bench.pause(&probe.priorities, timing.quanta)?;
-        self.asked(xoff, timing.quanta);
-        Ok((start, xoff))
+        let mut left = Vec::new();
+        for ProbeFrame { after, frame } in &burst.frames {
+            self.bench.wait_until(start + after)?;
+            let departure = self.bench.pause(frame)?;
+            left.push(departure);
+            for class in &frame.classes {
+                self.asked(departure, *class, frame.times[class.index()]);
+            }
+        }
+        self.end_of_burst(&timing)?;
+        let burst = burst.clone();
+        self.done.probes.push(ProbeReport { burst, left });
+        Ok(())
     }
 
     /// Waits for the end of the traffic, and until the frames that a pause held back have come: the

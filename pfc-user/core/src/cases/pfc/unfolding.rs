@@ -179,6 +179,8 @@ mod tests {
     ) -> Vec<(Vec<String>, Vec<String>)> {
         let port = PortContext {
             line_rate: LineRate::from_bits_per_second(SECOND).unwrap(),
+            max_response: 1_000_000,
+            max_residence: 1_000_000_000,
             load: 1.0,
             trust: Trust::Dscp,
             vlan: false,

@@ -120,8 +120,10 @@ impl Switch {
         if layout.is_mac_control() {
             if let Some(control) = control::parse(&frame) {
                 self.counts[port].control(&control);
-                self.deferred
-                    .push_back((self.now + self.reaction.delay, port, control));
+                let full = self.ports[port].is_full(self.now);
+                let late = if full { self.reaction.when_full } else { 0 };
+                let delay = self.reaction.delay + late;
+                self.deferred.push_back((self.now + delay, port, control));
                 self.act();
             }
             if !self.forwards_control {
@@ -191,6 +193,11 @@ impl Switch {
         {
             self.reaction
                 .act(&control, self.now, &mut self.ports[port].pauses);
+            for priority in self.reaction.lets_go(&control).iter() {
+                for _ in 0..self.reaction.xon_lets_go {
+                    self.ports[port].queues.leak(priority);
+                }
+            }
             let (spread, time) = self.reaction.spread(&control);
             self.ports[other(port)]
                 .upstream

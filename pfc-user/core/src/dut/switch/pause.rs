@@ -4,11 +4,13 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control::Control;
-use crate::fault::switch::{Fault, PercentLonger};
+use crate::fault::switch::{Fault, Percent, PercentLonger};
 use crate::plan::Nanos;
 
 /// A pause of this length or more is a storm's, and no probe's.
 const LONG_PAUSE: Nanos = 100_000_000;
+/// A frame after so long a time without one is the first.
+const SILENCE: Nanos = 20_000_000;
 
 /// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for
 /// lossless priorities only.
@@ -22,9 +24,20 @@ pub struct Reaction {
     /// How much later than it is received a frame takes effect.
     pub delay: Nanos,
     lossless: Priorities,
-    halves: bool,
+    shorter: Option<Percent>,
     longer: Option<PercentLonger>,
     adds_up: bool,
+    /// A fault in the reading of frames.
+    misreads: Option<Fault>,
+    obeys_beside: bool,
+    shares_timer: bool,
+    keeps_longer: bool,
+    misses_first: bool,
+    /// How much later a frame takes effect while the link is full.
+    pub when_full: Nanos,
+    xon_ends_all: bool,
+    /// Frames that leave after an XON which ends no pause.
+    pub xon_lets_go: u64,
     ignores_xon: bool,
     ignores_refresh: bool,
     never_resumes: bool,
@@ -47,6 +60,8 @@ pub struct Pauses {
     timers: [Timer; Priority::COUNT],
     /// When the longest time of any PFC received, obeyed or not, is over.
     storm_until: Nanos,
+    /// When the last PFC frame was received.
+    last: Option<Nanos>,
 }
 
 impl Reaction {
@@ -58,9 +73,17 @@ impl Reaction {
             by_pause: Priorities::default(),
             delay: 0,
             lossless: config.lossless,
-            halves: false,
+            shorter: None,
             longer: None,
             adds_up: false,
+            misreads: None,
+            obeys_beside: false,
+            shares_timer: false,
+            keeps_longer: false,
+            misses_first: false,
+            when_full: 0,
+            xon_ends_all: false,
+            xon_lets_go: 0,
             ignores_xon: false,
             ignores_refresh: false,
             never_resumes: false,
@@ -90,7 +113,24 @@ impl Reaction {
             match *fault {
                 Fault::ObeysPause => reaction.by_pause = Priorities::ALL,
                 Fault::SlowResponse(delay) => reaction.delay = delay.as_nanos() as Nanos,
-                Fault::ResumesEarly => reaction.halves = true,
+                Fault::ResumesEarly(percent) => reaction.shorter = Some(percent),
+                Fault::CapsQuanta(_)
+                | Fault::SwapsQuanta
+                | Fault::ReadsFirstTime
+                | Fault::ReadsNextTime
+                | Fault::IgnoresVector
+                | Fault::ReadsHighVector
+                | Fault::ReversesVector => reaction.misreads = Some(*fault),
+                Fault::LossyObeysBeside => reaction.obeys_beside = true,
+                Fault::SharesTimer => reaction.shares_timer = true,
+                Fault::KeepsLonger => reaction.keeps_longer = true,
+                Fault::MissesFirst => reaction.misses_first = true,
+                Fault::SlowWhenFull(delay) => reaction.when_full = delay.as_nanos() as Nanos,
+                Fault::XonEndsAll => reaction.xon_ends_all = true,
+                Fault::XonLetsGo(frames) => {
+                    reaction.ignores_xon = true;
+                    reaction.xon_lets_go = frames.get();
+                }
                 Fault::PausesLonger(longer) => reaction.longer = Some(longer),
                 Fault::AddsUpPauses => reaction.adds_up = true,
                 Fault::XoffLosslessInLossyStorm => reaction.spreads_lossy = true,
@@ -107,16 +147,63 @@ impl Reaction {
     /// Acts on a frame that takes effect at `now`: a new time replaces the old one at once, be it
     /// longer or shorter.
     pub fn act(&self, control: &Control, now: Nanos, pauses: &mut Pauses) {
-        match control {
-            Control::Pause(quanta) => self.set(self.by_pause, *quanta, now, pauses),
-            Control::Pfc { enabled, times } => {
-                for class in enabled.iter() {
-                    let quanta = times[class.index()];
-                    pauses.storm_until = pauses.storm_until.max(now + quanta.nanos(self.line_rate));
-                    self.set(self.by_class[class.index()], quanta, now, pauses);
-                }
+        let Control::Pfc { enabled, times } = self.read(control) else {
+            if let Control::Pause(quanta) = control {
+                self.set(self.by_pause, *quanta, now, pauses);
             }
+            return;
+        };
+        let silent = pauses.last.is_none_or(|last| last + SILENCE <= now);
+        pauses.last = Some(now);
+        if self.misses_first && silent {
+            return;
         }
+        let beside = self.obeys_beside && !enabled.and(self.lossless).is_empty();
+        for class in enabled.iter() {
+            let quanta = times[class.index()];
+            pauses.storm_until = pauses.storm_until.max(now + quanta.nanos(self.line_rate));
+            let priorities = if beside && !self.lossless.contains(class) {
+                Priorities::only(class)
+            } else if self.xon_ends_all && quanta == Quanta::ZERO {
+                self.lossless
+            } else {
+                self.by_class[class.index()]
+            };
+            self.set(priorities, quanta, now, pauses);
+        }
+    }
+
+    /// The content of a frame as the switch understands it: as it stands there, in one without
+    /// faults.
+    fn read(&self, control: &Control) -> Control {
+        let (Control::Pfc { enabled, times }, Some(fault)) = (control, self.misreads) else {
+            return *control;
+        };
+        let (mut enabled, mut times) = (*enabled, *times);
+        let with_time = |class: &Priority| times[class.index()] > Quanta::ZERO;
+        match fault {
+            Fault::CapsQuanta(most) => times = times.map(|time| time.min(Quanta(most.get()))),
+            Fault::SwapsQuanta => times = times.map(|time| Quanta(time.0.swap_bytes())),
+            Fault::ReadsFirstTime => times = [times[0]; Priority::COUNT],
+            Fault::ReadsNextTime => times.rotate_left(1),
+            Fault::IgnoresVector => {
+                let all = Priority::all().filter(with_time);
+                enabled = all.chain(enabled.iter()).collect();
+            }
+            Fault::ReadsHighVector => enabled = Priorities::default(),
+            Fault::ReversesVector => enabled = Priorities(enabled.0.reverse_bits()),
+            _ => {}
+        }
+        Control::Pfc { enabled, times }
+    }
+
+    /// The priorities of which frames leave though an XON that names them ends no pause.
+    pub fn lets_go(&self, control: &Control) -> Priorities {
+        let Control::Pfc { enabled, times } = control else {
+            return Priorities::default();
+        };
+        let xon = |class: &Priority| times[class.index()] == Quanta::ZERO;
+        enabled.and(self.lossless).iter().filter(xon).collect()
     }
 
     /// The priorities for which an XOFF goes out at the other port because of `control`, and for
@@ -156,14 +243,21 @@ impl Reaction {
             }
             let time = quanta.nanos(self.line_rate);
             let time = self.longer.map_or(time, |longer| longer.prolong(time));
+            let left = |percent: Percent| time - time * Nanos::from(percent.get()) / 100;
+            let time = self.shorter.map_or(time, left);
             timer.until = match time {
                 // What was not paused keeps its last pause.
                 0 if xon => timer.until.min(now),
                 _ if self.never_resumes => Nanos::MAX,
-                time if self.halves => now + time / 2,
+                time if self.keeps_longer => timer.until.max(now + time),
                 time if self.adds_up => timer.until.max(now) + time,
                 time => now + time,
             };
+            if self.shares_timer {
+                let until = timer.until;
+                let held = pauses.timers.iter_mut().filter(|timer| timer.until > now);
+                held.for_each(|timer| timer.until = until);
+            }
         }
     }
 }

@@ -14,6 +14,10 @@ use crate::plan::Nanos;
 const DIP_EVERY: Nanos = 250_000_000;
 const DIP: Nanos = 20_000_000;
 
+/// A link that was busy for so long is full; shorter gaps do not make it idle.
+const FULL: Nanos = 1_000_000;
+const IDLE: Nanos = 1_000;
+
 /// One of the two ports.
 #[derive(Clone, Debug)]
 pub struct Port {
@@ -24,6 +28,8 @@ pub struct Port {
     /// Pauses asked of the other end; they go ahead of data.
     pub upstream: Upstream,
     wire: Wire,
+    /// Since when frames have left back to back.
+    busy_since: Nanos,
     /// The frame on the wire, and when its time there is over.
     sending: Option<(Nanos, Vec<u8>)>,
     dips: bool,
@@ -44,6 +50,7 @@ impl Port {
             pauses: Pauses::default(),
             upstream: Upstream::new(config, mac, faults),
             wire: Wire::new(rate.unwrap_or(config.line_rate)),
+            busy_since: 0,
             sending: None,
             dips: faults.contains(&Fault::Dips),
         }
@@ -85,7 +92,15 @@ impl Port {
         Some(priority)
     }
 
+    /// True if the line has not been idle for a while.
+    pub fn is_full(&self, now: Nanos) -> bool {
+        self.sending.is_some() && now.saturating_sub(self.busy_since) >= FULL
+    }
+
     fn send(&mut self, frame: Vec<u8>, now: Nanos) {
+        if now > self.wire.free_at() + IDLE {
+            self.busy_since = now;
+        }
         self.sending = Some((self.wire.send(now, frame.len()), frame));
     }
 

@@ -8,9 +8,7 @@ use super::control;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
-/// Pause time of an XOFF that should not be there: too short to hold anything up.
-const STRAY_XOFF: Quanta = Quanta(16);
-/// Frames of lossy priorities for each such XOFF.
+/// Frames of lossy priorities for each XOFF that should not be there.
 const STRAY_EVERY: u64 = 1000;
 
 /// The sending half of PFC on one port.
@@ -32,8 +30,8 @@ pub struct Upstream {
     silent: bool,
     sends_xon: bool,
     never_releases: bool,
-    /// Frames of lossy priorities so far, where those cause XOFF.
-    stray: Option<u64>,
+    /// Where frames of lossy priorities cause XOFF: the time asked for, and those frames so far.
+    stray: Option<(Quanta, u64)>,
     /// PFC frames sent, by class in their vector.
     pub sent: [u64; Priority::COUNT],
     /// Those of them that ask for a pause of the priority.
@@ -56,7 +54,10 @@ impl Upstream {
             sends_xon: config.sends_xon,
             silent: faults.contains(&Fault::NoUpstreamPfc),
             never_releases: faults.contains(&Fault::NeverReleasesUpstream),
-            stray: faults.contains(&Fault::XoffForLossy).then_some(0),
+            stray: faults.iter().find_map(|fault| match fault {
+                Fault::XoffForLossy(quanta) => Some((Quanta(quanta.get()), 0)),
+                _ => None,
+            }),
             sent: [0; Priority::COUNT],
             xoff_sent: [0; Priority::COUNT],
         }
@@ -121,10 +122,10 @@ impl Upstream {
 
     /// A frame of a lossy priority has come.
     pub fn lossy(&mut self, priority: Priority) {
-        if let Some(frames) = &mut self.stray {
+        if let Some((quanta, frames)) = &mut self.stray {
             *frames += 1;
             if frames.is_multiple_of(STRAY_EVERY) {
-                self.pending[priority.index()] = Some(STRAY_XOFF);
+                self.pending[priority.index()] = Some(*quanta);
             }
         }
     }

@@ -23,6 +23,11 @@ impl Wire {
         }
     }
 
+    /// When the last frame is over.
+    pub const fn free_at(&self) -> Nanos {
+        self.free_at
+    }
+
     /// Puts a frame of `length` octets (without FCS) on the wire at `start`; returns when FCS,
     /// preamble and gap are over.
     pub const fn send(&mut self, start: Nanos, length: usize) -> Nanos {

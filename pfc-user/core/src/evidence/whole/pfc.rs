@@ -1,7 +1,5 @@
 //! Wholeness of a repetition of a PFC case. That its plan is the planned one is known already.
 
-use std::ops::RangeInclusive;
-
 use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
@@ -17,7 +15,7 @@ use crate::plan::Nanos;
 /// IEEE 802.3 31B and 802.1Q.
 const PFC: u16 = 0x0101;
 /// Probes of a repetition: as many as have to count, and at most.
-const PROBES: RangeInclusive<usize> = 3..=30;
+const MOST_PROBES: usize = 30;
 
 pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
     phases(e, at)?;
@@ -209,13 +207,7 @@ fn waits(e: &PfcEvidence, at: &str) -> Checked {
     let at = &format!("{at}.waits");
     let bursts = |phase| match phase {
         Phase::Drain => 0,
-        Phase::Probe => {
-            let bursts = e
-                .probes
-                .iter()
-                .map(|probe| 1 + usize::from(probe.xon.is_some()));
-            bursts.sum::<usize>() + 1
-        }
+        Phase::Probe => e.probes.len() + 1,
         Phase::Baseline | Phase::Storm | Phase::Resume => 1,
     };
     for span in &e.phases {
@@ -245,16 +237,11 @@ fn probes(e: &PfcEvidence, at: &str) -> Checked {
             "none was planned".into()
         });
     };
-    let made = e.probes.len();
-    ensure(PROBES.contains(&made), Rule::Probes, at, || {
-        let (least, most) = (PROBES.start(), PROBES.end());
-        format!("{least} to {most} were planned; found {made}")
+    let (made, least) = (e.probes.len(), plan.bursts.len());
+    ensure((1..=MOST_PROBES).contains(&made), Rule::Probes, at, || {
+        format!("1 to {MOST_PROBES} were planned; found {made}")
     })?;
-    let frames: u64 = e
-        .probes
-        .iter()
-        .map(|probe| if probe.xon.is_some() { 3 } else { 1 })
-        .sum();
+    let frames: u64 = e.probes.iter().map(|probe| probe.left.len() as u64).sum();
     ensure(frames == e.single_pauses, Rule::Probes, at, || {
         format!(
             "they have {frames} pause frames, but {} left",
@@ -262,18 +249,22 @@ fn probes(e: &PfcEvidence, at: &str) -> Checked {
         )
     })?;
     for probe in &e.probes {
-        let planned = probe.priorities == plan.priorities && probe.xon.is_some() == plan.xon;
-        ensure(planned, Rule::Probes, at, || {
+        let planned = plan.bursts.contains(&probe.burst);
+        let complete = probe.left.len() == probe.burst.frames.len();
+        ensure(planned && complete, Rule::Probes, at, || {
             "one was not made as planned".into()
         })?;
     }
-    let times = e.probes.iter().flat_map(|probe| {
-        let later = probe.xon.iter().flat_map(|(xoff, xon)| [xoff, xon]);
-        [&probe.xoff]
-            .into_iter()
-            .chain(later)
-            .flat_map(|frame| [frame.before, frame.after])
-    });
+    // One that another try could not improve ends them.
+    let first = e.probes.iter().zip(&plan.bursts);
+    let in_turn = first
+        .filter(|(probe, burst)| probe.burst == **burst)
+        .count();
+    ensure(in_turn >= made.min(least), Rule::Probes, at, || {
+        "the first of them are not those of the plan".into()
+    })?;
+    let departures = e.probes.iter().flat_map(|probe| &probe.left);
+    let times = departures.flat_map(|frame| [frame.before, frame.after]);
     ensure(ascends(times), Rule::Probes, at, || {
         "they are out of order".into()
     })

@@ -10,7 +10,7 @@ use pfc_ebpf::units::{Nanos, Priority};
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
 use super::timeline::{Columns, seconds};
-use crate::cases::pfc::leaked;
+use crate::cases::pfc::{held_by_probes, leaked};
 use crate::evidence::pfc::{Offence, PfcEvidence, ProbeReport, Windows};
 use crate::plan::FlowPlan;
 use crate::report::pcapng;
@@ -70,16 +70,20 @@ pub fn own_pauses(
     columns: Columns,
     (top, height): (f64, f64),
 ) -> Vec<Element> {
-    let xoff = |probe: &ProbeReport| {
-        let second = probe.xon.map(|(xoff, _)| xoff.before);
-        [Some(probe.xoff.before), second]
+    let times = |asks: bool| -> Vec<Nanos> {
+        let of_probe = |probe: &ProbeReport| {
+            let frames = probe
+                .burst
+                .frames
+                .clone()
+                .into_iter()
+                .zip(probe.left.clone());
+            let of = frames.filter(move |(one, _)| one.frame.asks() == asks);
+            of.map(|(_, left)| left.before)
+        };
+        e.probes.iter().flat_map(of_probe).collect()
     };
-    let xoff: Vec<Nanos> = e.probes.iter().flat_map(xoff).flatten().collect();
-    let xon = e
-        .probes
-        .iter()
-        .filter_map(|probe| Some(probe.xon?.1.before));
-    let xon: Vec<Nanos> = xon.collect();
+    let (xoff, xon) = (times(true), times(false));
     let tip = |word| {
         move |first, number| {
             format!("{number} single {word} frames of the tester, the first at {first} s")
@@ -119,22 +123,7 @@ pub fn ticks(
 
 /// Arrivals of a paused flow between the limit after a single XOFF and the end of its pause.
 fn late(e: &PfcEvidence, flow: &FlowPlan) -> Vec<Nanos> {
-    let held = |probe: &ProbeReport| {
-        let pause = e.limits.pause_time(probe.quanta);
-        let begins = |after: Nanos| after.saturating_add(e.limits.max_response);
-        let first = (
-            begins(probe.xoff.after),
-            probe.xoff.before.saturating_add(pause),
-        );
-        let second = probe.xon.map(|(xoff, xon)| {
-            let end = xoff.before.saturating_add(pause).min(xon.before);
-            (begins(xoff.after), end)
-        });
-        [Some(first), second].into_iter().flatten()
-    };
-    let probes = e.probes.iter();
-    let probes = probes.filter(|probe| probe.priorities.contains(&flow.priority));
-    let spans: Vec<(Nanos, Nanos)> = probes.flat_map(held).collect();
+    let spans = held_by_probes(e, flow.priority);
     let arrivals = e.arrivals.records.iter();
     arrivals
         .filter(|arrival| (arrival.flow, arrival.phase) == (flow.id, Phase::Probe))

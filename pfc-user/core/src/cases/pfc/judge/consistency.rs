@@ -236,11 +236,11 @@ fn pauses(e: &PfcEvidence) -> Result<(), String> {
         histogram(&storm.histogram)?;
     }
     for probe in &e.probes {
-        departure("a probe's XOFF", probe.xoff)?;
-        if let Some((xoff, xon)) = probe.xon {
-            departure("a probe's second XOFF", xoff)?;
-            departure("a probe's XON", xon)?;
-            span("the pause that an XON ends", xoff.before, xon.before)?;
+        for left in &probe.left {
+            departure("a pause frame of a probe", *left)?;
+        }
+        for pair in probe.left.windows(2) {
+            span("a probe", pair[0].before, pair[1].before)?;
         }
     }
     Ok(())

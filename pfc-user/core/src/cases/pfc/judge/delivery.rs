@@ -39,16 +39,17 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
 }
 
 /// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step;
-/// where silence ended it early, the time until which it might have gone on. What arrives after an
-/// XON of the probe does not count as drained: the XON may have let it go.
+/// where silence ended it early, the time until which it might have gone on. What arrives after the
+/// next traffic began, or the tester's next pause frame left, does not count as drained: that may
+/// have let it go.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     // After each burst of the probe there is one, and its traffic goes on until the last.
     let last = e.waits.iter().rev().find(|wait| wait.phase == phase);
     if let Some(wait) = last.filter(|wait| wait.end == WaitEnd::Quiet) {
-        let released = e.probes.iter().filter_map(|probe| probe.xon);
-        let next = released
-            .map(|(_, xon)| xon.before)
-            .filter(|xon| *xon >= wait.to);
+        let sent = e.probes.iter().flat_map(|probe| &probe.left);
+        let sent = sent.map(|frame| frame.before);
+        let begun = e.phases.iter().map(|span| span.from);
+        let next = sent.chain(begun).filter(|time| *time >= wait.to);
         return wait.deadline.min(next.min().unwrap_or(Nanos::MAX));
     }
     let Some(span) = e.span(phase) else { return 0 };
@@ -272,8 +273,16 @@ pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// `test-traffic` of case 3 and `no-loss` of case 4.
-pub(in crate::cases::pfc) fn test_undisturbed(e: &PfcEvidence) -> Finding {
+/// `test-traffic` of case 3.
+pub(in crate::cases::pfc) fn test_traffic(e: &PfcEvidence) -> Finding {
+    let flows = flows(e, Role::Test);
+    let mut finding = expect_undisturbed(e, &flows);
+    expect_offered(&mut finding, e, &flows, &OFFERED);
+    finding
+}
+
+/// `no-loss` of case 4; `throughput` has what the DUT's XOFF withheld.
+pub(in crate::cases::pfc) fn no_loss(e: &PfcEvidence) -> Finding {
     expect_undisturbed(e, &flows(e, Role::Test))
 }
 

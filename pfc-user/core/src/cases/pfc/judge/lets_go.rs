@@ -1,67 +1,96 @@
 //! `lets-go`: the DUT lets its held frames go when the storm's last pause is over.
 
 use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Priority;
 
 use super::preconditions::storm_end;
+use super::probe::{Measured, Wait};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
-use crate::cases::pfc::probing::two_frames;
-use crate::evidence::pfc::PfcEvidence;
+use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 
-/// `lets-go`. Which priority goes first is the scheduler's choice.
+/// `lets-go`: each priority by itself, and for good. Which goes first is the scheduler's choice.
 pub(in crate::cases::pfc) fn lets_go(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let Some(storm) = &e.storm else {
         finding.undecided("the storm", "one that ended", "none");
         return finding;
     };
-    if !test(e).any(|flow| e.sent(flow.id, Phase::Storm).is_some()) {
-        finding.undecided("storm-phase test frames", "some", "none left the tester");
-        return finding;
-    }
-    let quanta = e.plan.storm.quanta;
-    let pause = e.limits.pause_time(quanta) + e.limits.pause_tolerance(quanta);
-    let allowed = e.limits.max_response + two_frames(&e.plan, &e.limits);
-    let over = storm.last.after + pause;
-    let what = "first frame of a stormed priority after the storm's last pause";
-    let expected = format!("within {}", ms(allowed));
-    let Some(first) = first_after(e, storm_end(e, storm)) else {
-        finding.expect(what, expected, "never", false);
-        return finding;
+    let sent = |priority: &Priority| {
+        test(e, *priority).any(|flow| e.sent(flow.id, Phase::Storm).is_some())
     };
-    let waited = first.saturating_sub(over);
-    let stalled = stalled_within(e, storm_end(e, storm), first);
-    if waited > allowed && waited - allowed <= stalled {
-        let actual = format!(
-            "{}, but the tester or the simulated DUT stalled for {}",
-            ms(waited),
-            ms(stalled)
-        );
-        finding.undecided(what, expected, actual);
-    } else {
-        finding.expect(what, expected, ms(waited), waited <= allowed);
+    let stormed: Vec<Priority> = Priority::all().filter(sent).collect();
+    if stormed.is_empty() {
+        finding.undecided("storm-phase test frames", "some", "none left the tester");
+    }
+    for priority in stormed {
+        expect(&mut finding, e, storm, priority);
     }
     finding
 }
 
-/// The test flows.
-fn test(e: &PfcEvidence) -> impl Iterator<Item = &FlowPlan> {
-    e.plan.flows.iter().filter(|flow| flow.role == Role::Test)
+/// The test flows of a priority.
+fn test(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = &FlowPlan> {
+    let flows = e.plan.flows.iter();
+    flows.filter(move |flow| flow.role == Role::Test && flow.priority == priority)
 }
 
-/// The first arrival of a storm-phase test frame at `from` or later. The program's own first of a
-/// flow needs no record, unless it came earlier.
-fn first_after(e: &PfcEvidence, from: Nanos) -> Option<Nanos> {
-    let counted = test(e)
-        .filter_map(|flow| e.received(flow.id, Phase::Storm))
-        .map(|received| received.first);
-    let logged = e.arrivals.records.iter().filter(|arrival| {
-        arrival.phase == Phase::Storm && test(e).any(|flow| flow.id == arrival.flow)
-    });
-    counted
-        .chain(logged.map(|arrival| arrival.time))
-        .filter(|time| *time >= from)
-        .min()
+/// Expects the first frame of `priority` soon after the last pause, and each later one soon after
+/// the one before it.
+fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority: Priority) {
+    let measured = Measured::of(e);
+    let quanta = e.plan.storm.quanta;
+    let pause = e.limits.pause_time(quanta) + e.limits.pause_tolerance(quanta);
+    let over = storm.last.after + pause;
+    let what = format!("first frame of priority {priority} after the storm's last pause");
+    let logged = measured.arrivals_of(Phase::Storm, priority);
+    let all = logged.len() as u64;
+    let from = logged.partition_point(|arrival| arrival.time < storm_end(e, storm));
+    let logged = logged.get(from..).unwrap_or_default();
+    // The program's own first of a flow needs no record, unless it came earlier.
+    let received = || test(e, priority).filter_map(|flow| e.received(flow.id, Phase::Storm));
+    let counted = received().map(|received| received.first);
+    let first = counted
+        .chain(logged.iter().map(|arrival| arrival.time))
+        .filter(|time| *time >= storm_end(e, storm))
+        .min();
+    let Some(first) = first else {
+        let expected = format!("within {}", ms(measured.allowed()));
+        finding.expect(what, expected, "never", false);
+        return;
+    };
+    let wait = match logged.first().filter(|arrival| arrival.time == first) {
+        Some(arrival) => measured.wait(priority, over, arrival),
+        None => Wait {
+            since: over.min(first),
+            until: first,
+            counted: measured.counted(priority, over.min(first), first),
+        },
+    };
+    in_time(finding, e, what, wait, storm_end(e, storm));
+    let what = format!("longest wait of a later frame of priority {priority}");
+    if all < received().map(|received| received.frames).sum() {
+        finding.undecided(what, "known", "not all records fitted");
+    } else if let Some(wait) = measured.longest_wait(priority, logged, first) {
+        in_time(finding, e, what, wait, wait.since);
+    }
+}
+
+/// Expects a wait to be short, but for stalls from `from` on.
+fn in_time(finding: &mut Finding, e: &PfcEvidence, what: String, wait: Wait, from: Nanos) {
+    let allowed = Measured::of(e).allowed();
+    let expected = format!("within {}", ms(allowed));
+    let stalled = stalled_within(e, from, wait.until);
+    if wait.counted > allowed && wait.counted - allowed <= stalled {
+        let actual = format!(
+            "{}, but the tester or the simulated DUT stalled for {}",
+            wait.text(),
+            ms(stalled)
+        );
+        finding.undecided(what, expected, actual);
+    } else {
+        finding.expect(what, expected, wait.text(), wait.counted <= allowed);
+    }
 }

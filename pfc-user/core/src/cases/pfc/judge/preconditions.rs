@@ -195,11 +195,8 @@ fn target(flow: &FlowPlan, span: Nanos) -> f64 {
     flow.rate as f64 * span as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
 }
 
-/// Time for which the DUT's XOFF held `flow` back in `phase`. 0 for lossy priorities.
+/// Time for which the DUT's XOFF held `flow` back in `phase`.
 pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
-    if !e.plan.is_lossless(flow.priority) {
-        return 0;
-    }
     let Some(data) = e.span(phase) else { return 0 };
     let spans = e
         .sender
@@ -289,11 +286,10 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
     // What was due when an XOFF came leaves after it, or never if it holds to the end of the phase.
     // A sender may look that rarely; more seldom is a stall.
-    let held_at_end = lossless
-        && e.sender.withheld.iter().any(|held| {
-            let ends = held.to + Stall::ABOVE >= span.to;
-            held.priority == flow.priority && held.phase == phase && ends
-        });
+    let held_at_end = e.sender.withheld.iter().any(|held| {
+        let ends = held.to + Stall::ABOVE >= span.to;
+        held.priority == flow.priority && held.phase == phase && ends
+    });
     let unsent = if held_at_end { Stall::ABOVE } else { 0 };
     let (least, most) = (
         target(flow, time.saturating_sub(unsent)),

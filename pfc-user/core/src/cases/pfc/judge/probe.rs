@@ -3,23 +3,56 @@
 mod arrival;
 mod measured;
 
+use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use self::measured::{NotCounted, Traffic, heard, within};
+use self::measured::{NotCounted, Pause, Traffic, heard, within};
 use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
-use crate::cases::pfc::probing;
 use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
-use crate::plan::Nanos;
+use crate::plan::{Nanos, ProbeBurst, ProbePlan};
 use crate::quantity::ms;
 
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
-pub(in crate::cases::pfc) use self::measured::{Measured, enough};
+pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
 
-/// The comparisons of a probe, or why it does not count.
-type JudgeProbe = fn(&Measured, &ProbeReport, &Traffic) -> Result<Vec<Comparison>, NotCounted>;
+/// A check on probes: it asks for the pauses that end in one way.
+#[derive(Clone, Copy)]
+struct Question {
+    /// By an XON; else by running out.
+    by_xon: bool,
+    /// The comparisons of a probe, or why it does not count.
+    judge: fn(&Measured, &ProbeReport, &Traffic) -> Result<Vec<Comparison>, NotCounted>,
+}
+
+const RESPONSE: Question = Question {
+    by_xon: false,
+    judge: response_of,
+};
+const XON: Question = Question {
+    by_xon: true,
+    judge: xon_of,
+};
+
+impl Question {
+    /// True if a pause of `burst` ends in that way.
+    fn concerns(self, plan: &ProbePlan, burst: &ProbeBurst) -> bool {
+        let mut paused = plan.priorities.iter();
+        paused.any(|priority| burst.ends_by_xon(*priority) == Some(self.by_xon))
+    }
+}
+
+/// The spans in which probes hold `priority` for certain: from `max_response` after an XOFF to the
+/// earliest end of its pause.
+pub fn held_by_probes(e: &PfcEvidence, priority: Priority) -> Vec<(Nanos, Nanos)> {
+    let pauses = Measured::of(e).pauses().into_iter();
+    let of_priority = pauses.filter(|(of, _)| *of == priority);
+    of_priority
+        .map(|(_, pause)| (pause.in_force, pause.earliest))
+        .collect()
+}
 
 /// A comparison of a probe that counts.
 struct Comparison {
@@ -40,17 +73,60 @@ struct Late {
     by: Nanos,
 }
 
-/// Judges each probe; undecided unless enough of them count.
-fn judge_probes(e: &PfcEvidence, judge: JudgeProbe) -> Finding {
+/// The bursts of `plan` that have not been measured well enough yet; none where more of them would
+/// not help.
+pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<usize> {
+    let questions = |burst: &ProbeBurst| {
+        let both = [RESPONSE, XON].into_iter();
+        both.filter(|question| question.concerns(plan, burst))
+            .collect::<Vec<_>>()
+    };
+    let mut open: Vec<usize> = (0..plan.bursts.len()).collect();
+    for probe in measured.probes {
+        let traffic = measured.traffic(probe);
+        let questions = questions(&probe.burst).into_iter();
+        let outcomes: Vec<_> = questions
+            .map(|question| (question.judge)(measured, probe, &traffic))
+            .collect();
+        if outcomes.iter().all(Result::is_ok) {
+            open.retain(|burst| plan.bursts[*burst] != probe.burst);
+        }
+        let is_last = measured.probes.last() == Some(probe);
+        let lasts = |outcome: &Result<_, NotCounted>| {
+            matches!(
+                outcome,
+                Err(NotCounted::Lasting(_) | NotCounted::Planned(_))
+            )
+        };
+        if is_last && outcomes.iter().any(lasts) {
+            return Vec::new();
+        }
+    }
+    open
+}
+
+/// Judges each probe; undecided unless one of each kind counts.
+fn judge_probes(e: &PfcEvidence, question: Question) -> Finding {
     let mut finding = Finding::new();
     let mut reason = None;
-    let mut counted = 0;
     let measured = Measured::of(e);
-    for probe in &e.probes {
-        let outcome = judge(&measured, probe, &measured.traffic(probe));
+    let Some(plan) = &e.plan.probe else {
+        return Finding::not_applicable("no probe was planned");
+    };
+    let bursts = plan.bursts.iter();
+    let mut missing: Vec<_> = bursts
+        .filter(|burst| question.concerns(plan, burst))
+        .collect();
+    let kinds = missing.len();
+    for probe in e
+        .probes
+        .iter()
+        .filter(|probe| question.concerns(plan, &probe.burst))
+    {
+        let outcome = (question.judge)(&measured, probe, &measured.traffic(probe));
         match outcome.and_then(|compared| without_stall(e, compared)) {
             Ok(compared) => {
-                counted += 1;
+                missing.retain(|burst| **burst != probe.burst);
                 for one in compared {
                     let certain = lost_by_tester(e).0 == 0;
                     finding.prove(one.what, one.expected, one.actual, one.holds, certain);
@@ -68,19 +144,17 @@ fn judge_probes(e: &PfcEvidence, judge: JudgeProbe) -> Finding {
             format!("{} did not fit", e.arrivals.lost),
         );
     }
-    if counted < probing::ENOUGH {
-        let made = e.probes.len();
+    if !missing.is_empty() {
         let why = match &reason {
             Some(why) => format!(": {}", why.reason()),
-            None if made == 0 => ": no probe was made".to_owned(),
+            None if e.probes.is_empty() => ": no probe was made".to_owned(),
             None => String::new(),
         };
-        let what = "probes measured well enough";
-        let expected = format!("at least {}", probing::ENOUGH);
-        let actual = format!("{counted} of {made}{why}");
+        let what = "kinds of probes measured well enough";
+        let actual = format!("{}{why}", kinds - missing.len());
         match reason {
-            Some(NotCounted::Planned(_)) => finding.undecidable(what, expected, actual),
-            _ => finding.undecided(what, expected, actual),
+            Some(NotCounted::Planned(_)) => finding.undecidable(what, kinds, actual),
+            _ => finding.undecided(what, kinds, actual),
         }
     }
     finding
@@ -103,81 +177,87 @@ fn without_stall(
     Ok(compared)
 }
 
-/// The first frame of a priority at `from` or later.
-fn first_from(arrivals: &[&Arrival], from: Nanos) -> Option<Nanos> {
-    let times = arrivals.iter().map(|arrival| arrival.time);
-    times.filter(|time| *time >= from).min()
-}
-
 /// `response`.
 pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
     let mut losses = Finding::new();
     delivery::expect_none_lost_by_probe(&mut losses, e);
-    let mut finding = judge_probes(e, response_of);
+    let mut finding = judge_probes(e, RESPONSE);
     finding.merge(losses);
     finding
 }
 
-/// The XOFF of a probe that runs out.
+/// The priorities whose pause ends in one way, with that pause.
+fn subjects<'t, 'e>(
+    measured: &Measured,
+    probe: &ProbeReport,
+    traffic: &'t Traffic<'e>,
+    by_xon: bool,
+) -> Vec<(Priority, Pause, &'t [&'e Arrival])> {
+    let pauses = traffic.paused.iter().filter_map(|(priority, arrivals)| {
+        let pause = measured.pause(probe, *priority)?;
+        Some((*priority, pause, arrivals.as_slice()))
+    });
+    pauses
+        .filter(|(_, pause, _)| pause.by_xon == by_xon)
+        .collect()
+}
+
+/// Pauses of a probe that run out.
 fn response_of(
     measured: &Measured,
     probe: &ProbeReport,
     traffic: &Traffic,
 ) -> Result<Vec<Comparison>, NotCounted> {
-    let pause = measured.pause(probe, probe.xoff);
-    if pause.in_force >= pause.earliest {
-        return Err(measured.too_short(probe, measured.limits.max_response));
+    let subjects = subjects(measured, probe, traffic, false);
+    let mut compared = Vec::new();
+    for (priority, pause, arrivals) in &subjects {
+        if pause.in_force >= pause.earliest {
+            return Err(measured.too_short(pause.lasts, measured.limits.max_response));
+        }
+        measured.quick_round_xoff(traffic, probe, pause.xoff)?;
+        // Silence is the DUT's doing only while something else is heard.
+        let to = pause.earliest.min(pause.in_force + measured.vicinity());
+        heard(traffic, pause.in_force, to, "while the pause was in force")?;
+        compared.push(silence(*priority, pause, arrivals));
     }
-    measured.quick_round_xoff(traffic, probe.xoff)?;
-    // Silence is the DUT's doing only while something else is heard.
-    let to = pause.earliest.min(pause.in_force + measured.vicinity());
-    heard(traffic, pause.in_force, to, "while the pause was in force")?;
-    let paused = traffic.paused.iter();
-    let mut compared: Vec<_> = paused
-        .map(|(priority, arrivals)| silence(measured, probe, *priority, arrivals))
-        .collect();
     // What came too early was not made so by a latency round the end.
     if compared.iter().all(|silence| silence.holds) {
-        let place = "round the end of the pause";
-        measured.quick_round_end(traffic, pause.earliest, pause.latest, place)?;
-        for (priority, arrivals) in &traffic.paused {
-            let first = first_from(arrivals, pause.earliest);
-            let what = format!("first frame of priority {priority} after the quanta of an XOFF");
-            compared.push(goes_on(
-                measured,
-                traffic,
-                *priority,
-                what,
-                pause.latest,
-                first,
-            )?);
+        for (priority, pause, arrivals) in &subjects {
+            let place = "round the end of the pause";
+            measured.quick_round_end(traffic, pause.earliest, pause.latest, place)?;
+            let what = format!("priority {priority} after the quanta of an XOFF");
+            let (again, until) = ((*priority, *arrivals, pause), measured.until(probe));
+            compared.extend(goes_on(measured, traffic, again, until, what)?);
         }
     }
+    compared.extend(not_held(measured, probe, traffic)?);
     Ok(compared)
 }
 
 /// No frame of `priority` from `max_response` after the XOFF on until its quanta run out.
-fn silence(
-    measured: &Measured,
-    probe: &ProbeReport,
-    priority: Priority,
-    arrivals: &[&Arrival],
-) -> Comparison {
-    let pause = measured.pause(probe, probe.xoff);
+fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparison {
     let early = within(arrivals, pause.in_force, pause.earliest);
-    let after_xoff = |time: Nanos| ms(time.saturating_sub(probe.xoff.before));
-    let actual = match early.first() {
-        Some(first) => format!(
-            "{}, the first {} after the XOFF (quanta last {})",
+    let after_xoff = |arrival: &&Arrival| ms(arrival.time.saturating_sub(pause.xoff.before));
+    let actual = match early.as_slice() {
+        [first, .., last] => format!(
+            "{}, the first {} and the last {} after the XOFF (quanta last {})",
             early.len(),
-            after_xoff(first.time),
-            ms(measured.limits.pause_time(probe.quanta))
+            after_xoff(first),
+            after_xoff(last),
+            ms(pause.lasts)
         ),
-        None => {
+        [one] => format!(
+            "1, {} after the XOFF (quanta last {})",
+            after_xoff(one),
+            ms(pause.lasts)
+        ),
+        [] => {
             let mut earlier = arrivals.iter().rev();
             let last = earlier.find(|arrival| arrival.time <= pause.in_force);
-            let last = last.map_or(0, |arrival| arrival.time);
-            format!("0 (last frame {} after the XOFF)", after_xoff(last))
+            match last.filter(|last| last.time > pause.xoff.before) {
+                Some(last) => format!("0 (last frame {} after the XOFF)", after_xoff(last)),
+                None => "0 (no frame after the XOFF)".into(),
+            }
         }
     };
     let last = early.last().map_or(0, |arrival| arrival.time);
@@ -190,105 +270,196 @@ fn silence(
         actual,
         holds: early.is_empty(),
         late: Late {
-            from: probe.xoff.before,
+            from: pause.xoff.before,
             to: last,
             by: last.saturating_sub(pause.in_force),
         },
     }
 }
 
-/// `priority` goes on in time after `end`; its first frame came at `first`.
+/// The priority goes on in time after the end of its pause, and for good: the first frame comes in
+/// time, and so does each later one after the one before it.
 fn goes_on(
     measured: &Measured,
     traffic: &Traffic,
-    priority: Priority,
+    (priority, arrivals, pause): (Priority, &[&Arrival], &Pause),
+    until: Nanos,
     what: String,
-    end: Nanos,
-    first: Option<Nanos>,
-) -> Result<Comparison, NotCounted> {
+) -> Result<[Comparison; 2], NotCounted> {
     let allowed = measured.allowed();
     let expected = format!("within {}", ms(allowed));
-    let Some(first) = first else {
+    let end = pause.latest;
+    let all = within(arrivals, pause.earliest, until);
+    let Some(first) = all.first().map(|arrival| arrival.time) else {
         let deadline = end + allowed;
         let place = "after the priority had to go on";
         heard(traffic, deadline, deadline + measured.vicinity(), place)?;
-        return Ok(Comparison {
+        let never = |what: String| Comparison {
             what,
-            expected,
+            expected: expected.clone(),
             actual: "never".into(),
             holds: false,
             late: Late {
                 by: Nanos::MAX,
                 ..Late::default()
             },
-        });
+        };
+        return Ok(["first frame of", "later frames of"].map(|of| never(format!("{of} {what}"))));
     };
-    let waited = first.saturating_sub(end);
-    let counted = measured.counted(priority, end, first);
-    if counted > allowed && traffic.paused.len() > 1 && !measured.logs_all() {
-        return Err(NotCounted::Lasting(format!(
-            "priority {priority} went on after {}, and as not every flow was logged it is not \
-             known for how long others filled the link",
-            ms(waited)
-        )));
-    }
-    if counted > allowed {
-        // What a silent path kept back was not kept back by the DUT.
-        measured.quick(traffic, end, first, "while the priority was awaited")?;
-    }
-    let filled = match waited.saturating_sub(counted) {
-        0 => String::new(),
-        filled => format!(", {} of them with the link filled by others", ms(filled)),
+    let begin = measured.wait(priority, end, all[0]);
+    let next = all.get(1..).unwrap_or_default();
+    let later = measured.longest_wait(priority, next, first);
+    let one = |what: String, wait: Wait| -> Result<Comparison, NotCounted> {
+        if wait.counted > allowed && !measured.logs_all() {
+            return Err(NotCounted::Lasting(format!(
+                "priority {priority} went on after {}, and as not every flow was logged it is not \
+                 known for how long others filled the link",
+                ms(wait.until - wait.since)
+            )));
+        }
+        if wait.counted > allowed {
+            // What a silent path kept back was not kept back by the DUT.
+            quick_meanwhile(measured, traffic, wait, "while the priority was awaited")?;
+        }
+        Ok(in_time(
+            what,
+            expected.clone(),
+            wait,
+            allowed,
+            measured.limits.max_response,
+        ))
     };
-    Ok(Comparison {
+    let none = Wait {
+        since: first,
+        until: first,
+        counted: 0,
+    };
+    Ok([
+        one(format!("first frame of {what}"), begin)?,
+        one(
+            format!("longest wait of a later frame of {what}"),
+            later.unwrap_or(none),
+        )?,
+    ])
+}
+
+/// Others came through quickly while a frame was awaited: at the time at which it had to come, and
+/// until it came.
+fn quick_meanwhile(
+    measured: &Measured,
+    traffic: &Traffic,
+    wait: Wait,
+    place: &str,
+) -> Result<(), NotCounted> {
+    let due = wait.since + measured.allowed();
+    measured.quick(traffic, wait.since, due.min(wait.until), place)?;
+    measured.quick(traffic, wait.since, wait.until, place)
+}
+
+/// A frame that had to wait for no longer than is allowed.
+fn in_time(
+    what: String,
+    expected: String,
+    wait: Wait,
+    allowed: Nanos,
+    max_response: Nanos,
+) -> Comparison {
+    Comparison {
         what,
         expected,
-        actual: format!("{}{filled}", ms(waited)),
-        holds: counted <= allowed,
+        actual: wait.text(),
+        holds: wait.counted <= allowed,
         late: Late {
-            from: end.saturating_sub(measured.limits.max_response),
-            to: first,
-            by: counted.saturating_sub(allowed),
+            from: wait.since.saturating_sub(max_response),
+            to: wait.until,
+            by: wait.counted.saturating_sub(allowed),
         },
-    })
+    }
+}
+
+/// Lossy priorities that a frame of the probe names beside the lossless ones go on.
+fn not_held(
+    measured: &Measured,
+    probe: &ProbeReport,
+    traffic: &Traffic,
+) -> Result<Vec<Comparison>, NotCounted> {
+    let allowed = measured.allowed();
+    if !measured.logs_all() {
+        return Ok(Vec::new());
+    }
+    let (Some(first), Some(last)) = (probe.left.first(), probe.left.last()) else {
+        return Ok(Vec::new());
+    };
+    let mut compared = Vec::new();
+    for priority in Priority::all().filter(|priority| !measured.plan.is_lossless(*priority)) {
+        let Some(pause) = measured.pause(probe, priority) else {
+            continue;
+        };
+        let arrivals = measured.arrivals_of(Phase::Probe, priority);
+        let until = pause.latest.max(last.after) + measured.vicinity();
+        let from = first.before.saturating_sub(measured.vicinity());
+        let arrivals = within(&arrivals, from, until);
+        let Some(wait) = measured.longest_wait(priority, &arrivals, from) else {
+            return Err(NotCounted::Tester(format!(
+                "no frame of lossy priority {priority} was seen round the pause frame"
+            )));
+        };
+        if wait.counted > allowed {
+            quick_meanwhile(
+                measured,
+                traffic,
+                wait,
+                "while a lossy priority was awaited",
+            )?;
+        }
+        compared.push(in_time(
+            format!(
+                "longest wait of a frame of lossy priority {priority}, which the XOFF names too"
+            ),
+            format!("within {}", ms(allowed)),
+            wait,
+            allowed,
+            measured.limits.max_response,
+        ));
+    }
+    Ok(compared)
 }
 
 /// `xon`.
 pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
-    judge_probes(e, xon_of)
+    judge_probes(e, XON)
 }
 
-/// The XOFF of a probe that an XON ends.
+/// Pauses of a probe that an XON ends.
 fn xon_of(
     measured: &Measured,
     probe: &ProbeReport,
     traffic: &Traffic,
 ) -> Result<Vec<Comparison>, NotCounted> {
-    let Some((xoff, xon)) = probe.xon else {
-        return Err(NotCounted::Lasting("no XON was sent".into()));
-    };
-    let pause = measured.pause(probe, xoff);
-    if xon.after + measured.allowed() >= pause.earliest {
-        let hold = measured.limits.pause_time(probe.quanta) / probing::HOLD;
-        return Err(measured.too_short(probe, hold + measured.allowed()));
+    let mut compared = Vec::new();
+    for (priority, pause, arrivals) in subjects(measured, probe, traffic, true) {
+        let runs_out = measured.without_xon(probe, priority);
+        if pause.latest + measured.allowed() >= runs_out {
+            let needed = pause.lasts + measured.allowed();
+            return Err(measured.too_short(runs_out.saturating_sub(pause.xoff.before), needed));
+        }
+        measured.quick_round_xoff(traffic, probe, pause.xoff)?;
+        // The sender was at work, so that the DUT holds frames that an XON can let go.
+        heard(
+            traffic,
+            pause.in_force,
+            pause.earliest,
+            "between XOFF and XON",
+        )?;
+        measured.quick_round_end(traffic, pause.earliest, pause.latest, "round the XON")?;
+        if !within(arrivals, pause.in_force, pause.earliest).is_empty() {
+            return Err(NotCounted::Lasting(format!(
+                "the DUT did not keep priority {priority} still until the XON"
+            )));
+        }
+        let what = format!("priority {priority} after the XON");
+        let (again, until) = ((priority, arrivals, &pause), measured.until(probe));
+        compared.extend(goes_on(measured, traffic, again, until, what)?);
     }
-    measured.quick_round_xoff(traffic, xoff)?;
-    // The sender was at work, so that the DUT holds frames that an XON can let go.
-    heard(traffic, pause.in_force, xon.before, "between XOFF and XON")?;
-    measured.quick_round_end(traffic, xon.before, xon.after, "round the XON")?;
-    let paused = traffic.paused.iter();
-    let mut moving = paused.filter(|(_, all)| !within(all, pause.in_force, xon.before).is_empty());
-    if let Some((priority, _)) = moving.next() {
-        return Err(NotCounted::Lasting(format!(
-            "the DUT did not keep priority {priority} still until the XON"
-        )));
-    }
-    let paused = traffic.paused.iter();
-    paused
-        .map(|(priority, arrivals)| {
-            let first = first_from(arrivals, xon.before);
-            let what = format!("first frame of priority {priority} after the XON");
-            goes_on(measured, traffic, *priority, what, xon.after, first)
-        })
-        .collect()
+    Ok(compared)
 }

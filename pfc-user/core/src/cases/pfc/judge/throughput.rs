@@ -144,9 +144,14 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         let share = 100.0 * rate / link;
         format!("{:.1} Mbit/s, {share:.1} % of the link", rate / 1e6)
     };
-    if let Some((offered, received)) = rates(e, false) {
+    if let Some((offered, received)) = rates_in_phase(e) {
         named.push(("offered in the storm phase".into(), rate(offered)));
         named.push(("received in the storm phase".into(), rate(received)));
+    }
+    let held = held(e);
+    if held > 0 {
+        let frames = format!("{held} frames");
+        named.push(("held in the storm phase and received later".into(), frames));
     }
     if let Some(worst) = worst_window(e) {
         named.push((
@@ -175,6 +180,27 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         ));
     }
     named
+}
+
+/// Layer-1 rates of the storm phase in bit/s, offered and received, both in its whole windows.
+fn rates_in_phase(e: &PfcEvidence) -> Option<(f64, f64)> {
+    let windows = whole_windows(e, Phase::Storm)?;
+    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
+    let time = windows.len() as f64 * e.windows.width as f64 / 1e9;
+    let all: Vec<Priority> = Priority::all().collect();
+    let rate = |counts: &[[u32; 8]]| sum(counts, windows.clone(), &all) as f64 * bits / time;
+    let rates = (rate(&e.windows.offered), rate(&e.windows.received));
+    (time > 0.0).then_some(rates)
+}
+
+/// Frames of the storm phase that came after it, of the stormed flows whose arrivals are logged.
+fn held(e: &PfcEvidence) -> usize {
+    let Some(span) = e.span(Phase::Storm) else {
+        return 0;
+    };
+    let records = e.arrivals.records.iter();
+    let of_phase = records.filter(|arrival| arrival.phase == Phase::Storm);
+    of_phase.filter(|arrival| arrival.time > span.to).count()
 }
 
 /// The waits for frames that did not all arrive.

@@ -37,29 +37,32 @@ fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
 /// During the first half of the pause the rate of the paused frames fell below half of the rate
 /// before, while other flows went on.
 fn acted(measured: &Measured, probe: &ProbeReport, traffic: &Traffic) -> Result<(), NotCounted> {
-    let half = measured.limits.pause_time(probe.quanta) / 2;
-    let (from, to) = (
-        measured.pause(probe, probe.xoff).in_force,
-        probe.xoff.before + half,
-    );
+    let pauses = traffic.paused.iter();
+    let pauses = pauses.filter_map(|(priority, _)| measured.pause(probe, *priority));
+    let Some(pause) = pauses.min_by_key(|pause| pause.lasts) else {
+        return Err(NotCounted::Planned(
+            "no lossless priority was paused".into(),
+        ));
+    };
+    let half = pause.lasts / 2;
+    let xoff = pause.xoff.before;
+    let (from, to) = (pause.in_force, xoff + half);
     if from >= to {
         let needed = half + measured.limits.max_response;
-        return Err(measured.too_short(probe, needed));
+        return Err(measured.too_short(pause.lasts, needed));
     }
     // Frames in the pause for each that came in as long a time just before it.
     let share = |arrivals: &[&Arrival]| {
         let per = |frames: Vec<_>, span: Nanos| frames.len() as f64 / span as f64;
-        let begin = probe.xoff.before.saturating_sub(measured.vicinity());
-        let before = per(
-            within(arrivals, begin, probe.xoff.before),
-            measured.vicinity(),
-        );
+        let begin = xoff.saturating_sub(measured.vicinity());
+        let before = per(within(arrivals, begin, xoff), measured.vicinity());
         let during = per(within(arrivals, from, to), to - from);
         (before > 0.0).then(|| during / before)
     };
     let paused = traffic.paused.iter().flat_map(|(_, arrivals)| arrivals);
     let paused: Vec<&Arrival> = paused.copied().collect();
-    let names = join(&probe.priorities);
+    let names = traffic.paused.iter().map(|(priority, _)| *priority);
+    let names = join(&names.collect::<Vec<_>>());
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let reason = match (share(&paused), share(&traffic.others)) {
         (None, _) => format!("no frame of priority {names} arrived just before the probe's XOFF"),

@@ -2,11 +2,11 @@
 //! DUT reacted: only probes that meet them count.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{Nanos, Priority};
 
-use crate::cases::pfc::probing::{self, two_frames, vicinity, wire_time};
+use crate::cases::pfc::probing::{FULL, two_frames, vicinity, wire_time};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
-use crate::plan::{Limits, Nanos, RepetitionPlan};
+use crate::plan::{FlowPlan, Limits, RepetitionPlan};
 use crate::quantity::ms;
 
 /// What was planned, the probes so far, and the arrivals that were logged.
@@ -15,6 +15,7 @@ pub(in crate::cases::pfc) struct Measured<'e> {
     pub(in crate::cases::pfc) plan: &'e RepetitionPlan,
     pub(in crate::cases::pfc) limits: &'e Limits,
     pub(in crate::cases::pfc) probes: &'e [ProbeReport],
+    /// In the order of their times.
     pub(in crate::cases::pfc) records: &'e [Arrival],
 }
 
@@ -37,7 +38,8 @@ impl NotCounted {
     }
 }
 
-/// Arrivals of the probe phase: of each priority that the probe pauses, and of all others.
+/// Arrivals of the probe phase: of each priority that the probe pauses, and of those that none of
+/// its frames names.
 pub(super) struct Traffic<'e> {
     pub(super) paused: Vec<(Priority, Vec<&'e Arrival>)>,
     pub(super) others: Vec<&'e Arrival>,
@@ -45,37 +47,28 @@ pub(super) struct Traffic<'e> {
 
 /// A pause as the DUT may have understood it, with a clock as slow or as fast as is allowed.
 #[derive(Clone, Copy)]
-pub(super) struct Pause {
+pub(in crate::cases::pfc) struct Pause {
+    /// The frame with which it begins.
+    pub(super) xoff: Departure,
     /// The latest time at which it is in force.
     pub(super) in_force: Nanos,
-    /// The earliest time at which it may run out.
+    /// The earliest time at which it may end.
     pub(super) earliest: Nanos,
-    /// The latest time at which it runs out.
+    /// The latest time at which it ends.
     pub(super) latest: Nanos,
-}
-
-/// Enough probes count for each check, or more of them would not help.
-pub(in crate::cases::pfc) fn enough(measured: &Measured) -> bool {
-    let judges: [super::JudgeProbe; 2] = [super::response_of, super::xon_of];
-    judges.into_iter().all(|judge| {
-        let judge = |probe| judge(measured, probe, &measured.traffic(probe));
-        let outcomes: Vec<_> = measured.probes.iter().map(judge).collect();
-        let counted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-        let hopeless = matches!(
-            outcomes.last(),
-            Some(Err(NotCounted::Lasting(_) | NotCounted::Planned(_)))
-        );
-        counted >= probing::ENOUGH || hopeless
-    })
+    /// How long it lasts by the frames.
+    pub(in crate::cases::pfc) lasts: Nanos,
+    /// By how much its end may be off.
+    pub(in crate::cases::pfc) tolerance: Nanos,
+    /// True: an XON ends it.
+    pub(in crate::cases::pfc) by_xon: bool,
 }
 
 /// The arrivals after `from` and before `to`.
 pub(super) fn within<'e>(arrivals: &[&'e Arrival], from: Nanos, to: Nanos) -> Vec<&'e Arrival> {
-    arrivals
-        .iter()
-        .copied()
-        .filter(|arrival| arrival.time > from && arrival.time < to)
-        .collect()
+    let begin = arrivals.partition_point(|arrival| arrival.time <= from);
+    let end = arrivals.partition_point(|arrival| arrival.time < to);
+    arrivals.get(begin..end).unwrap_or_default().to_vec()
 }
 
 impl<'e> Measured<'e> {
@@ -89,14 +82,19 @@ impl<'e> Measured<'e> {
         }
     }
 
+    fn flow(&self, id: u16) -> Option<&'e FlowPlan> {
+        self.plan.flows.iter().find(|flow| flow.id == id)
+    }
+
     /// The arrivals of the probe phase.
     pub(super) fn traffic(&self, probe: &ProbeReport) -> Traffic<'e> {
-        let flows = &self.plan.flows;
-        let in_use = |priority: &&Priority| flows.iter().any(|flow| flow.priority == **priority);
+        let in_use = |priority: &&Priority| {
+            let mut flows = self.plan.flows.iter();
+            flows.any(|flow| flow.priority == **priority)
+        };
+        let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
         let mut traffic = Traffic {
-            paused: probe
-                .priorities
-                .iter()
+            paused: paused
                 .filter(in_use)
                 .map(|priority| (*priority, Vec::new()))
                 .collect(),
@@ -104,35 +102,51 @@ impl<'e> Measured<'e> {
         };
         let probed = self.records.iter();
         for arrival in probed.filter(|arrival| arrival.phase == Phase::Probe) {
-            let Some(flow) = flows.iter().find(|flow| flow.id == arrival.flow) else {
+            let Some(flow) = self.flow(arrival.flow) else {
                 continue;
             };
             let mut paused = traffic.paused.iter_mut();
             match paused.find(|(priority, _)| *priority == flow.priority) {
                 Some((_, arrivals)) => arrivals.push(arrival),
+                None if probe.names(flow.priority) => {}
                 None => traffic.others.push(arrival),
             }
         }
         traffic
     }
 
+    /// Arrivals in a phase of one priority.
+    pub(in crate::cases::pfc) fn arrivals_of(
+        &self,
+        phase: Phase,
+        priority: Priority,
+    ) -> Vec<&'e Arrival> {
+        let of_priority = |arrival: &&Arrival| {
+            let flow = self.flow(arrival.flow);
+            arrival.phase == phase && flow.is_some_and(|flow| flow.priority == priority)
+        };
+        self.records.iter().filter(of_priority).collect()
+    }
+
     /// The pause frame that left before `frame`.
     fn earlier(&self, frame: Departure) -> Option<Departure> {
-        let frames = self.probes.iter().flat_map(|probe| {
-            let pair = probe.xon.into_iter().flat_map(|(xoff, xon)| [xoff, xon]);
-            [probe.xoff].into_iter().chain(pair)
-        });
+        let frames = self.probes.iter().flat_map(|probe| &probe.left);
         let before = frames.filter(|other| other.before < frame.before);
-        before.max_by_key(|other| other.before)
+        before.copied().max_by_key(|other| other.before)
+    }
+
+    /// The time until which nothing but `probe` pauses anything: the next one's first frame.
+    pub(super) fn until(&self, probe: &ProbeReport) -> Nanos {
+        let first = |probe: &ProbeReport| probe.left.first().map(|left| left.before);
+        let others = self.probes.iter().filter_map(first);
+        let next = others.filter(|other| Some(*other) > first(probe));
+        next.min().unwrap_or(Nanos::MAX)
     }
 
     /// True if arrivals of every flow were logged.
     pub(super) fn logs_all(&self) -> bool {
-        let is_logged = |id| {
-            let mut records = self.records.iter();
-            records.any(|arrival| arrival.flow == id && arrival.phase == Phase::Probe)
-        };
-        self.plan.flows.iter().all(|flow| is_logged(flow.id))
+        let logged = |flow| self.plan.logged(flow).contains(&Phase::Probe);
+        self.plan.flows.iter().all(logged)
     }
 
     /// Time around a pause frame in which traffic is judged.
@@ -141,53 +155,83 @@ impl<'e> Measured<'e> {
     }
 
     /// Time from XON or the end of a pause to the first frame.
-    pub(super) fn allowed(&self) -> Nanos {
+    pub(in crate::cases::pfc) fn allowed(&self) -> Nanos {
         self.limits.max_response + two_frames(self.plan, self.limits)
     }
 
-    /// The pause that `frame` asks for.
-    pub(super) fn pause(&self, probe: &ProbeReport, frame: Departure) -> Pause {
-        let time = self.limits.pause_time(probe.quanta);
-        let tolerance = self.limits.pause_tolerance(probe.quanta);
-        Pause {
-            in_force: frame.after + self.limits.max_response,
-            earliest: frame.before + time.saturating_sub(tolerance),
-            latest: frame.after + time + tolerance,
-        }
+    /// The pause of `priority` that the frames of `probe` ask for; `None` where they ask for none.
+    /// A later time replaces an earlier one.
+    pub(super) fn pause(&self, probe: &ProbeReport, priority: Priority) -> Option<Pause> {
+        let frames = probe.burst.frames.iter().zip(&probe.left);
+        let mut named = frames.filter_map(|(one, left)| Some((one.frame.time(priority)?, *left)));
+        let (first, xoff) = named.next()?;
+        let (time, last) = named.last().unwrap_or((first, xoff));
+        let lasts = self.limits.pause_time(time);
+        let by_xon = lasts == 0;
+        let tolerance = if by_xon {
+            0
+        } else {
+            self.limits.pause_tolerance(time)
+        };
+        let end = last.before + lasts;
+        (first.0 > 0).then_some(Pause {
+            xoff,
+            in_force: xoff.after + self.limits.max_response,
+            earliest: end.saturating_sub(tolerance),
+            latest: last.after + lasts + tolerance,
+            lasts: end.saturating_sub(xoff.before),
+            tolerance,
+            by_xon,
+        })
+    }
+
+    /// All pauses that the probes so far asked for.
+    pub(in crate::cases::pfc) fn pauses(&self) -> Vec<(Priority, Pause)> {
+        let priorities = || self.plan.probe.iter().flat_map(|probe| &probe.priorities);
+        let of_probe = |probe| {
+            priorities()
+                .filter_map(move |priority| Some((*priority, self.pause(probe, *priority)?)))
+        };
+        self.probes.iter().flat_map(of_probe).collect()
     }
 
     /// The reason of a pause that ended before it could be judged: it is shorter than the `needed`
     /// time, as even the longest is at high speeds; or a pause frame left late.
-    pub(super) fn too_short(&self, probe: &ProbeReport, needed: Nanos) -> NotCounted {
-        let pause = self.limits.pause_time(probe.quanta);
-        if needed + self.limits.pause_tolerance(probe.quanta) < pause {
+    pub(super) fn too_short(&self, lasts: Nanos, needed: Nanos) -> NotCounted {
+        if needed < lasts {
             return NotCounted::Tester(format!(
                 "pause frames of the probe left so late that nothing of its {} could be judged",
-                ms(pause)
+                ms(lasts)
             ));
         }
         NotCounted::Planned(format!(
             "a pause of {} is too short to be told from none by a max_response of {}; set \
              limits.max_response to what the DUT needs",
-            ms(pause),
+            ms(lasts),
             ms(self.limits.max_response)
         ))
     }
 
-    /// The measurement was quick enough round the XOFF `frame`, and all priorities were flowing.
+    /// The measurement was quick enough round the first frame of `probe`, and all priorities that
+    /// it pauses were flowing.
     pub(super) fn quick_round_xoff(
         &self,
         traffic: &Traffic,
+        probe: &ProbeReport,
         frame: Departure,
     ) -> Result<(), NotCounted> {
         let from = frame.before.saturating_sub(self.vicinity());
+        let to = frame.after + self.vicinity();
+        if probe.burst.load < FULL {
+            self.quick(traffic, from, to, "round the pause frame")?;
+        } else {
+            self.quick_though_full(traffic, frame, from, to)?;
+        }
         let paused = traffic.paused.iter();
         let mut still = paused.filter(|(_, all)| within(all, from, frame.before).is_empty());
         if let Some((priority, arrivals)) = still.next() {
             return Err(not_flowing(*priority, arrivals, frame, self.earlier(frame)));
         }
-        let to = frame.after + self.vicinity();
-        self.quick(traffic, from, to, "round the pause frame")?;
         let (uncertainty, limit) = (frame.after - frame.before, self.limits.max_response / 2);
         if uncertainty >= limit {
             return Err(NotCounted::Tester(format!(
@@ -197,6 +241,37 @@ impl<'e> Measured<'e> {
             )));
         }
         Ok(())
+    }
+
+    /// At full load the latency has that of the DUT's queues in it: that of the path is told before
+    /// they fill, and it has not grown with the pause, which takes load off the link.
+    fn quick_though_full(
+        &self,
+        traffic: &Traffic,
+        frame: Departure,
+        from: Nanos,
+        to: Nanos,
+    ) -> Result<(), NotCounted> {
+        let sent_after = frame.before.saturating_sub(self.vicinity() * 4);
+        let begin = traffic
+            .others
+            .iter()
+            .find(|arrival| arrival.time > sent_after);
+        let begin = begin.map_or(from, |arrival| arrival.time.saturating_sub(1));
+        let place = "at the begin of the traffic";
+        self.quick(traffic, begin, begin + self.vicinity(), place)?;
+        let worst = |from, to| {
+            let heard = within(&traffic.others, from, to).into_iter();
+            heard.map(|arrival| Nanos::from(arrival.latency)).max()
+        };
+        let before = worst(from, frame.before).unwrap_or(0);
+        let place = "round the pause frame";
+        let after = worst(frame.before, to).ok_or_else(|| unheard(place))?;
+        let limit = before + self.limits.max_response / 2;
+        if after < limit {
+            return Ok(());
+        }
+        Err(slow(place, after, limit))
     }
 
     /// The measurement was quick enough round the end of a pause: until the first of the priorities
@@ -231,11 +306,7 @@ impl<'e> Measured<'e> {
         let heard = within(&traffic.others, from, to).into_iter();
         match heard.map(|arrival| Nanos::from(arrival.latency)).max() {
             Some(worst) if worst < limit => Ok(()),
-            Some(worst) => Err(NotCounted::Tester(format!(
-                "background latency {place} was {}, has to be below {}",
-                ms(worst),
-                ms(limit)
-            ))),
+            Some(worst) => Err(slow(place, worst, limit)),
             None => Err(unheard(place)),
         }
     }
@@ -246,15 +317,17 @@ impl<'e> Measured<'e> {
     ///
     /// That is the scheduler's right (IEEE 802.1Q clause 8.6.8). As frames are not seen just when
     /// they come, a quarter of `max_response` may be missing; it is not taken for filled.
-    pub(super) fn counted(&self, priority: Priority, end: Nanos, again: Nanos) -> Nanos {
-        let flow = |id| self.plan.flows.iter().find(move |flow| flow.id == id);
-        let wire = |arrival: &Arrival| {
-            flow(arrival.flow).map_or(0, |flow| wire_time(flow.length, self.limits))
-        };
-        let of_others = self.records.iter().filter(|arrival| {
-            (end..=again).contains(&arrival.time)
-                && flow(arrival.flow).is_some_and(|flow| flow.priority != priority)
-        });
+    pub(in crate::cases::pfc) fn counted(
+        &self,
+        priority: Priority,
+        end: Nanos,
+        again: Nanos,
+    ) -> Nanos {
+        let begin = self.records.partition_point(|arrival| arrival.time < end);
+        let stop = self
+            .records
+            .partition_point(|arrival| arrival.time <= again);
+        let between = self.records.get(begin..stop).unwrap_or_default();
         let own = self
             .plan
             .flows
@@ -263,14 +336,71 @@ impl<'e> Measured<'e> {
         let own = own.map(|flow| wire_time(flow.length, self.limits));
         let slack = self.limits.max_response / 4 + own.max().unwrap_or(0);
         let (mut busy, mut filled) = (0, 0);
-        for arrival in of_others.rev() {
-            let time = wire(arrival);
+        for arrival in between.iter().rev() {
+            let flow = self
+                .flow(arrival.flow)
+                .filter(|flow| flow.priority != priority);
+            let Some(flow) = flow else { continue };
+            let time = wire_time(flow.length, self.limits);
             busy += time;
             if again.saturating_sub(arrival.time) + time <= busy + slack {
                 filled = busy;
             }
         }
         again.saturating_sub(end).saturating_sub(filled)
+    }
+
+    /// The longest time for which a frame of `priority` among `arrivals` had to wait from `from` on,
+    /// and when: neither for others that filled the link, nor for the one before it, nor for the
+    /// tester to send it.
+    pub(in crate::cases::pfc) fn longest_wait(
+        &self,
+        priority: Priority,
+        arrivals: &[&Arrival],
+        from: Nanos,
+    ) -> Option<Wait> {
+        let mut ready = from;
+        let mut longest: Option<Wait> = None;
+        for arrival in arrivals {
+            let (since, until) = (since(ready, arrival), arrival.time);
+            ready = until;
+            // No wait is counted for longer than it was.
+            let most = longest.map(|longest| longest.counted);
+            if most.is_some_and(|most| until - since <= most) {
+                continue;
+            }
+            let wait = self.wait(priority, since, arrival);
+            if most.is_none_or(|most| wait.counted > most) {
+                longest = Some(wait);
+            }
+        }
+        longest
+    }
+
+    /// The wait of a frame that could have left from `ready` on.
+    pub(in crate::cases::pfc) fn wait(
+        &self,
+        priority: Priority,
+        ready: Nanos,
+        arrival: &Arrival,
+    ) -> Wait {
+        let (since, until) = (since(ready, arrival), arrival.time);
+        Wait {
+            since,
+            until,
+            counted: self.counted(priority, since, until),
+        }
+    }
+
+    /// When the pause of `priority` runs out whose XON the DUT does not obey, at the earliest.
+    pub(super) fn without_xon(&self, probe: &ProbeReport, priority: Priority) -> Nanos {
+        let frames = probe.burst.frames.iter().zip(&probe.left);
+        let ends = frames.filter_map(|(one, left)| {
+            let time = one.frame.time(priority).filter(|time| time.0 > 0)?;
+            let tolerance = self.limits.pause_tolerance(time);
+            Some(left.before + self.limits.pause_time(time).saturating_sub(tolerance))
+        });
+        ends.max().unwrap_or(0)
     }
 
     /// The least time after `end` at which the first frame of `priority` would be too late: more
@@ -290,22 +420,48 @@ impl<'e> Measured<'e> {
     /// The same of the probe for which it is longest: after the quanta of its XOFF, and after its
     /// XON; `None` where there was none.
     pub(in crate::cases::pfc) fn least_late_of_all(&self) -> [Option<Nanos>; 2] {
-        let longest = |end: &dyn Fn(&ProbeReport) -> Option<Nanos>| {
-            let ends = self
-                .probes
-                .iter()
-                .filter_map(|probe| Some((probe, end(probe)?)));
-            let late = ends.flat_map(|(probe, end)| {
-                let priorities = probe.priorities.iter();
-                priorities.map(move |priority| self.least_late(*priority, end))
-            });
+        let longest = |by_xon| {
+            let ends = self.pauses().into_iter();
+            let ends = ends.filter(|(_, pause)| pause.by_xon == by_xon);
+            let late = ends.map(|(priority, pause)| self.least_late(priority, pause.latest));
             late.max()
         };
-        [
-            longest(&|probe| Some(self.pause(probe, probe.xoff).latest)),
-            longest(&|probe| probe.xon.map(|(_, xon)| xon.after)),
-        ]
+        [longest(false), longest(true)]
     }
+}
+
+/// A frame's wait that only the DUT explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cases::pfc) struct Wait {
+    /// Since when it could have left.
+    pub(in crate::cases::pfc) since: Nanos,
+    /// Its arrival.
+    pub(in crate::cases::pfc) until: Nanos,
+    /// The time between, without that in which others filled the link.
+    pub(in crate::cases::pfc) counted: Nanos,
+}
+
+impl Wait {
+    /// In words.
+    pub(in crate::cases::pfc) fn text(&self) -> String {
+        let waited = self.until.saturating_sub(self.since);
+        match waited.saturating_sub(self.counted) {
+            0 => ms(waited),
+            filled => {
+                let filled = ms(filled);
+                format!(
+                    "{}, {filled} of them with the link filled by others",
+                    ms(waited)
+                )
+            }
+        }
+    }
+}
+
+/// When a frame could leave that could from `ready` on: not before it was sent.
+fn since(ready: Nanos, arrival: &Arrival) -> Nanos {
+    let sent = arrival.time.saturating_sub(Nanos::from(arrival.latency));
+    ready.max(sent).min(arrival.time)
 }
 
 /// Traffic that is not paused arrived between these times.
@@ -324,6 +480,14 @@ pub(super) fn heard(
 
 fn unheard(place: &str) -> NotCounted {
     NotCounted::Tester(format!("no background frame arrived {place}"))
+}
+
+fn slow(place: &str, worst: Nanos, limit: Nanos) -> NotCounted {
+    NotCounted::Tester(format!(
+        "background latency {place} was {}, has to be below {}",
+        ms(worst),
+        ms(limit)
+    ))
 }
 
 /// A priority of which no frame came just before the pause frame: a pause that lasts, or nothing of
