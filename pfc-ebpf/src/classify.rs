@@ -1,5 +1,6 @@
 //! Frame octets -> class; pure, used by the XDP program and by host tests alike.
 
+use crate::filling::Filled;
 use crate::stamp::{self, Stamp};
 use crate::wire::Malformed;
 use crate::wire::mac_control::MacControl;
@@ -35,6 +36,13 @@ impl Datagram {
     #[inline(always)]
     pub fn is_intact(&self, frame: &(impl Octets + ?Sized)) -> bool {
         udp::is_intact(frame, &self.ip, &self.udp)
+    }
+
+    /// True if what stands behind its stamp is the [filling](crate::filling) of test frames.
+    #[inline(always)]
+    pub fn is_filled(&self, frame: &(impl Filled + ?Sized)) -> bool {
+        const BEFORE: usize = udp::LEN + stamp::LEN;
+        frame.is_filling(self.ip.payload + BEFORE, self.udp.length - BEFORE)
     }
 }
 

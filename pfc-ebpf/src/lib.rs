@@ -4,6 +4,7 @@
 //! - [`wire`]: the formats of frames, one protocol a file; [`units`]: quantities of the field.
 //! - [`classify`] tells what a frame of a test port is, [`observe`] what any frame is; [`stamp`] is
 //!   what test frames carry, [`flow_stamp`] what frames of flows do.
+//! - [`own`] tells damaged test frames from those of other senders.
 //! - [`pacing`]: when a sender's frames are due.
 //! - [`abi`]: the layout of the BPF maps.
 //! - `bpf` (feature `bpf`): helpers that only the programs need.
@@ -14,8 +15,10 @@ pub mod abi;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 pub mod classify;
+pub mod filling;
 pub mod flow_stamp;
 pub mod observe;
+pub mod own;
 pub mod pacing;
 pub mod stamp;
 pub mod units;

@@ -17,6 +17,10 @@ use crate::wire::{Part, is_right};
 
 /// UDP destination port of test frames; the source port tells flows apart for hashing.
 pub const UDP_PORT: u16 = 50_000;
+/// UDP source port of flow 0, the first of the dynamic ports (RFC 6335).
+pub const FIRST_SOURCE_PORT: u16 = 49_152;
+/// Flows that source ports tell apart: all dynamic ports.
+pub const SOURCE_PORTS: u16 = 16_384;
 /// First two octets; another layout has another.
 pub const MAGIC: u16 = 0x5632;
 /// Length in octets.

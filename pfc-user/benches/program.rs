@@ -138,7 +138,7 @@ fn configure(account: &mut AccountProgram, mode: (&str, Clock, u8, u64), flows: 
         mark: DSCP,
         log_phases: 0,
         priority: 3,
-        _pad: 0,
+        ..FlowConfig::default()
     };
     account
         .configure(&config(mode), &vec![flow; flows as usize])

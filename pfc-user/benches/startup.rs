@@ -181,7 +181,7 @@ fn account() {
         mark: 3,
         log_phases: 0,
         priority: 3,
-        _pad: 0,
+        ..FlowConfig::default()
     };
     let flows = vec![flow; SIZES.flows as usize];
     let (mut loaded, mut sends, mut configured) = (Vec::new(), Vec::new(), Vec::new());

@@ -2,9 +2,10 @@
 
 mod planning;
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::case::Event;
 use crate::cases::{self, PlannedCase, Task};
@@ -23,6 +24,7 @@ use crate::evidence::{
 };
 use crate::live;
 use crate::live::pfc::hooks::{Hooks, NotConfigured};
+use crate::plan::FlowPlan;
 use crate::port_check;
 use crate::report;
 
@@ -91,6 +93,9 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         events(Event::Note(format!("preflight: {line}")));
     }
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
+    if let Some(testbed) = &pfc {
+        refuse_mtu(testbed, &cases)?;
+    }
     let hooks = match (&config.testbed.pfc, &pfc) {
         (Some(testbed), Some(_)) => {
             let hooks = Hooks::begin(testbed, config.out.as_deref(), &journal)?;
@@ -106,6 +111,27 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         hooks,
         cases,
     })
+}
+
+/// Fails where a port of the tester takes no packet as long as the longest of the plan.
+fn refuse_mtu(testbed: &Testbed, cases: &[Planned]) -> Result<()> {
+    let frames = cases.iter().flat_map(|planned| &planned.repetitions);
+    let frames = frames.flat_map(|task| match task {
+        Task::Pfc(_, plan) => plan.flows.as_slice(),
+        _ => &[],
+    });
+    let longest = frames.map(FlowPlan::packet_length).max().unwrap_or(0);
+    for (name, port) in [("tx", &testbed.tx), ("rx", &testbed.rx)] {
+        let (interface, mtu) = (&port.interface, port.state.mtu);
+        if (mtu as usize) < longest {
+            bail!(
+                "the frames of the plan have packets of up to {longest} octets, but the {name} port \
+                 {interface} has an MTU of {mtu}: raise it (`ip link set dev {interface} mtu \
+                 {longest}`), or send shorter frames (traffic.frame)"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The ways to the DUTs of the plan's MAD and RC cases, each taken for a moment as a run takes it
@@ -173,9 +199,7 @@ pub fn run(
         hooks: hooks.as_ref(),
         interrupt,
         events,
-        // The process number tells our frames from those of an earlier run that may still be
-        // under way.
-        run: std::process::id() as u16,
+        run: any_number(),
     };
     for planned in cases {
         let (began, started) = (clock::now(), seconds_since_1970());
@@ -225,6 +249,13 @@ fn put_back(
         events(Event::Note(failure));
     }
     said
+}
+
+/// A number that tells the frames of this run from those of any earlier one, which may still be
+/// under way or replayed. Process numbers repeat, in PID namespaces above all.
+fn any_number() -> u16 {
+    // Keyed by the operating system's randomness.
+    RandomState::new().hash_one(()) as u16
 }
 
 /// Runs case after case.

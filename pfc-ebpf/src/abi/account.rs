@@ -15,7 +15,7 @@ use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them
 /// means.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.
@@ -109,13 +109,16 @@ pub struct Config {
     /// 1: never do two CPUs run the program at once, so that what they share needs no atomic
     /// operations.
     pub exclusive: u8,
-    /// Padding.
-    pub _pad: u8,
-    /// The UDP checksum is verified of one frame in so many, see [`crate::stamp::is_sampled`]: a
+    /// 1: test frames are of IPv6, else of IPv4.
+    pub ipv6: u8,
+    /// Length, UDP checksum and filling are verified of one frame in so many, see [`crate::stamp::is_sampled`]: a
     /// power of two, 1 for all of them.
     pub verify_every: u64,
     /// Priority by DSCP; userspace alone needs it.
     pub dscp_to_priority: [u8; 64],
+    /// Source and destination address of the test frames, as their IP header has them, by four
+    /// octets in the order of memory: two of IPv4, eight of IPv6.
+    pub addresses: [u32; 8],
 }
 
 impl Config {
@@ -133,9 +136,10 @@ impl Config {
         quantum: 0,
         storm_source: [0; 6],
         exclusive: 0,
-        _pad: 0,
+        ipv6: 0,
         verify_every: 1,
         dscp_to_priority: [0; 64],
+        addresses: [0; 8],
     };
 }
 
@@ -157,6 +161,10 @@ pub struct FlowConfig {
     pub priority: u8,
     /// Padding.
     pub _pad: u8,
+    /// Length of its frames without tags and FCS.
+    pub length: u16,
+    /// Padding.
+    pub _pad2: u16,
 }
 
 /// A flow, on cache lines of its own.
@@ -165,8 +173,6 @@ pub struct FlowConfig {
 pub struct Flow {
     /// Expected marks.
     pub config: FlowConfig,
-    /// Padding.
-    pub _pad: [u8; 4],
     /// The highest sequence seen plus one (`NextExp` of RFC 4737).
     pub next: u64,
     /// Padding. With it flows are no power of two apart, so that equal places of several are in
@@ -193,7 +199,7 @@ pub struct FlowCounters {
     pub latency_sum: u64,
     /// Largest one-way latency, in nanoseconds.
     pub latency_max: u64,
-    /// Frames of which the UDP checksum was verified, received or duplicate.
+    /// Frames of which length, UDP checksum and filling were verified, received or duplicate.
     pub verified: u64,
     /// Sum of the windows in which the distinct frames are counted, for a second account of them.
     pub window_sum: u64,
@@ -212,6 +218,10 @@ pub struct FlowCounters {
     pub remarked: u64,
     /// Of those, frames that carried no VLAN tag where the PCP is trusted.
     pub untagged: u64,
+    /// Of the frames verified, those whose [filling](crate::filling) is not what was sent.
+    pub altered: u64,
+    /// Of the frames verified, those longer or shorter than was sent, tags left out.
+    pub resized: u64,
 }
 
 /// Test frames that arrived in one window, on one CPU.
@@ -282,6 +292,8 @@ pub struct PortCounters {
     pub by_pcp: [u64; 8],
     /// Frames that could not be read, by [`Malformed`].
     pub malformed: [u64; Malformed::COUNT],
+    /// Of those, MAC control frames and [damaged test frames](crate::own); the others are foreign.
+    pub damaged: [u64; Malformed::COUNT],
     /// Records that did not fit into ARRIVALS.
     pub arrivals_lost: u64,
     /// Records that did not fit into CONTROLS.
@@ -308,6 +320,7 @@ impl Default for PortCounters {
             by_dscp: [0; 64],
             by_pcp: [0; 8],
             malformed: [0; Malformed::COUNT],
+            damaged: [0; Malformed::COUNT],
             arrivals_lost: 0,
             controls_lost: 0,
             offences_lost: 0,
@@ -385,13 +398,17 @@ pub enum OffenceKind {
     Logged = 6,
     /// A PAUSE/PFC frame of the tester's own storm.
     OwnControl = 7,
-    /// Could not be read; [`Offence::detail`] is the [`Malformed`].
+    /// One of [`PortCounters::damaged`]; [`Offence::detail`] is the [`Malformed`].
     Malformed = 8,
+    /// Its filling is not what was sent.
+    Altered = 9,
+    /// Longer or shorter than was sent.
+    Resized = 10,
 }
 
 impl OffenceKind {
     /// All kinds, in the order of their numbers, which begin at 1.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Duplicate,
         Self::Reordered,
         Self::BeyondWindow,
@@ -400,6 +417,8 @@ impl OffenceKind {
         Self::Logged,
         Self::OwnControl,
         Self::Malformed,
+        Self::Altered,
+        Self::Resized,
     ];
 
     /// The kind of that number, if there is one.

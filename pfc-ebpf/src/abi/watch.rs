@@ -178,8 +178,8 @@ pub struct Counters {
     pub by_ecn: [u64; 4],
     /// Frames with CE by priority.
     pub ce: [u64; 8],
-    /// Frames that could not be read, by [`Malformed`]. [`Malformed::Stamp`] stays 0: no port is
-    /// the tester's own here.
+    /// Frames that could not be read, by [`Malformed`]. Those of
+    /// [`Malformed::is_of_a_test`] stay 0: no port is the tester's own here.
     pub malformed: [u64; Malformed::COUNT],
     /// 802.3x PAUSE.
     pub pause: ClassCounters,

@@ -2,6 +2,7 @@
 //! verifier follows.
 
 use crate::bpf::verifier::opaque;
+use crate::filling::{self, Filled};
 use crate::wire::{MAX_SUM, Octets, Part, fold};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::bpf_csum_diff;
@@ -161,6 +162,23 @@ impl Octets for Packet {
     }
 }
 
+impl Filled for Packet {
+    #[inline(always)]
+    fn is_filling(&self, offset: usize, length: usize) -> bool {
+        // SAFETY: the context that the program was called with.
+        unsafe { packet_is_filling(self.ctx, offset as u64, length as u64) != 0 }
+    }
+}
+
+impl<const N: usize> At<N> {
+    /// The eight octets at `AT` as a little-endian number.
+    #[inline(always)]
+    fn eight<const AT: usize>(self) -> u64 {
+        const { assert!(AT + 8 <= N) };
+        u64::from_le(load!(u64, "{0} = *(u64 *)({1} + {at})", self.0, AT))
+    }
+}
+
 /// Adds the `N` octets (a multiple of four) at `at` to `sum`, or returns from the function where
 /// the packet ends before them.
 macro_rules! add {
@@ -249,4 +267,78 @@ pub unsafe extern "C" fn packet_sum(ctx: *mut xdp_md, offset: u64, length: u64) 
         sum += u16::from_ne_bytes([unsafe { ptr::read(at as *const u8) }, 0]) as u32;
     }
     fold(sum) as u64
+}
+
+/// 1 if `length` octets from `offset` are the [filling] behind a stamp, else 0.
+///
+/// A global function with positions made anew from `length`, as [`packet_sum`] and for its reasons.
+/// What differs is gathered and looked at once, at the end: a branch for each eight octets would be
+/// a path for each.
+///
+/// # Safety
+///
+/// `ctx` is the context that the program was called with.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn packet_is_filling(ctx: *mut xdp_md, offset: u64, length: u64) -> u64 {
+    const CHUNK: usize = 64;
+    let (offset, length) = (offset as usize, length as usize);
+    if offset > MAX_OFFSET || length > filling::MAX {
+        return 0;
+    }
+    // SAFETY: the program's own context, as the caller promises.
+    let (data, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
+    let start = data + offset;
+    let mut differs = 0;
+    macro_rules! compare {
+        ($from:expr, $octets:expr, $eight:expr, $($at:literal)*) => {{
+            let at = opaque(start + $from);
+            if at + $octets > end {
+                return 0;
+            }
+            let part = At::<{ $octets }>(at);
+            let eight = $eight;
+            differs |= 0 $(| part.eight::<{ 8 * $at }>()
+                ^ eight.wrapping_add(filling::STEP.wrapping_mul($at)))*;
+        }};
+    }
+    let mut eight = filling::eight(0);
+    for chunk in 0..filling::MAX / CHUNK {
+        if (chunk + 1) * CHUNK > length {
+            break;
+        }
+        compare!(chunk * CHUNK, CHUNK, eight, 0 1 2 3 4 5 6 7);
+        eight = eight.wrapping_add(filling::STEP.wrapping_mul(8));
+    }
+    macro_rules! rest {
+        ($octets:literal: $($at:literal)*) => {
+            if length & $octets != 0 {
+                let from = length & !(2 * $octets - 1);
+                compare!(from, $octets, filling::eight(from as u64 / 8), $($at)*);
+            }
+        };
+    }
+    rest!(32: 0 1 2 3);
+    rest!(16: 0 1);
+    rest!(8: 0);
+    // The last eight, of which only the first octets are there.
+    let eight = filling::eight(length as u64 / 8);
+    macro_rules! octets {
+        ($octets:literal: $($at:literal)*) => {
+            if length & $octets != 0 {
+                let from = length & !(2 * $octets - 1);
+                let at = opaque(start + from);
+                if at + $octets > end {
+                    return 0;
+                }
+                let part = At::<$octets>(at);
+                let expected = eight >> (8 * (from & 7));
+                differs |= 0 $(| part.octet::<$at>() as u64 ^ expected >> (8 * $at) & 0xff)*;
+            }
+        };
+    }
+    octets!(4: 0 1 2 3);
+    octets!(2: 0 1);
+    octets!(1: 0);
+    (differs == 0) as u64
 }

@@ -12,6 +12,8 @@ pub const IPV4: u16 = 0x0800;
 pub const IPV6: u16 = 0x86dd;
 /// EtherType of MAC control frames (IEEE 802.3, 31.4.1.3).
 pub const MAC_CONTROL: u16 = 0x8808;
+/// Length of a VLAN tag.
+pub const TAG_LEN: usize = 4;
 /// Offset of the source address.
 pub const SOURCE: usize = 6;
 /// Length of the header without tags.

@@ -9,7 +9,7 @@ pub const UDP: u8 = 17;
 /// Length of an IPv4 header without options.
 pub const IPV4_LEN: usize = 20;
 /// Length of the IPv6 base header.
-const IPV6_LEN: usize = 40;
+pub const IPV6_LEN: usize = 40;
 /// More-fragments bit and fragment offset, beside the reserved and the don't-fragment bits.
 const FRAGMENT: u16 = 0x3fff;
 

@@ -27,10 +27,13 @@ pub enum Malformed {
     /// A PAUSE/PFC frame whose destination is not 01-80-C2-00-00-01: counted apart, not as
     /// PAUSE/PFC.
     ControlDestination = 9,
-    /// A frame to the test port whose stamp is damaged: cannot be attributed to a flow.
+    /// A frame to the test port without a whole stamp: cannot be attributed to a flow.
     Stamp = 10,
     /// An IPv4 header whose checksum is wrong.
     Ipv4Checksum = 11,
+    /// A test frame of the present run by its stamp or its addresses and ports, though its headers
+    /// name another EtherType, protocol or port.
+    Headers = 12,
 }
 
 impl Malformed {
@@ -45,14 +48,20 @@ impl Malformed {
         )
     }
 
+    /// True if only a port of the tester's own has it, for elsewhere no frame is a test frame.
+    #[inline(always)]
+    pub const fn is_of_a_test(self) -> bool {
+        matches!(self, Self::Stamp | Self::Headers)
+    }
+
     /// True if the frame belongs to the test in spite of it.
     #[inline(always)]
     pub const fn is_consumed(self) -> bool {
-        self.is_control() || matches!(self, Self::Stamp)
+        self.is_control() || self.is_of_a_test()
     }
 
     /// Number of defects.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All reasons, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
@@ -68,5 +77,6 @@ impl Malformed {
         Self::ControlDestination,
         Self::Stamp,
         Self::Ipv4Checksum,
+        Self::Headers,
     ];
 }

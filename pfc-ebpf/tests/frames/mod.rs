@@ -4,6 +4,7 @@
 mod damage;
 
 use damage::damage;
+use pfc_ebpf::filling;
 use pfc_ebpf::stamp::{self, Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 
@@ -53,7 +54,7 @@ impl TestFrame {
 
     fn udp(&self, addresses: &[u8]) -> Vec<u8> {
         let mut payload = self.stamp.emit().to_vec();
-        payload.extend((payload.len()..self.payload).map(|at| (at * 7) as u8));
+        payload.extend((0..self.payload.saturating_sub(payload.len())).map(filling::octet));
         let length = (8 + payload.len()) as u16;
         let mut datagram = [49152u16, stamp::UDP_PORT, length, 0]
             .map(u16::to_be_bytes)

@@ -174,7 +174,7 @@ pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Accou
             mark: (flow % 64) as u8,
             log_phases: 0,
             priority: (flow % 8) as u8,
-            _pad: 0,
+            ..FlowConfig::default()
         })
         .collect();
     account.configure(&config, &flows)?;

@@ -7,6 +7,7 @@ use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 pub use pfc_ebpf::units::Nanos;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use pfc_ebpf::wire::ethernet;
 use pfc_ebpf::wire::mac_control::MacControl;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,23 @@ pub struct FlowPlan {
     pub rate: u64,
     /// Length of its frames in octets, without FCS.
     pub length: usize,
+}
+
+impl FlowPlan {
+    /// Length of its frames without the tag.
+    pub fn untagged_length(&self) -> usize {
+        let tag = if self.pcp.is_some() {
+            ethernet::TAG_LEN
+        } else {
+            0
+        };
+        self.length.saturating_sub(tag)
+    }
+
+    /// Length of the packets in its frames, as an MTU counts.
+    pub fn packet_length(&self) -> usize {
+        self.untagged_length().saturating_sub(ethernet::LEN)
+    }
 }
 
 /// Frames of a storm.
@@ -204,10 +222,13 @@ pub struct Durations {
     pub drain_max: Nanos,
 }
 
-/// Frames a second above which the programs read the clock once for several frames and verify the
-/// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
-/// driver's own 80 ns (BENCHMARKS.md): that core is full at some 4 million, and must not be.
+/// Frames a second above which the programs read the clock once for several frames and verify only
+/// some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80 ns
+/// (BENCHMARKS.md), and the comparison of its octets half as much again: that core is full at some
+/// 4 million, and must not be.
 const EXACT_FRAMES: u64 = 3_000_000;
+/// Octets a second above which they verify only some: to sum and compare them costs by the octet.
+const EXACT_OCTETS: u64 = 2_500_000_000;
 /// The share of frames that is verified then.
 const SAMPLE: u64 = 16;
 
@@ -215,8 +236,11 @@ const SAMPLE: u64 = 16;
 /// frame in N is verified.
 pub fn effort(flows: &[FlowPlan]) -> (Clock, u64) {
     let frames = |flow: &FlowPlan| flow.rate / LineRate::frame_bits(flow.length);
+    let octets = |flow: &FlowPlan| frames(flow) * flow.length as u64;
     if flows.iter().map(frames).sum::<u64>() > EXACT_FRAMES {
         (Clock::Batched, SAMPLE)
+    } else if flows.iter().map(octets).sum::<u64>() > EXACT_OCTETS {
+        (Clock::Exact, SAMPLE)
     } else {
         (Clock::Exact, 1)
     }

@@ -1,8 +1,10 @@
 //! The frames of a flow: equal but for their stamp.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
-use pfc_ebpf::stamp::{self, Stamp};
+use pfc_ebpf::abi::account::Config;
+use pfc_ebpf::filling;
+use pfc_ebpf::stamp::{self, FIRST_SOURCE_PORT, SOURCE_PORTS, Stamp};
 
 use crate::plan::FlowPlan;
 
@@ -18,8 +20,6 @@ const UDP_LENGTH: usize = 8;
 /// ECN-capable transport (RFC 3168), so that a congested DUT marks instead of dropping early.
 const ECT_1: u8 = 0b01;
 const HOPS: u8 = 64;
-/// The first of the dynamic ports (RFC 6335), of which there are 16384.
-const FIRST_SOURCE_PORT: u16 = 49_152;
 
 /// From where to where test frames go. Both IP addresses are IPv4 or both are IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,32 @@ pub struct Addresses {
     pub source_ip: IpAddr,
     /// The rx port's IP address.
     pub destination_ip: IpAddr,
+}
+
+impl Addresses {
+    /// Tells a program by which addresses it knows damaged test frames.
+    pub fn tell(&self, config: &mut Config) {
+        let octets = match (self.source_ip, self.destination_ip) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                [source.octets(), destination.octets()].concat()
+            }
+            (source, destination) => {
+                [mapped(source).octets(), mapped(destination).octets()].concat()
+            }
+        };
+        config.ipv6 = self.source_ip.is_ipv6().into();
+        config.addresses = [0; 8];
+        for (long, octets) in config.addresses.iter_mut().zip(octets.as_chunks().0) {
+            *long = u32::from_ne_bytes(*octets);
+        }
+    }
+}
+
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
 }
 
 /// Why a flow has no frames.
@@ -85,7 +111,7 @@ pub struct FrameTemplate {
 
 impl FrameTemplate {
     /// The frame of `flow`: Ethernet, a priority tag (VLAN ID 0) if the flow has a PCP, IP, UDP,
-    /// room for the stamp, and a pattern up to its length.
+    /// room for the stamp, and the filling up to its length.
     pub fn new(flow: &FlowPlan, addresses: &Addresses) -> Result<Self, FrameError> {
         let ip_at = ETHERNET_LENGTH + if flow.pcp.is_some() { TAG_LENGTH } else { 0 };
         let ip_length = match addresses.source_ip {
@@ -186,16 +212,16 @@ fn push_ip(
     }
 }
 
-/// Appends the UDP header, zeros for the stamp, and the pattern.
+/// Appends the UDP header, zeros for the stamp, and the filling.
 fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64) {
     let length = (flow.length - at) as u16;
-    octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
+    octets.extend((FIRST_SOURCE_PORT + flow.id % SOURCE_PORTS).to_be_bytes());
     octets.extend(stamp::UDP_PORT.to_be_bytes());
     octets.extend(length.to_be_bytes());
     octets.extend([0, 0]);
-    let pattern = octets.len() + stamp::LEN;
-    octets.resize(pattern, 0);
-    octets.extend((pattern..flow.length).map(|at| at as u8));
+    let begin = octets.len() + stamp::LEN;
+    octets.resize(begin, 0);
+    octets.extend((0..flow.length - begin).map(filling::octet));
     // The words of every stamp add up to 0xffff, which is zero in ones-complement arithmetic, so
     // that the checksum of the frame does not depend on the stamp.
     let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(length);

@@ -18,7 +18,7 @@ use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
-use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, TesterPort, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkWatch, Testbed, TesterPort, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet;
@@ -124,7 +124,7 @@ struct Before {
     counters: Counters,
     macs: Macs,
     ports: [PortFacts; 2],
-    links: [LinkSnapshot; 2],
+    links: [LinkWatch; 2],
 }
 
 /// The state of DUT and ports after the traffic, and what it was in between.
@@ -154,7 +154,7 @@ impl Before {
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
             ports: [facts("tx", tx)?, facts("rx", rx)?],
-            links: [LinkSnapshot::of(tx)?, LinkSnapshot::of(rx)?],
+            links: [LinkWatch::begin(tx)?, LinkWatch::begin(rx)?],
         })
     }
 
@@ -184,9 +184,9 @@ impl Before {
         counters_hook(live, "after", plan, &mut self.hooks)?;
         let [mut tx, mut rx] = self.ports;
         let now = [&live.testbed.tx, &live.testbed.rx];
-        for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(self.links).zip(now) {
+        for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(&self.links).zip(now) {
             facts.carrier &= port.facts()?.carrier;
-            facts.disturbed = link.disturbed(LinkSnapshot::of(port)?);
+            facts.disturbed = link.disturbed(port)?;
         }
         Ok(After {
             accounting: losses(self.counters.rises(&counters), &tx, &driven.sent.lost),
@@ -252,7 +252,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         Err(Stop::Interrupted) => true,
         Err(Stop::Failed(error)) => {
             drop(bench);
-            return Err(explained(live.testbed, before.links, error));
+            return Err(explained(live.testbed, &before.links, error));
         }
     };
     bench.sender.stop()?;
@@ -339,20 +339,19 @@ fn evidence(
 
 /// An error with what became of a port meanwhile: a sender tells only what the kernel said to its
 /// frames.
-fn explained(testbed: &Testbed, steady: [LinkSnapshot; 2], error: anyhow::Error) -> anyhow::Error {
-    let disturbed =
-        [&testbed.tx, &testbed.rx]
-            .into_iter()
-            .zip(steady)
-            .find_map(|(port, before)| {
-                let (facts, now) = (port.facts().ok()?, LinkSnapshot::of(port).ok()?);
-                let what = if facts.carrier {
-                    before.disturbed(now)?
-                } else {
-                    "has no carrier any more".into()
-                };
-                Some(format!("{} {what}", facts.interface))
-            });
+fn explained(testbed: &Testbed, links: &[LinkWatch; 2], error: anyhow::Error) -> anyhow::Error {
+    let disturbed = [&testbed.tx, &testbed.rx]
+        .into_iter()
+        .zip(links)
+        .find_map(|(port, before)| {
+            let facts = port.facts().ok()?;
+            let what = if facts.carrier {
+                before.disturbed(port).ok()??
+            } else {
+                "has no carrier any more".into()
+            };
+            Some(format!("{} {what}", facts.interface))
+        });
     match disturbed {
         Some(disturbed) => error.context(disturbed),
         None => error,

@@ -68,6 +68,7 @@ pub const fn reason(reason: Malformed) -> &'static str {
         Malformed::ControlDestination => "control-destination",
         Malformed::Stamp => "stamp",
         Malformed::Ipv4Checksum => "ipv4-checksum",
+        Malformed::Headers => "headers",
     }
 }
 
@@ -274,7 +275,7 @@ pub const FAMILIES: &[Family] = &[
             let reasons = Malformed::ALL
                 .into_iter()
                 .zip(reading.counters.malformed)
-                .filter(|(reason, _)| *reason != Malformed::Stamp);
+                .filter(|(reason, _)| !reason.is_of_a_test());
             reasons.for_each(|(why, frames)| out(reason(why).to_owned(), frames));
         },
     ),

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::account::{OffenceKind, PauseState};
-use pfc_ebpf::stamp::{LEN, Phase, Stamp};
+use pfc_ebpf::abi::account::{OffenceKind, PauseState, SEEN_WINDOW};
+use pfc_ebpf::stamp::{LEN, Phase, Stamp, UDP_PORT};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::wire::Malformed;
 use validator::evidence::pfc::{
     Arrival, ClassReceived, ControlReceived, FlowReceived, Offence, PortReceived,
 };
@@ -25,6 +26,8 @@ pub struct Accounting {
     priorities: Vec<Priority>,
     trust: Trust,
     marks: Vec<u8>,
+    /// Lengths without the tag.
+    lengths: Vec<usize>,
     flows: BTreeMap<(u16, Phase), FlowReceived>,
     seen: HashSet<(u16, u64)>,
     next: Vec<u64>,
@@ -53,6 +56,21 @@ fn udp_checksum_is_right(frame: &[u8]) -> bool {
     total == 0xffff
 }
 
+/// True if the octets behind the stamp are what was sent. Multiplies by adding, octet by octet, so
+/// that it does not rest on the tester's own way.
+fn filling_is_right(frame: &[u8]) -> bool {
+    const STEP: [u8; 8] = [0x15, 0x7c, 0x4a, 0x7f, 0xb9, 0x79, 0x37, 0x9e];
+    let mut expected = [0u8; 8];
+    frame[STAMP_AT + LEN..].chunks(8).all(|found| {
+        let mut carry = 0;
+        for (octet, step) in expected.iter_mut().zip(STEP) {
+            let sum = u16::from(*octet) + u16::from(step) + carry;
+            (*octet, carry) = (sum as u8, sum >> 8);
+        }
+        found == &expected[..found.len()]
+    })
+}
+
 impl Accounting {
     pub fn new(
         plan: &RepetitionPlan,
@@ -76,6 +94,11 @@ impl Accounting {
                     Trust::Dscp => flow.dscp.get(),
                     Trust::Pcp => flow.priority.get(),
                 })
+                .collect(),
+            lengths: plan
+                .flows
+                .iter()
+                .map(|flow| flow.untagged_length())
                 .collect(),
             flows: BTreeMap::new(),
             seen: HashSet::new(),
@@ -206,8 +229,27 @@ impl Accounting {
         }
     }
 
+    /// A test frame that no flow can count.
+    fn damaged(&mut self, time: Nanos, reason: Malformed, length: usize) {
+        for counts in [&mut self.port.malformed, &mut self.port.damaged] {
+            match counts.iter_mut().find(|(other, _)| *other == reason) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((reason, 1)),
+            }
+        }
+        self.offence(time, OffenceKind::Malformed, length);
+    }
+
     /// A frame whose tag, if any, was taken off; `length` counts it.
     fn test_frame(&mut self, time: Nanos, frame: &[u8], pcp: Option<u8>, length: usize) {
+        let says = 14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+        if frame.len() < says {
+            return self.damaged(time, Malformed::Ipv4Truncated, length);
+        }
+        if frame[36..38] != UDP_PORT.to_be_bytes() {
+            return self.damaged(time, Malformed::Headers, length);
+        }
+        let (whole, frame) = (frame, &frame[..says]);
         let stamp = Stamp::parse(frame[STAMP_AT..STAMP_AT + LEN].try_into().unwrap())
             .expect("no fault damages the stamp");
         self.port.test_frames += 1;
@@ -225,6 +267,8 @@ impl Accounting {
                 beyond_window: 0,
                 verified: None,
                 corrupt: 0,
+                altered: 0,
+                resized: 0,
                 remarked: 0,
                 untagged: 0,
                 first: time,
@@ -236,6 +280,10 @@ impl Accounting {
             });
         let index = usize::from(stamp.flow);
         let mut offences = Vec::new();
+        if stamp.sequence + SEEN_WINDOW < self.next[index] {
+            flow.beyond_window += 1;
+            return self.offence(time, OffenceKind::BeyondWindow, length);
+        }
         if self.seen.insert((stamp.flow, stamp.sequence)) {
             if flow.frames == 0 {
                 flow.first = time;
@@ -261,6 +309,14 @@ impl Accounting {
         if !udp_checksum_is_right(frame) {
             flow.corrupt += 1;
             offences.push(OffenceKind::Corrupt);
+        }
+        if !filling_is_right(frame) {
+            flow.altered += 1;
+            offences.push(OffenceKind::Altered);
+        }
+        if whole.len() != self.lengths[index] {
+            flow.resized += 1;
+            offences.push(OffenceKind::Resized);
         }
         let mark = match self.trust {
             Trust::Dscp => Some(frame[15] >> 2),

@@ -12,7 +12,7 @@ use accounting::Accounting;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::pacing::{BurstMeter, SECOND};
 use pfc_ebpf::stamp::{Phase, Stamp};
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
 use validator::cases::pfc::settle::{self, Settling};
@@ -68,10 +68,15 @@ pub fn port() -> PortContext {
         max_residence: 1000 * MS,
         load: 1.0,
         trust: Trust::Dscp,
-        dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+        dscp_map: dscp_map(|dscp| dscp),
         vlan: false,
         fixed_lossless: None,
     }
+}
+
+/// The map of which that function gives the low three bits.
+pub fn dscp_map(map: fn(u8) -> u8) -> [Priority; Dscp::COUNT] {
+    std::array::from_fn(|dscp| Priority::from_low_bits(map(dscp as u8)))
 }
 
 /// Plans a repetition of a case with these lossless priorities; `storm`, if given, selects the
@@ -91,6 +96,7 @@ pub fn plan_at(
     let request = RepetitionRequest {
         lossless: &lossless,
         storm: storm.as_deref(),
+        turn: 0,
         durations: DURATIONS,
         frame: 1024,
         quanta: Quanta::MAX,
@@ -113,12 +119,25 @@ pub fn limits() -> Limits {
 
 /// Runs the repetition against a switch with these faults. The programs see every frame.
 pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_trusting(Trust::Dscp, plan, faults)
+    run_behind(plan, faults, SETUP)
 }
 
-/// Runs it where the switch is to trust this field.
-pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(plan, faults, Setup { trust, ..SETUP })
+/// Runs it where the switch is to trust this field, with this map.
+pub fn run_trusting(
+    trust: Trust,
+    map: fn(u8) -> u8,
+    plan: &RepetitionPlan,
+    faults: &[Fault],
+) -> PfcEvidence {
+    run_behind(
+        plan,
+        faults,
+        Setup {
+            trust,
+            map,
+            ..SETUP
+        },
+    )
 }
 
 /// Runs it against a switch that serves its priorities in that order.
@@ -203,6 +222,8 @@ struct Setup<'s> {
     limits: Option<&'s Limits>,
     configure: fn(&mut SwitchConfig),
     trust: Trust,
+    /// Priority by DSCP.
+    map: fn(u8) -> u8,
     scheduler: Scheduler,
     /// The storm's sender stalls after so many frames, for so long.
     stall: Option<(u64, Nanos)>,
@@ -213,6 +234,7 @@ const SETUP: Setup<'static> = Setup {
     limits: None,
     configure: |_| (),
     trust: Trust::Dscp,
+    map: |dscp| dscp,
     scheduler: Scheduler::RoundRobin,
     stall: None,
     stopped: None,
@@ -238,6 +260,7 @@ fn run_with(
         .for_each(|priority| lossless.insert(*priority));
     let mut config = SwitchConfig::new(limits.line_rate, lossless);
     config.trust = trust;
+    config.dscp_to_priority = dscp_map(setup.map);
     config.scheduler = scheduler;
     (setup.configure)(&mut config);
     let device = Box::new(Switch::new(config, faults));

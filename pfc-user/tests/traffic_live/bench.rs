@@ -187,7 +187,7 @@ fn configure(
             mark: flow.dscp.get(),
             log_phases,
             priority: flow.priority.get(),
-            _pad: 0,
+            ..FlowConfig::default()
         })
         .collect();
     account.configure(&config, &flows).unwrap();

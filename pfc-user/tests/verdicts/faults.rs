@@ -12,6 +12,7 @@ use validator::evidence::pfc::PfcEvidence;
 use validator::fault::switch::Fault;
 
 use crate::bench;
+use crate::frame_faults;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
@@ -47,6 +48,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi response",
             "lossy background",
             "lossy no-dip",
+            "multi no-delay",
+            "multi no-dip",
         ],
     ),
     (
@@ -318,6 +321,14 @@ const LONGER: &[&str] = &[
     "multi response",
 ];
 
+/// Code points that are not held.
+pub(super) const MAPS: &[&str] = &[
+    "single paused",
+    "single response",
+    "multi paused",
+    "multi response",
+];
+
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
 const MARKS: &[(&str, Marks, &[&str])] = &[
     (
@@ -332,6 +343,7 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "multi response",
         ],
     ),
+    ("maps-low-bits", DSCP_HIGH_BITS, MAPS),
     // Without a tag everything has priority 0.
     (
         "trusts-pcp",
@@ -362,16 +374,24 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
 struct Marks {
     trust: Trust,
     vlan: bool,
+    /// Priority by DSCP.
+    map: fn(u8) -> u8,
 }
 
 const DSCP: Marks = Marks {
     trust: Trust::Dscp,
     vlan: false,
+    map: |dscp| dscp % 8,
+};
+/// Priorities by the high bits of the DSCP.
+const DSCP_HIGH_BITS: Marks = Marks {
+    map: |dscp| dscp / 8,
+    ..DSCP
 };
 const DSCP_TAGGED: Marks = Marks { vlan: true, ..DSCP };
 const PCP: Marks = Marks {
     trust: Trust::Pcp,
-    vlan: false,
+    ..DSCP
 };
 
 fn short(id: &str) -> &str {
@@ -387,11 +407,12 @@ fn run(marks: Marks, faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
     let port = PortContext {
         trust: marks.trust,
         vlan: marks.vlan,
+        dscp_map: bench::dscp_map(marks.map),
         ..bench::port()
     };
     let run_one = |(id, lossless, storm): Repetition| {
         let plan = bench::plan_at(&port, id, lossless, storm);
-        let evidence = bench::run_trusting(marks.trust, &plan, faults);
+        let evidence = bench::run_trusting(marks.trust, marks.map, &plan, faults);
         bench::case(id)
             .judge(&evidence)
             .checks
@@ -426,7 +447,7 @@ fn a_forwarded_storm_stops_no_sender_and_is_not_the_switch_s_pfc() {
 
 #[test]
 fn a_switch_without_faults_passes_every_check() {
-    let all = [DSCP, DSCP_TAGGED, PCP].map(|marks| run(marks, &[]));
+    let all = [DSCP, DSCP_TAGGED, DSCP_HIGH_BITS, PCP].map(|marks| run(marks, &[]));
     for (case, result) in all.into_iter().flatten() {
         // Only repetitions with a lossless priority outside the storm have something to isolate.
         let no_subject =
@@ -535,33 +556,49 @@ fn halves() -> [&'static [(&'static str, &'static [&'static str])]; 2] {
 
 #[test]
 fn each_fault_of_the_first_half_fails_exactly_its_checks() {
-    for (fault, expected) in halves()[0] {
-        fails_exactly(fault, DSCP, expected);
-    }
+    all_fail_exactly(halves()[0]);
 }
 
 #[test]
 fn each_fault_of_the_second_half_fails_exactly_its_checks() {
-    for (fault, expected) in halves()[1] {
-        fails_exactly(fault, DSCP, expected);
-    }
+    all_fail_exactly(halves()[1]);
 }
 
 #[test]
 fn a_switch_that_reads_the_wrong_mark_fails() {
-    for (fault, marks, expected) in MARKS {
-        fails_exactly(fault, *marks, expected);
-    }
+    let wrong: Vec<_> = MARKS
+        .iter()
+        .filter_map(|(fault, marks, expected)| wrong_failures(fault, *marks, expected))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn a_switch_that_reads_the_wrong_mark_is_good_where_that_is_the_right_one() {
-    for (fault, marks) in [("trusts-dscp", DSCP_TAGGED), ("trusts-pcp", PCP)] {
+    for (fault, marks) in [
+        ("trusts-dscp", DSCP_TAGGED),
+        ("trusts-pcp", PCP),
+        ("maps-low-bits", DSCP),
+    ] {
         fails_exactly(fault, marks, &[]);
     }
 }
 
+/// Expects that of each of these faults, and tells of all that differ.
+pub(super) fn all_fail_exactly(faults: &[(&str, &[&str])]) {
+    let wrong: Vec<_> = faults
+        .iter()
+        .filter_map(|(fault, expected)| wrong_failures(fault, DSCP, expected))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 fn fails_exactly(fault: &str, marks: Marks, expected: &[&str]) {
+    assert_eq!(wrong_failures(fault, marks, expected), None);
+}
+
+/// The checks that fail for this fault, with their reasons, where they are not those.
+fn wrong_failures(fault: &str, marks: Marks, expected: &[&str]) -> Option<String> {
     let results = run(marks, &[fault.parse().unwrap()]);
     let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
     let reasons: Vec<_> = results
@@ -569,11 +606,14 @@ fn fails_exactly(fault: &str, marks: Marks, expected: &[&str]) {
         .filter(|(_, result)| result.verdict == Verdict::Fail)
         .map(|(_, result)| &result.reason)
         .collect();
-    assert_eq!(
-        with(&results, Verdict::Fail),
-        expected,
-        "{fault}, {marks:?}: {reasons:#?}"
-    );
+    let failed = with(&results, Verdict::Fail);
+    if failed != expected {
+        let (more, less) = (failed.difference(&expected), expected.difference(&failed));
+        let (more, less): (Vec<_>, Vec<_>) = (more.collect(), less.collect());
+        return Some(format!(
+            "{fault}, {marks:?}: {more:?} fail too, {less:?} do not; {reasons:#?}"
+        ));
+    }
     // What depends on a failed check is skipped, and nothing else is.
     for (case, result) in results
         .iter()
@@ -603,6 +643,7 @@ fn fails_exactly(fault: &str, marks: Marks, expected: &[&str]) {
             result.check
         );
     }
+    None
 }
 
 #[test]
@@ -611,6 +652,7 @@ fn every_fault_is_expected_to_fail_something() {
         let marks = MARKS.iter().map(|(fault, _, checks)| (fault, checks));
         let mut all = EXPECTED
             .iter()
+            .chain(frame_faults::EXPECTED)
             .map(|(fault, checks)| (fault, checks))
             .chain(marks);
         let fails = all.any(|(fault, checks)| {
@@ -632,6 +674,7 @@ fn the_fault_that_a_table_names_fails_that_check() {
             }
             let named = EXPECTED
                 .iter()
+                .chain(frame_faults::EXPECTED)
                 .filter(|(fault, _)| fault.split('=').next() == Some(check.fault));
             assert!(
                 named

@@ -10,6 +10,7 @@ mod corpus;
 mod faults;
 mod fixed_set;
 mod foreign;
+mod frame_faults;
 mod mad_faults;
 mod mutations;
 mod preconditions;

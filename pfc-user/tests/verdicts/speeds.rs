@@ -191,6 +191,7 @@ impl Speed {
         let request = RepetitionRequest {
             lossless: &lossless,
             storm: storm.as_deref(),
+            turn: 0,
             durations: self.durations,
             frame: self.frame,
             quanta: Quanta::MAX,

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::account::{ClassCounters, PfcCounters, PortCounters, SEEN_WINDOW};
+use pfc_ebpf::abi::account::{ClassCounters, Config, PfcCounters, PortCounters, SEEN_WINDOW};
 use pfc_ebpf::classify::{Class, Classified, classify};
+use pfc_ebpf::own::is_test_frame;
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
@@ -12,7 +13,7 @@ use validator::driver::bpf::AccountProgram as Account;
 
 use crate::common::corpus;
 use crate::frames::Frames;
-use crate::{DROP, PASS, RUN, STORM_SOURCE, hex, loaded};
+use crate::{DROP, PASS, PLAIN_LENGTH, RUN, STORM_SOURCE, config, hex, loaded};
 
 /// Flows of [`loaded`].
 const FLOWS: u16 = 8;
@@ -25,6 +26,8 @@ struct Tested {
     reordered: u64,
     beyond_window: u64,
     corrupt: u64,
+    altered: u64,
+    resized: u64,
     remarked: u64,
     untagged: u64,
 }
@@ -85,20 +88,36 @@ impl Model {
         if let Some(priority) = priority {
             self.by_priority[priority as usize] += 1;
         }
+        let in_use = Config {
+            flows: FLOWS.into(),
+            ..config(self.trust)
+        };
+        let mut damaged = |reason: Malformed| {
+            let ours = is_test_frame(octets, &in_use);
+            if reason != Malformed::Headers || ours {
+                port.malformed[reason as usize] += 1;
+                port.damaged[reason as usize] += u64::from(ours || reason.is_control());
+            }
+            ours
+        };
         match frame.class {
             Class::Test { stamp, .. } if stamp.run != RUN => port.foreign_run += 1,
             Class::Test { stamp, .. } if stamp.flow >= FLOWS => {
-                port.malformed[Malformed::Stamp as usize] += 1
+                damaged(Malformed::Stamp);
             }
             Class::Test { stamp, datagram } => {
-                self.test(&frame, &stamp, datagram.is_intact(octets))
+                let found = [datagram.is_intact(octets), datagram.is_filled(octets)];
+                self.test(&frame, &stamp, found, octets.len())
             }
             Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
-            Class::Other => port.other += 1,
+            Class::Other if damaged(Malformed::Headers) => return DROP,
+            Class::Other => self.port.other += 1,
             Class::Malformed(reason) if reason.is_control() && octets[6..12] == STORM_SOURCE => {
                 port.own_control += 1
             }
-            Class::Malformed(reason) => port.malformed[reason as usize] += 1,
+            Class::Malformed(reason) => {
+                damaged(reason);
+            }
         }
         if frame.class.is_consumed() {
             DROP
@@ -107,7 +126,13 @@ impl Model {
         }
     }
 
-    fn test(&mut self, frame: &Classified, stamp: &Stamp, intact: bool) {
+    fn test(
+        &mut self,
+        frame: &Classified,
+        stamp: &Stamp,
+        [intact, filled]: [bool; 2],
+        length: usize,
+    ) {
         self.port.test_frames += 1;
         let tested = &mut self.tested;
         let place = (stamp.flow, stamp.sequence % SEEN_WINDOW);
@@ -131,6 +156,9 @@ impl Model {
             frame.marks.dscp
         };
         tested.corrupt += !intact as u64;
+        tested.altered += !filled as u64;
+        let untagged = length - 4 * usize::from(frame.marks.tags);
+        tested.resized += (untagged != usize::from(PLAIN_LENGTH)) as u64;
         tested.remarked += (mark != Some(stamp.flow as u8)) as u64;
         tested.untagged += mark.is_none() as u64;
     }
@@ -184,6 +212,8 @@ fn tested(account: &Account) -> Tested {
             reordered: sum.reordered + flow.reordered,
             beyond_window: sum.beyond_window + flow.beyond_window,
             corrupt: sum.corrupt + flow.corrupt,
+            altered: sum.altered + flow.altered,
+            resized: sum.resized + flow.resized,
             remarked: sum.remarked + flow.remarked,
             untagged: sum.untagged + flow.untagged,
         })
@@ -248,6 +278,8 @@ fn agree(trust: Trust, seed: u64, count: usize) {
         corrupt,
         remarked,
         untagged,
+        altered,
+        resized,
     } = model.tested;
     assert!(
         [
@@ -256,7 +288,9 @@ fn agree(trust: Trust, seed: u64, count: usize) {
             reordered,
             beyond_window,
             corrupt,
-            remarked
+            remarked,
+            altered,
+            resized
         ]
         .iter()
         .all(|count| *count > 0)

@@ -25,6 +25,8 @@ use validator::quantity::hex;
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];
 const WINDOW: u64 = 1_000_000_000;
+/// Addresses of [`frames::TestFrame`] with IPv4.
+const ADDRESSES: [[u8; 4]; 2] = [[192, 0, 2, 1], [198, 51, 100, 2]];
 const DROP: u32 = 1;
 const PASS: u32 = 2;
 
@@ -38,9 +40,15 @@ fn config(trust: Trust) -> Config {
         line_rate: 1_000_000_000,
         storm_source: STORM_SOURCE,
         dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+        addresses: std::array::from_fn(|long| {
+            ADDRESSES.get(long).copied().map_or(0, u32::from_ne_bytes)
+        }),
         ..Config::default()
     }
 }
+
+/// Length of [`frames::TestFrame::new`].
+const PLAIN_LENGTH: u16 = 60;
 
 /// Flow n is sent with DSCP (or PCP) n and counts under priority n.
 fn flows(count: u8) -> Vec<FlowConfig> {
@@ -49,7 +57,8 @@ fn flows(count: u8) -> Vec<FlowConfig> {
             mark,
             log_phases: 0,
             priority: mark % 8,
-            _pad: 0,
+            length: PLAIN_LENGTH,
+            ..FlowConfig::default()
         })
         .collect()
 }

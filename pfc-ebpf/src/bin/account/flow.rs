@@ -1,6 +1,6 @@
 //! Test frames, by flow and phase.
 
-use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, malformed, record, time};
+use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, record, stray, time};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{
     Config, FlowCounters, LATENCY_BUCKETS, Local, OffenceKind, SEEN_WINDOW, counts_index,
@@ -8,17 +8,18 @@ use pfc_ebpf::abi::account::{
 use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::classify::{Datagram, Marks};
 use pfc_ebpf::stamp::{self, Stamp};
-use pfc_ebpf::wire::Malformed;
+use pfc_ebpf::wire::{Malformed, ethernet};
 
 use pfc_ebpf::bpf::packet::Packet;
 
-/// State of a datagram's checksum.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Checksum {
-    Unread,
-    Right,
-    Wrong,
-}
+/// The frame was looked at octet by octet.
+const VERIFIED: u32 = 1;
+/// Its UDP checksum is wrong.
+const CORRUPT: u32 = 2;
+/// Its filling is not what was sent.
+const ALTERED: u32 = 4;
+/// Its length is not what was sent.
+const RESIZED: u32 = 8;
 
 /// Counts a frame with a whole stamp.
 #[inline(always)]
@@ -36,13 +37,15 @@ pub fn account(
         return;
     }
     if stamp.flow as u32 >= config.flows {
-        return malformed(frame.ctx, config, port, Malformed::Stamp);
+        stray(frame.ctx, config, port, Malformed::Stamp);
+        return;
     }
     let (Some(flow), Some(counts)) = (
         FLOWS.get_ptr_mut(stamp.flow as u32),
         COUNTS.get_ptr_mut(counts_index(stamp.flow, stamp.phase)),
     ) else {
-        return malformed(frame.ctx, config, port, Malformed::Stamp);
+        stray(frame.ctx, config, port, Malformed::Stamp);
+        return;
     };
     // SAFETY: a value of the map, of which nobody writes the configuration while frames are
     // counted.
@@ -59,14 +62,17 @@ pub fn account(
         time::of_frame(frame, &mut port.local, stamp)
     };
 
-    // Before all that divides the ways through the program, for the verifier walks the sum on each
+    // Before all that divides the ways through the program, for the verifier walks the calls on each
     // of them.
-    let checksum = if !stamp::is_sampled(stamp.sequence, config.verify_every) {
-        Checksum::Unread
-    } else if datagram.is_intact(packet) {
-        Checksum::Right
+    let found = if stamp::is_sampled(stamp.sequence, config.verify_every) {
+        let length = frame.length - ethernet::TAG_LEN * marks.tags as usize;
+        let found = |wrong: bool, what: u32| if wrong { what } else { 0 };
+        VERIFIED
+            | found(!datagram.is_intact(packet), CORRUPT)
+            | found(!datagram.is_filled(packet), ALTERED)
+            | found(length != expected.length as usize, RESIZED)
     } else {
-        Checksum::Wrong
+        0
     };
 
     // A place is only ever raised: a late frame must not make it forget the newer one, whose
@@ -104,11 +110,19 @@ pub fn account(
         counts.beyond_window += 1;
         return record::offence(frame, now, port, OffenceKind::BeyondWindow, 0);
     }
-    if checksum != Checksum::Unread {
+    if found != 0 {
         counts.verified += 1;
-        if checksum == Checksum::Wrong {
+        if found & CORRUPT != 0 {
             counts.corrupt += 1;
             record::offence(frame, now, port, OffenceKind::Corrupt, 0);
+        }
+        if found & ALTERED != 0 {
+            counts.altered += 1;
+            record::offence(frame, now, port, OffenceKind::Altered, 0);
+        }
+        if found & RESIZED != 0 {
+            counts.resized += 1;
+            record::offence(frame, now, port, OffenceKind::Resized, 0);
         }
     }
     let trusts_pcp = config.trust == Trust::Pcp as u8;

@@ -39,6 +39,7 @@ use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::bpf::trace;
 use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
+use pfc_ebpf::own;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::Octets;
@@ -178,8 +179,16 @@ impl Visitor for Counting<'_> {
         count_marks(&mut self.port.counters, &marks);
         #[cfg(feature = "trace")]
         trace::other(marks.dscp, marks.pcp, trace::Verdict::Pass);
-        self.port.counters.other += 1;
-        xdp_action::XDP_PASS
+        if stray(
+            self.frame.ctx,
+            self.frame.config,
+            self.port,
+            Malformed::Headers,
+        ) {
+            xdp_action::XDP_DROP
+        } else {
+            xdp_action::XDP_PASS
+        }
     }
 
     #[inline(always)]
@@ -194,7 +203,7 @@ impl Visitor for Counting<'_> {
                 trace::Verdict::Pass
             },
         );
-        malformed(self.frame.ctx, self.frame.config, self.port, reason);
+        stray(self.frame.ctx, self.frame.config, self.port, reason);
         if reason.is_consumed() {
             xdp_action::XDP_DROP
         } else {
@@ -214,9 +223,11 @@ fn count_marks(port: &mut PortCounters, marks: &Marks) {
     }
 }
 
-/// Counts and records a frame that could not be read. A function of its own, to have its code once.
+/// Counts a frame that cannot be read, or that is a test frame in spite of its headers
+/// ([`Malformed::Headers`]), and records it where it concerns the test. False: it is another
+/// sender's and can be read. A function of its own, to have its code once.
 #[inline(never)]
-fn malformed(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malformed) {
+fn stray(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malformed) -> bool {
     let packet = Packet::new(&XdpContext::new(ctx));
     let frame = Frame {
         ctx,
@@ -225,18 +236,25 @@ fn malformed(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malform
     };
     // A device may forward a pause frame behind a tag, or to another address.
     if reason.is_control() && control::is_own(&frame, &packet) {
-        return control::forwarded(&frame, port);
+        control::forwarded(&frame, port);
+        return true;
+    }
+    let concerns = reason.is_control() || own::is_test_frame(&packet, config);
+    if matches!(reason, Malformed::Headers) && !concerns {
+        port.counters.other += 1;
+        return false;
     }
     if let Some(count) = port.counters.malformed.get_mut(reason as usize) {
         *count += 1;
     }
-    record::offence(
-        &frame,
-        time::now(),
-        port,
-        OffenceKind::Malformed,
-        reason as u8,
-    );
+    if concerns {
+        if let Some(count) = port.counters.damaged.get_mut(reason as usize) {
+            *count += 1;
+        }
+        let kind = OffenceKind::Malformed;
+        record::offence(&frame, time::now(), port, kind, reason as u8);
+    }
+    true
 }
 
 #[cfg(not(test))]

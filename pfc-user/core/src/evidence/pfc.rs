@@ -270,7 +270,7 @@ pub struct WithheldLeftOut {
 pub struct Counting {
     /// The source of arrival times. Logged arrivals, PAUSE and PFC: always exact.
     pub clock: Clock,
-    /// The UDP checksum was verified of one frame in so many.
+    /// Length, UDP checksum and filling were verified of one frame in so many.
     pub verify_every: u64,
     /// The rx port had one receive queue, so that no other CPU counted at the same time.
     pub exclusive: bool,
@@ -303,11 +303,15 @@ pub struct FlowReceived {
     pub reordered: u64,
     /// Frames too far behind to tell which.
     pub beyond_window: u64,
-    /// Frames of which the UDP checksum was verified; absent: all.
+    /// Frames of which length, UDP checksum and filling were verified; absent: all.
     #[serde(default)]
     pub verified: Option<u64>,
     /// Of those, frames with a wrong checksum.
     pub corrupt: u64,
+    /// Of those, frames whose octets behind the stamp are not what was sent.
+    pub altered: u64,
+    /// Of those, frames longer or shorter than was sent, tags left out.
+    pub resized: u64,
     /// Frames with another DSCP or PCP.
     pub remarked: u64,
     /// Of those, frames without a tag.
@@ -432,12 +436,28 @@ pub struct PortReceived {
     pub own_control: u64,
     /// Frames that could not be read.
     pub malformed: Vec<(Malformed, u64)>,
+    /// Of those, MAC control frames and damaged test frames; the others are foreign.
+    pub damaged: Vec<(Malformed, u64)>,
     /// The PAUSE/PFC frames themselves, in order.
     pub controls: Vec<ControlReceived>,
     /// Of those, how many did not fit.
     pub controls_lost: u64,
     /// Offending frames that did not fit.
     pub offences_lost: u64,
+}
+
+impl PortReceived {
+    /// Test frames of this run that arrived damaged so that no flow counts them, for this reason.
+    pub fn damaged_by(&self, reason: Malformed) -> u64 {
+        let counts = self.damaged.iter().filter(|(found, _)| *found == reason);
+        counts.map(|(_, count)| count).sum()
+    }
+
+    /// Frames of other senders or other runs, but for PAUSE and PFC.
+    pub fn foreign(&self) -> u64 {
+        let sum = |counts: &[(Malformed, u64)]| counts.iter().map(|(_, count)| count).sum::<u64>();
+        self.foreign_run + self.other + sum(&self.malformed).saturating_sub(sum(&self.damaged))
+    }
 }
 
 /// PAUSE/PFC frames of a class.

@@ -110,6 +110,17 @@ ib_mad::faults! {
             "lossy-obeys-pfc": "obeys PFC for lossy priorities" => "test-traffic";
         ObeysPause
             "obeys-pause": "obeys 802.3x PAUSE" => "no-loss";
+        LossyObeysFirst(stop: Duration, MILLISECONDS, "30")
+            "lossy-obeys-first": "stops lossy priorities for so much (30) at the first PFC in 80 \
+             ms"
+                => "no-delay";
+        ThrottlesLossyInStorm(share: Percent, PERCENT, "80")
+            "throttles-lossy-in-storm": "sends lossy frames at so much (80) of half the line rate \
+             while PFC pauses anything"
+                => "no-dip";
+        DelaysLossyInStorm(delay: Duration, MILLISECONDS, "5")
+            "delays-lossy-in-storm": "keeps lossy frames for so much (5) while PFC pauses anything"
+                => "no-delay";
         NeverResumes
             "never-resumes": "lets no pause run out; only XON ends it" => "delivered";
         AddsUpPauses
@@ -178,6 +189,9 @@ ib_mad::faults! {
             "xoff-for-lossy": "sends an XOFF of so many (16) quanta for one in 1000 frames of lossy \
              priorities"
                 => "no-pfc-on-lossy";
+        SendsPause
+            "sends-pause": "sends a 802.3x PAUSE frame for one in 1000 frames of lossy priorities"
+                => "no-pause";
         Drops(losses: (Scope, OneIn), LOSSES, "all")
             "drops": "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority"
                 => "delivered";
@@ -190,14 +204,43 @@ ib_mad::faults! {
             "dips": "sends no data for 20 ms in every 250 ms" => "no-dip";
         Duplicates(n: OneIn, FRAMES, "1000")
             "duplicates": "sends one frame in N (1000) twice" => "no-duplicate";
+        DuplicatesLate(n: OneIn, FRAMES, "1000")
+            "duplicates-late": "sends one frame in N (1000) again after 100 ms"
+                => "no-duplicate";
         Reorders(n: OneIn, FRAMES, "1000")
             "reorders": "swaps one frame in N (1000) with the next of its flow" => "no-reorder";
         Corrupts(n: OneIn, FRAMES, "1000")
             "corrupts": "flips a bit in the payload of one frame in N (1000)" => "no-corruption";
+        SwapsWords(n: OneIn, FRAMES, "1000")
+            "swaps-words": "swaps two 16-bit words in the payload of one frame in N (1000), so \
+             that no checksum shows it"
+                => "no-corruption";
+        ZeroesTail(n: OneIn, FRAMES, "1000")
+            "zeroes-tail": "zeroes the last 64 octets of one frame in N (1000), and sets its UDP \
+             checksum right"
+                => "no-corruption";
+        ChangesPort(n: OneIn, FRAMES, "1000")
+            "changes-port": "flips a bit of the UDP destination port of one frame in N (1000)"
+                => "no-corruption";
+        Appends(n: OneIn, FRAMES, "1000")
+            "appends": "appends four octets to one frame in N (1000)" => "no-resize";
+        Cuts(n: OneIn, FRAMES, "1000")
+            "cuts": "cuts the last four octets off one frame in N (1000)" => "no-resize";
         Remarks(n: OneIn, FRAMES, "1000")
             "remarks": "changes the DSCP (or PCP) of one frame in N (1000)" => "no-remark";
         ForwardsControl
             "forwards-control": "forwards PAUSE and PFC frames" => "no-mac-control-forwarded";
+        MapsOwnDscpAlone
+            "maps-own-dscp-alone": "has only the DSCP that is the priority's number in the map; \
+             others have priority 0"
+                => "paused";
+        MapsLowDscpsAlone
+            "maps-low-dscps-alone": "has only DSCPs below 32 in the map; others have priority 0"
+                => "paused";
+        MapsLowBits
+            "maps-low-bits": "takes the low three bits of the DSCP for the priority, whatever the \
+             map says"
+                => "paused";
         TrustsDscp
             "trusts-dscp": "tells priorities by the DSCP, also where it should by the PCP"
                 => "paused";

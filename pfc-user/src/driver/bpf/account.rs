@@ -210,13 +210,14 @@ impl AccountProgram {
         self.config.set(0, Plain(config), 0)?;
         self.clear()?;
         for (index, flow) in flows.iter().enumerate() {
+            let [low, high] = flow.length.to_ne_bytes();
             let word = u64::from_ne_bytes([
                 flow.mark,
                 flow.log_phases,
                 flow.priority,
                 flow._pad,
-                0,
-                0,
+                low,
+                high,
                 0,
                 0,
             ]);

@@ -34,7 +34,7 @@ use crate::plan::Limits;
 
 pub use self::line_rate::planned_line_rate;
 use self::line_rate::{line_rate, real_speed};
-pub use self::link_snapshot::LinkSnapshot;
+pub use self::link_snapshot::LinkWatch;
 
 /// Width of the windows in which arrivals are counted.
 pub const WINDOW: Nanos = 10_000_000;

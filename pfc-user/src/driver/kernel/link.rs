@@ -28,7 +28,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, Stats64};
 pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
 pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
-pub use self::events::{LinkEvent, events};
+pub use self::events::{Announced, LinkEvent, events};
 pub use self::links::Links;
 pub use self::netdev::{takes_frames, xdp_features};
 pub use self::preflight::examine;

@@ -34,7 +34,7 @@ pub(super) fn configure(
 ) -> Result<()> {
     let limits = &live.testbed.limits;
     let (clock, verify_every) = effort(&plan.flows);
-    let config = maps::Config {
+    let mut config = maps::Config {
         abi: 0,
         flows: 0,
         epoch,
@@ -47,10 +47,11 @@ pub(super) fn configure(
         quantum: 0,
         storm_source,
         exclusive: 1,
-        _pad: 0,
         verify_every,
         dscp_to_priority: live.config.dscp_map.map(Priority::get),
+        ..maps::Config::NONE
     };
+    addresses(live.config, live.testbed).tell(&mut config);
     let flows = flows(plan, live.config.trust);
     for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
         port.account.configure(&config, &flows)?;
@@ -74,7 +75,8 @@ fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
                 mark,
                 log_phases,
                 priority: flow.priority.get(),
-                _pad: 0,
+                length: flow.untagged_length() as u16,
+                ..maps::FlowConfig::default()
             }
         })
         .collect()

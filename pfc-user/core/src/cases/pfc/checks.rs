@@ -6,7 +6,7 @@ use super::judge::preconditions::{
     RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, STORM_CONTINUITY,
 };
 use super::judge::probe::STORM_ARRIVAL;
-use super::judge::{Pfc, delivery, dip, integrity, lets_go, probe, throughput};
+use super::judge::{Pfc, delivery, dip, integrity, latency, lets_go, probe, throughput};
 use crate::cases::judge::{Row, Table, needs};
 
 /// A table of rows. The test plan applies to every switch.
@@ -216,6 +216,19 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
 };
 
 pub(super) const NO_DIP: Row<Pfc> = Row {
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL
+    ],
+    ..NO_DIP_BESIDE
+};
+
+/// Beside priorities that the storm holds.
+pub(super) const NO_DIP_BESIDE: Row<Pfc> = Row {
     extra: true,
     tolerance: "at the edge of a window one frame of each flow, the largest burst that may still \
         wait there, and what the path's least latency and a stall of up to 4 ms hold; windows in \
@@ -225,16 +238,50 @@ pub(super) const NO_DIP: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE,
-        RATE,
-        STORM_CONTINUITY,
-        STORM_ARRIVAL
+        RATE_OF_BACKGROUND,
+        RATE_OF_ISOLATION,
+        STORM_CONTINUITY
     ],
     ..Row::<Pfc>::new(
         "no-dip",
         "4",
-        "of each priority at least 0.99 of what was offered in any 100 ms arrives in them",
+        "of each priority that no PFC may hold at least 0.99 of what was offered in any 100 ms \
+         arrives in them",
         "dips",
         dip::no_dip,
+    )
+};
+
+pub(super) const NO_DELAY: Row<Pfc> = Row {
+    needs: needs![PORTS, ACCOUNTING, BASELINE, STORM_CONTINUITY, STORM_ARRIVAL],
+    ..NO_DELAY_BESIDE
+};
+
+/// Beside priorities that the storm holds.
+pub(super) const NO_DELAY_BESIDE: Row<Pfc> = Row {
+    extra: true,
+    tolerance: "max_response, the next frame of each flow, and at full load the largest burst; at \
+        least three spans of 10 ms, those in which tester or simulated DUT stalled left out",
+    needs: needs![PORTS, ACCOUNTING, BASELINE, STORM_CONTINUITY],
+    ..Row::<Pfc>::new(
+        "no-delay",
+        "4",
+        "of each priority that no PFC may hold, the median latency in the storm, and in three \
+         spans of 10 ms in a row in the pauses of a probe, is at most the baseline's greatest",
+        "delays-lossy-in-storm",
+        latency::no_delay,
+    )
+};
+
+pub(super) const NO_PAUSE: Row<Pfc> = Row {
+    extra: true,
+    needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
+    ..Row::<Pfc>::new(
+        "no-pause",
+        "Overview",
+        "the DUT, which is configured for PFC, sends no 802.3x PAUSE frame with a time > 0",
+        "sends-pause",
+        integrity::no_pause,
     )
 };
 
@@ -292,7 +339,7 @@ pub(super) const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
 
 pub(super) const NO_DUPLICATE: Row<Pfc> = Row {
     extra: true,
-    tolerance: "window of 1024 frames",
+    tolerance: "more than 1024 frames behind, as many as are missing may be late instead",
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
         "no-duplicate",
@@ -305,7 +352,7 @@ pub(super) const NO_DUPLICATE: Row<Pfc> = Row {
 
 pub(super) const NO_REORDER: Row<Pfc> = Row {
     extra: true,
-    tolerance: "window of 1024 frames",
+    tolerance: "more than 1024 frames behind, as many as are missing may be duplicates instead",
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
         "no-reorder",
@@ -316,17 +363,35 @@ pub(super) const NO_REORDER: Row<Pfc> = Row {
     )
 };
 
+/// Share of the frames that are looked at octet by octet.
+const SAMPLED: &str = "above 3 million frames/s or 20 Gbit/s one frame in 16 is verified, evenly \
+    spread over each flow; the finding says of how many";
+
 pub(super) const NO_CORRUPTION: Row<Pfc> = Row {
     extra: true,
-    tolerance: "above 3 million frames/s the UDP checksum is that of one frame in 16, evenly \
-        spread over each flow; the finding says of how many",
+    tolerance: SAMPLED,
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
         "no-corruption",
         "-",
-        "every checksum and every stamp is right, over all phases",
+        "every checksum, every stamp and, octet by octet, every payload is what was sent, over all \
+         phases; damaged frames of other senders do not count",
         "corrupts",
         integrity::no_corruption,
+    )
+};
+
+pub(super) const NO_RESIZE: Row<Pfc> = Row {
+    extra: true,
+    tolerance: SAMPLED,
+    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
+    ..Row::<Pfc>::new(
+        "no-resize",
+        "-",
+        "every frame arrives as long as it was sent, over all phases; VLAN tags may be added or \
+         removed",
+        "appends",
+        integrity::no_resize,
     )
 };
 
@@ -355,44 +420,55 @@ pub(super) const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 };
 
 /// The table of cases 1 and 2.
-pub(super) const LOSSLESS_STORM: [Row<Pfc>; 14] = [
+pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = [
     PAUSED,
     BACKGROUND,
     ISOLATION,
+    NO_DIP_BESIDE,
+    NO_DELAY_BESIDE,
     DELIVERED,
     LETS_GO,
     RESUME,
     RESPONSE,
     XON,
     NO_PFC_ON_LOSSY,
+    NO_PAUSE,
     NO_DUPLICATE,
     NO_REORDER,
     NO_CORRUPTION,
+    NO_RESIZE,
     NO_REMARK,
     NO_MAC_CONTROL_FORWARDED,
 ];
 
 /// The table of case 3.
-pub(super) const LOSSY_STORM: [Row<Pfc>; 9] = [
+pub(super) const LOSSY_STORM: [Row<Pfc>; 12] = [
     TEST_TRAFFIC,
     BACKGROUND_LOSSLESS,
     NO_DIP,
+    NO_DELAY,
     NO_PFC_ON_LOSSY,
+    NO_PAUSE,
     NO_DUPLICATE,
     NO_REORDER,
     NO_CORRUPTION,
+    NO_RESIZE,
     NO_REMARK,
     NO_MAC_CONTROL_FORWARDED,
 ];
 
 /// The table of case 4.
-pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 8] = [
+pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 12] = [
     NO_LOSS,
     THROUGHPUT,
+    NO_DIP,
+    NO_DELAY,
     NO_PFC_ON_LOSSY,
+    NO_PAUSE,
     NO_DUPLICATE,
     NO_REORDER,
     NO_CORRUPTION,
+    NO_RESIZE,
     NO_REMARK,
     NO_MAC_CONTROL_FORWARDED,
 ];

@@ -5,6 +5,7 @@ pub(super) mod delivery;
 pub(super) mod dip;
 mod excuse;
 pub(super) mod integrity;
+pub(super) mod latency;
 pub(super) mod lets_go;
 mod mac;
 pub(super) mod preconditions;

@@ -36,6 +36,8 @@ pub struct RepetitionRequest<'a> {
     pub lossless: &'a [Priority],
     /// Priorities of the storm, where not the case's own choice.
     pub storm: Option<&'a [Priority]>,
+    /// Its place among the repetitions of the plan: others have other code points.
+    pub turn: usize,
     /// Times.
     pub durations: Durations,
     /// Length of the frames, without FCS.
@@ -50,6 +52,12 @@ pub struct RepetitionRequest<'a> {
 /// that reads that field fails. As it is odd, only the set of all eight priorities points to
 /// itself; as it is not 1, two neighbours such as 3 and 4 point outside their set.
 const ELSEWHERE: u8 = 3;
+
+/// The first code point of the upper half, which a DUT that looks at five bits does not have.
+const HIGH_DSCP: u8 = 32;
+
+/// Frames of a flow in each phase from which a priority has several flows.
+const MANY: u128 = 20;
 
 /// The seven other priorities, in the order in which the field not trusted points to them.
 fn others(priority: Priority) -> impl Iterator<Item = Priority> {
@@ -81,6 +89,15 @@ impl<'a> Builder<'a> {
         (full * percent as f64 / 100.0 / parts as f64) as u64
     }
 
+    /// Frames of a flow of that rate in the shortest phase.
+    fn frames(&self, rate: u64) -> u128 {
+        let durations = &self.request.durations;
+        let phases = [durations.baseline, durations.traffic, durations.resume];
+        let shortest = phases.into_iter().filter(|phase| *phase > 0).min();
+        let bits = u128::from(rate) * u128::from(shortest.unwrap_or(0)) / 1_000_000_000;
+        bits / u128::from(LineRate::frame_bits(self.request.frame))
+    }
+
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
         let pcp = match self.port.trust {
             Trust::Pcp => Some(priority),
@@ -101,27 +118,54 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// The code point of frames of `priority`: one that the map has for it where the DSCP is
-    /// trusted, else one that it has for another priority.
-    fn dscp_of(&self, priority: Priority) -> Result<Dscp, NotApplicable> {
+    /// Code points of frames of `priority`: where the DSCP is trusted, up to two that the map has
+    /// for it, else one that it has for another priority.
+    fn dscps_of(&self, priority: Priority) -> Result<Vec<Dscp>, NotApplicable> {
         match self.port.trust {
-            Trust::Dscp => self
-                .mapped_to(priority)
-                .ok_or_else(|| format!("no DSCP is mapped to priority {priority}")),
+            Trust::Dscp => {
+                let found = self.in_turn(&self.mapped_to(priority));
+                if found.is_empty() {
+                    return Err(format!("no DSCP is mapped to priority {priority}"));
+                }
+                Ok(found)
+            }
             // With all code points mapped to one priority the DSCP can point nowhere else; it does
             // not tell priorities then.
-            Trust::Pcp => Ok(others(priority)
-                .find_map(|other| self.mapped_to(other))
-                .unwrap_or(Dscp::from_traffic_class(0))),
+            Trust::Pcp => {
+                let first = |priority| self.mapped_to(priority).first().copied();
+                let elsewhere = others(priority).find_map(first);
+                Ok(vec![elsewhere.unwrap_or(Dscp::from_traffic_class(0))])
+            }
         }
     }
 
-    /// The code point that is mapped to `priority`: its own number where the map has it so.
-    fn mapped_to(&self, priority: Priority) -> Option<Dscp> {
+    /// The code points that are mapped to `priority`, its own number first.
+    fn mapped_to(&self, priority: Priority) -> Vec<Dscp> {
         let map = &self.port.dscp_map;
-        let own =
-            Dscp::all().find(|dscp| dscp.get() == priority.get() && map[dscp.index()] == priority);
-        own.or_else(|| Dscp::all().find(|dscp| map[dscp.index()] == priority))
+        let mut mapped: Vec<_> = Dscp::all()
+            .filter(|dscp| map[dscp.index()] == priority)
+            .collect();
+        mapped.sort_by_key(|dscp| dscp.get() != priority.get());
+        mapped
+    }
+
+    /// Of those mapped to a priority one below 32 and one above where there are both, else two:
+    /// a DUT may look at a part of the DSCP, or at a part of the map. Each repetition has the next
+    /// ones.
+    fn in_turn(&self, mapped: &[Dscp]) -> Vec<Dscp> {
+        let turn = self.request.turn;
+        let (low, high): (Vec<Dscp>, Vec<Dscp>) =
+            mapped.iter().partition(|dscp| dscp.get() < HIGH_DSCP);
+        let pick = |of: &[Dscp], turn: usize| of.get(turn % of.len().max(1)).copied();
+        let mut found: Vec<_> = match (low.is_empty(), high.is_empty()) {
+            (false, false) => [pick(&low, turn), pick(&high, turn)],
+            _ => [pick(mapped, turn), pick(mapped, turn + 1)],
+        }
+        .into_iter()
+        .flatten()
+        .collect();
+        found.dedup();
+        found
     }
 
     /// The priority of frames with `dscp`: the map's where the DSCP is trusted, else another one.
@@ -138,7 +182,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// One flow for each of `priorities`, which share `percent` of the line.
+    /// Flows for each of `priorities`, which share `percent` of the line: one for each of their
+    /// code points, which share the rate of the priority.
     pub(super) fn flows(
         mut self,
         priorities: &[(Role, Priority)],
@@ -146,8 +191,13 @@ impl<'a> Builder<'a> {
     ) -> Result<Self, NotApplicable> {
         let rate = self.rate(percent, priorities.len());
         for (role, priority) in priorities {
-            let dscp = self.dscp_of(*priority)?;
-            self.push(*role, *priority, dscp, rate);
+            let mut dscps = self.dscps_of(*priority)?;
+            if self.frames(rate / 2) < MANY {
+                dscps.truncate(1);
+            }
+            for dscp in &dscps {
+                self.push(*role, *priority, *dscp, rate / dscps.len() as u64);
+            }
         }
         Ok(self)
     }
@@ -165,7 +215,7 @@ impl<'a> Builder<'a> {
     pub(super) fn lossy(&self) -> Vec<Priority> {
         Priority::all()
             .filter(|priority| {
-                !self.request.lossless.contains(priority) && self.dscp_of(*priority).is_ok()
+                !self.request.lossless.contains(priority) && self.dscps_of(*priority).is_ok()
             })
             .collect()
     }
@@ -309,18 +359,23 @@ mod tests {
 
     /// Plans of all cases with priorities 3 and 4 lossless, where these can be reached.
     fn plans(port: &PortContext) -> Vec<RepetitionPlan> {
+        plans_in_turn(port, 0)
+    }
+
+    fn plans_in_turn(port: &PortContext, turn: usize) -> Vec<RepetitionPlan> {
         let lossless = [3, 4].map(|number| Priority::new(number).unwrap());
         let durations = Durations {
-            baseline: MS,
-            lead: MS,
-            traffic: MS,
-            tail: MS,
-            resume: MS,
-            drain_max: MS,
+            baseline: 1000 * MS,
+            lead: 1000 * MS,
+            traffic: 1000 * MS,
+            tail: 1000 * MS,
+            resume: 1000 * MS,
+            drain_max: 1000 * MS,
         };
         let request = RepetitionRequest {
             lossless: &lossless,
             storm: None,
+            turn,
             durations,
             frame: 1024,
             quanta: Quanta::MAX,
@@ -366,6 +421,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_priority_has_code_points_of_both_halves_and_other_ones_in_the_next_repetition() {
+        let port = port(Trust::Dscp, false, MAPS[0]);
+        let code_points = |plan: &RepetitionPlan| -> Vec<u8> {
+            let of_it = plan.flows.iter().filter(|flow| flow.role == Role::Test);
+            of_it.map(|flow| flow.dscp.get()).take(2).collect()
+        };
+        let plans: Vec<_> = (0..5)
+            .map(|turn| plans_in_turn(&port, turn).remove(0))
+            .collect();
+        let found: Vec<_> = plans.iter().map(code_points).collect();
+        assert_eq!(found, [[3, 35], [11, 43], [19, 51], [27, 59], [3, 35]]);
+        for plan in &plans {
+            let rate: u64 = plan.flows.iter().map(|flow| flow.rate).sum();
+            assert!((999_999_900..=1_000_000_000).contains(&rate), "{rate}");
+            assert_eq!(plan.flows.len(), 16);
+        }
+    }
+
+    #[test]
+    fn a_priority_with_code_points_of_one_half_has_two_of_it_and_one_with_one_has_that() {
+        let of = |map: fn(u8) -> u8, priority| {
+            let port = port(Trust::Dscp, false, map);
+            let flows = plans(&port).remove(0).flows.into_iter();
+            let of_it = flows.filter(|flow| flow.priority.get() == priority);
+            of_it.map(|flow| flow.dscp.get()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(MAPS[1], 3), [24, 25]);
+        assert_eq!(of(MAPS[1], 4), [32, 33]);
+        assert_eq!(of(MAPS[2], 3), [3]);
     }
 
     #[test]

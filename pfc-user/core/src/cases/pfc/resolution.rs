@@ -2,8 +2,8 @@
 
 use pfc_ebpf::stamp::Phase;
 
-use super::judge::dip;
 use super::judge::probe::Measured;
+use super::judge::{dip, latency};
 use super::probing::two_frames;
 use crate::case::{CheckResult, Figure};
 use crate::cases::resolution::{self, percent};
@@ -42,8 +42,12 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "no-duplicate" => smallest_share("duplicated", arrived),
         "no-reorder" => smallest_share("reordered", arrived),
         "no-remark" => smallest_share("re-marked", arrived),
+        "no-resize" => smallest_share("resized", received(e, verified)),
         "no-corruption" => smallest_share("corrupted", received(e, verified)),
+        "no-delay" => latency::resolution(e)
+            .map(|delay| format!("the median later by {} at some priority", ms(delay))),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
+        "no-pause" => Some("one PAUSE frame".into()),
         "no-mac-control-forwarded" => smallest_share(
             "forwarded",
             e.storm.as_ref().map_or(0, |storm| storm.frames),

@@ -120,10 +120,11 @@ impl PfcCase {
     ) -> Repetitions {
         let interval = parameters.storm.interval_at(port.line_rate);
         let mut found = Repetitions::default();
-        for PlannedRepetition { lossless, storm } in repetitions {
+        for (turn, PlannedRepetition { lossless, storm }) in repetitions.iter().enumerate() {
             let request = RepetitionRequest {
                 lossless,
                 storm: storm.as_deref(),
+                turn,
                 durations: parameters.durations,
                 frame: parameters.frame,
                 quanta: parameters.storm.quanta,

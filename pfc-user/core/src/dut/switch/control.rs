@@ -68,6 +68,18 @@ pub fn pfc(source: [u8; 6], classes: &[Option<Quanta>; Priority::COUNT]) -> Vec<
     frame
 }
 
+/// A PAUSE frame from `source`.
+pub fn pause(source: [u8; 6], time: Quanta) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(MIN_FRAME);
+    frame.extend(DESTINATION);
+    frame.extend(source);
+    frame.extend(ETHERTYPE.to_be_bytes());
+    frame.extend(PAUSE.to_be_bytes());
+    frame.extend(time.0.to_be_bytes());
+    frame.resize(MIN_FRAME, 0);
+    frame
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! The fields of a frame that a switch reads, and those that faulty ones spoil.
 
+use std::ops::Range;
+
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp;
 use pfc_ebpf::units::{Dscp, Priority};
@@ -76,7 +78,7 @@ impl Layout {
     }
 
     /// Offset of the transport header, its protocol, and where the addresses are.
-    fn transport(self, frame: &[u8]) -> Option<(usize, u8, std::ops::Range<usize>)> {
+    fn transport(self, frame: &[u8]) -> Option<(usize, u8, Range<usize>)> {
         let ip = self.payload;
         match self.ethertype {
             IPV4 => Some((
@@ -99,17 +101,73 @@ impl Layout {
         key().unwrap_or_default()
     }
 
-    /// Flips the last bit of a UDP payload; false where that has nothing beyond a test frame's
-    /// stamp.
-    pub fn corrupt(self, frame: &mut [u8]) -> bool {
-        let last = || {
-            let (udp, protocol, _) = self.transport(frame)?;
-            let length = usize::from(word(frame, udp + 4)?);
-            (protocol == UDP && length > 8 + stamp::LEN && udp + length <= frame.len())
-                .then_some(udp + length - 1)
+    /// The UDP header and what a test frame has behind its stamp, at least `least` octets; `None`
+    /// where there is less.
+    fn filling(self, frame: &[u8], least: usize) -> Option<(usize, Range<usize>)> {
+        let (udp, protocol, _) = self.transport(frame)?;
+        let length = usize::from(word(frame, udp + 4)?);
+        let filling = udp + 8 + stamp::LEN..udp + length;
+        let fits = protocol == UDP && filling.end <= frame.len();
+        (fits && filling.start + least <= filling.end).then_some((udp, filling))
+    }
+
+    /// Flips the last bit of a UDP payload.
+    pub fn corrupt(self, frame: &mut Vec<u8>) -> bool {
+        let Some((_, filling)) = self.filling(frame, 1) else {
+            return false;
         };
-        let Some(last) = last() else { return false };
-        frame[last] ^= 1;
+        frame[filling.end - 1] ^= 1;
+        true
+    }
+
+    /// Swaps two neighbouring words of a UDP payload.
+    pub fn swap_words(self, frame: &mut Vec<u8>) -> bool {
+        let Some((_, filling)) = self.filling(frame, 4) else {
+            return false;
+        };
+        frame[filling][..4].rotate_left(2);
+        true
+    }
+
+    /// Zeroes the last 64 octets of a UDP payload, and sets the checksum right.
+    pub fn zero_tail(self, frame: &mut Vec<u8>) -> bool {
+        const TAIL: usize = 64;
+        let Some((udp, filling)) = self.filling(frame, TAIL + 1) else {
+            return false;
+        };
+        // Words of the checksum begin at the header.
+        let begin = filling.end - TAIL - (filling.end - udp) % 2;
+        for at in (begin..filling.end).step_by(2) {
+            let before = u16::from_be_bytes([frame[at], *frame.get(at + 1).unwrap_or(&0)]);
+            let checksum = u16::from_be_bytes([frame[udp + 6], frame[udp + 7]]);
+            let after = update_checksum(checksum, before, 0).to_be_bytes();
+            frame[udp + 6..udp + 8].copy_from_slice(&after);
+            frame[at..filling.end.min(at + 2)].fill(0);
+        }
+        true
+    }
+
+    /// Flips the last bit of the UDP destination port.
+    pub fn change_port(self, frame: &mut Vec<u8>) -> bool {
+        let Some((udp, _)) = self.filling(frame, 0) else {
+            return false;
+        };
+        frame[udp + 3] ^= 1;
+        true
+    }
+
+    /// Appends four octets behind what the headers speak of.
+    pub fn append(self, frame: &mut Vec<u8>) -> bool {
+        frame.extend([0; 4]);
+        true
+    }
+
+    /// Cuts the last four octets off; the headers stay.
+    pub fn cut(self, frame: &mut Vec<u8>) -> bool {
+        if self.filling(frame, 4).is_none() {
+            return false;
+        }
+        frame.truncate(frame.len() - 4);
         true
     }
 

@@ -1,6 +1,8 @@
 //! Faults that lose or change frames on their way in. Counters stand in for chance, so that a run
 //! can be repeated.
 
+use std::collections::VecDeque;
+
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::Priority;
 
@@ -9,8 +11,14 @@ use super::frame::Layout;
 use crate::fault::switch::{Fault, OneIn, Scope};
 use crate::plan::Nanos;
 
+/// Changes a frame; false where that has not what is to be changed.
+type Spoil = fn(Layout, &mut Vec<u8>) -> bool;
+
 /// How long a frame that is to be swapped waits for the next one of its flow.
 const SWAP_WAIT: Nanos = 10_000_000;
+
+/// Time after which a late copy of a frame follows it, with the next frame that comes.
+const COPY_AFTER: Nanos = 100_000_000;
 
 /// Counts events and tells one in so many.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +51,14 @@ struct Overtaken {
     frame: Vec<u8>,
 }
 
+/// A copy of a frame that is to come late.
+#[derive(Clone, Debug)]
+struct Copied {
+    due: Nanos,
+    arrival: Arrival,
+    frame: Vec<u8>,
+}
+
 /// The frames to be queued in place of one that came in, in order.
 pub type Admitted = [Option<(Arrival, Vec<u8>)>; 3];
 
@@ -56,10 +72,17 @@ pub struct Impairments {
     dead: Option<Priorities>,
     leaks: Option<Every>,
     duplicates: Option<Every>,
+    duplicates_late: Option<Every>,
     reorders: Option<Every>,
-    corrupts: Option<Every>,
+    /// Changes to the octets of frames.
+    spoils: Vec<(Spoil, Every)>,
     remarks: Option<Every>,
     overtaken: Option<Overtaken>,
+    copied: Option<Copied>,
+    /// Time for which lossy frames are kept in a storm.
+    delay: Option<Nanos>,
+    /// Those that are, and until when.
+    delayed: VecDeque<(Nanos, Arrival, Vec<u8>)>,
 }
 
 impl Every {
@@ -111,12 +134,23 @@ impl Impairments {
                 Fault::Leaks(n) => set.leaks = Some(Every::new(n)),
                 Fault::Duplicates(n) => set.duplicates = Some(Every::new(n)),
                 Fault::Reorders(n) => set.reorders = Some(Every::new(n)),
-                Fault::Corrupts(n) => set.corrupts = Some(Every::new(n)),
+                Fault::DelaysLossyInStorm(delay) => set.delay = Some(delay.as_nanos() as Nanos),
+                Fault::DuplicatesLate(n) => set.duplicates_late = Some(Every::new(n)),
+                Fault::Corrupts(n) => set.spoil(Layout::corrupt, n),
+                Fault::SwapsWords(n) => set.spoil(Layout::swap_words, n),
+                Fault::ZeroesTail(n) => set.spoil(Layout::zero_tail, n),
+                Fault::ChangesPort(n) => set.spoil(Layout::change_port, n),
+                Fault::Appends(n) => set.spoil(Layout::append, n),
+                Fault::Cuts(n) => set.spoil(Layout::cut, n),
                 Fault::Remarks(n) => set.remarks = Some(Every::new(n)),
                 _ => {}
             }
         }
         set
+    }
+
+    fn spoil(&mut self, how: Spoil, n: OneIn) {
+        self.spoils.push((how, Every::new(n)));
     }
 
     /// True if the frame is lost.
@@ -151,13 +185,22 @@ impl Impairments {
         mut frame: Vec<u8>,
         now: Nanos,
     ) -> Admitted {
-        if let Some(every) = &mut self.corrupts {
-            every.hit_if(|| layout.corrupt(&mut frame));
+        if let Some(delay) = self.delay
+            && !arrival.lossless
+            && (arrival.in_storm || !self.delayed.is_empty())
+        {
+            self.delayed.push_back((now + delay, arrival, frame));
+            return Default::default();
+        }
+        let copy = self.late_copy(arrival, &frame, now);
+        for (spoil, every) in &mut self.spoils {
+            every.hit_if(|| spoil(layout, &mut frame));
         }
         if let Some(every) = &mut self.remarks {
             every.hit_if(|| layout.remark(&mut frame, trust));
         }
         let twin = hits(&mut self.duplicates, true).then(|| (arrival, frame.clone()));
+        let twin = copy.or(twin);
         if self.reorders.is_none() {
             return [twin, Some((arrival, frame)), None];
         }
@@ -181,15 +224,39 @@ impl Impairments {
         [twin, Some((arrival, frame)), None]
     }
 
+    /// A copy of an earlier frame, if it is time for one.
+    fn late_copy(
+        &mut self,
+        arrival: Arrival,
+        frame: &[u8],
+        now: Nanos,
+    ) -> Option<(Arrival, Vec<u8>)> {
+        if let Some(copied) = self.copied.take_if(|copied| copied.due <= now) {
+            return Some((copied.arrival, copied.frame));
+        }
+        if self.copied.is_none() && hits(&mut self.duplicates_late, true) {
+            self.copied = Some(Copied {
+                due: now + COPY_AFTER,
+                arrival,
+                frame: frame.to_vec(),
+            });
+        }
+        None
+    }
+
     /// When a frame kept back is to go on though none has overtaken it.
     pub fn release_at(&self) -> Option<Nanos> {
-        self.overtaken.as_ref().map(|overtaken| overtaken.until)
+        let overtaken = self.overtaken.as_ref().map(|overtaken| overtaken.until);
+        let delayed = self.delayed.front().map(|(until, ..)| *until);
+        overtaken.into_iter().chain(delayed).min()
     }
 
     /// That frame, if its time has come.
     pub fn release(&mut self, now: Nanos) -> Option<(Arrival, Vec<u8>)> {
-        self.overtaken
-            .take_if(|overtaken| overtaken.until <= now)
-            .map(|overtaken| (overtaken.arrival, overtaken.frame))
+        if let Some(overtaken) = self.overtaken.take_if(|overtaken| overtaken.until <= now) {
+            return Some((overtaken.arrival, overtaken.frame));
+        }
+        let delayed = self.delayed.pop_front_if(|(until, ..)| *until <= now);
+        delayed.map(|(_, arrival, frame)| (arrival, frame))
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{Dscp, Priority};
 
 use super::config::SwitchConfig;
 use super::control::{self, Control};
@@ -24,6 +24,24 @@ fn reads(configured: Trust, faults: &[Fault]) -> Trust {
         _ => None,
     });
     wrong.unwrap_or(configured)
+}
+
+/// The map of DSCPs of a switch with these faults.
+fn mapped(configured: [Priority; Dscp::COUNT], faults: &[Fault]) -> [Priority; Dscp::COUNT] {
+    let mut map = configured;
+    let zero = Priority::from_low_bits(0);
+    for (dscp, priority) in map.iter_mut().enumerate() {
+        let dscp = dscp as u8;
+        for fault in faults {
+            *priority = match fault {
+                Fault::MapsOwnDscpAlone if dscp != priority.get() => zero,
+                Fault::MapsLowDscpsAlone if dscp >= 32 => zero,
+                Fault::MapsLowBits => Priority::from_low_bits(dscp),
+                _ => *priority,
+            };
+        }
+    }
+    map
 }
 
 /// Of two ports, the other one.
@@ -76,7 +94,10 @@ impl Switch {
             departures: VecDeque::new(),
             drops: BTreeMap::new(),
             counts: Default::default(),
-            config,
+            config: SwitchConfig {
+                dscp_to_priority: mapped(config.dscp_to_priority, faults),
+                ..config
+            },
         }
     }
 

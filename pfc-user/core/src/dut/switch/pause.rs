@@ -7,6 +7,8 @@ use super::control::Control;
 use crate::fault::switch::{Fault, Percent, PercentLonger};
 use crate::plan::Nanos;
 
+/// So long without PFC, and a frame of it is a first one.
+const A_WHILE: Nanos = 80_000_000;
 /// A pause of this length or more is a storm's, and no probe's.
 const LONG_PAUSE: Nanos = 100_000_000;
 /// A frame after so long a time without one is the first.
@@ -41,6 +43,8 @@ pub struct Reaction {
     ignores_xon: bool,
     ignores_refresh: bool,
     never_resumes: bool,
+    /// Lossy priorities stop for so long at the first PFC after a while without.
+    lossy_stop: Option<Nanos>,
     /// XOFF goes out for all lossless priorities while PFC names a lossy one.
     spreads_lossy: bool,
     /// XOFF goes out for the lossless priorities that PFC does not name while it names one.
@@ -62,6 +66,8 @@ pub struct Pauses {
     storm_until: Nanos,
     /// When the last PFC frame was received.
     last: Option<Nanos>,
+    /// Priorities of which no frame may start before then.
+    slow: (Priorities, Nanos),
 }
 
 impl Reaction {
@@ -87,6 +93,7 @@ impl Reaction {
             ignores_xon: false,
             ignores_refresh: false,
             never_resumes: false,
+            lossy_stop: None,
             spreads_lossy: false,
             spreads_lossless: false,
         };
@@ -137,6 +144,9 @@ impl Reaction {
                 Fault::XoffOtherLossless => reaction.spreads_lossless = true,
                 Fault::IgnoresXon => reaction.ignores_xon = true,
                 Fault::IgnoresRefresh => reaction.ignores_refresh = true,
+                Fault::LossyObeysFirst(stop) => {
+                    reaction.lossy_stop = Some(stop.as_nanos() as Nanos);
+                }
                 Fault::NeverResumes => reaction.never_resumes = true,
                 _ => {}
             }
@@ -153,6 +163,7 @@ impl Reaction {
             }
             return;
         };
+        self.stop_lossy(now, pauses);
         let silent = pauses.last.is_none_or(|last| last + SILENCE <= now);
         pauses.last = Some(now);
         if self.misses_first && silent {
@@ -204,6 +215,21 @@ impl Reaction {
         };
         let xon = |class: &Priority| times[class.index()] == Quanta::ZERO;
         enabled.and(self.lossless).iter().filter(xon).collect()
+    }
+
+    /// Stops lossy priorities, where this is the first PFC in a while.
+    fn stop_lossy(&self, now: Nanos, pauses: &mut Pauses) {
+        let last = pauses.last;
+        let Some(stop) = self.lossy_stop else { return };
+        if last.is_none_or(|last| last + A_WHILE <= now) {
+            let lossy = Priority::all().filter(|priority| !self.lossless.contains(*priority));
+            for priority in lossy {
+                pauses.timers[priority.index()] = Timer {
+                    since: now,
+                    until: now + stop,
+                };
+            }
+        }
     }
 
     /// The priorities for which an XOFF goes out at the other port because of `control`, and for
@@ -265,7 +291,14 @@ impl Reaction {
 impl Pauses {
     /// The first time, `now` or later, at which a frame of `priority` may start.
     pub fn resumes(&self, priority: Priority, now: Nanos) -> Nanos {
-        self.timers[priority.index()].until.max(now)
+        let (slow, from) = self.slow;
+        let from = if slow.contains(priority) { from } else { 0 };
+        self.timers[priority.index()].until.max(from).max(now)
+    }
+
+    /// Keeps these priorities from sending before `from`.
+    pub fn slow_down(&mut self, priorities: Priorities, from: Nanos) {
+        self.slow = (priorities, from);
     }
 
     /// True if no frame of `priority` may start at `now`.

@@ -2,7 +2,7 @@
 
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::config::SwitchConfig;
+use super::config::{Priorities, SwitchConfig};
 use super::pause::Pauses;
 use super::queue::Queues;
 use super::upstream::Upstream;
@@ -33,6 +33,8 @@ pub struct Port {
     /// The frame on the wire, and when its time there is over.
     sending: Option<(Nanos, Vec<u8>)>,
     dips: bool,
+    /// Lossy priorities, and what they may send in a storm.
+    lossy: Option<(Priorities, Wire)>,
 }
 
 impl Port {
@@ -53,6 +55,14 @@ impl Port {
             busy_since: 0,
             sending: None,
             dips: faults.contains(&Fault::Dips),
+            lossy: faults.iter().find_map(|fault| match fault {
+                Fault::ThrottlesLossyInStorm(percent) => {
+                    let lossy = Priority::all().filter(|p| !config.lossless.contains(*p));
+                    let rate = throttled(u64::from(percent.get()) / 2)?;
+                    Some((lossy.collect(), Wire::new(rate)))
+                }
+                _ => None,
+            }),
         }
     }
 
@@ -88,6 +98,12 @@ impl Port {
             return None;
         }
         let (priority, frame) = self.queues.pop(&self.pauses, now)?;
+        if let Some((lossy, wire)) = &mut self.lossy
+            && lossy.contains(priority)
+            && self.pauses.in_storm(now)
+        {
+            self.pauses.slow_down(*lossy, wire.send(now, frame.len()));
+        }
         self.send(frame, now);
         Some(priority)
     }

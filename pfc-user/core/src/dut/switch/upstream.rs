@@ -32,6 +32,8 @@ pub struct Upstream {
     never_releases: bool,
     /// Where frames of lossy priorities cause XOFF: the time asked for, and those frames so far.
     stray: Option<(Quanta, u64)>,
+    /// The same where they cause PAUSE, and if one waits.
+    stray_pause: Option<(u64, bool)>,
     /// PFC frames sent, by class in their vector.
     pub sent: [u64; Priority::COUNT],
     /// Those of them that ask for a pause of the priority.
@@ -58,6 +60,7 @@ impl Upstream {
                 Fault::XoffForLossy(quanta) => Some((Quanta(quanta.get()), 0)),
                 _ => None,
             }),
+            stray_pause: faults.contains(&Fault::SendsPause).then_some((0, false)),
             sent: [0; Priority::COUNT],
             xoff_sent: [0; Priority::COUNT],
         }
@@ -128,6 +131,10 @@ impl Upstream {
                 self.pending[priority.index()] = Some(*quanta);
             }
         }
+        if let Some((frames, waits)) = &mut self.stray_pause {
+            *frames += 1;
+            *waits |= frames.is_multiple_of(STRAY_EVERY);
+        }
     }
 
     /// When XOFF is due again, or XON for what is held back without need.
@@ -152,13 +159,19 @@ impl Upstream {
 
     /// True if a frame waits to be sent.
     pub fn has_pending(&self) -> bool {
-        self.pending.iter().any(Option::is_some)
+        let waits = matches!(self.stray_pause, Some((_, true)));
+        waits || self.pending.iter().any(Option::is_some)
     }
 
     /// The frame that waits to be sent.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         if !self.has_pending() {
             return None;
+        }
+        if let Some((_, waits)) = &mut self.stray_pause
+            && std::mem::take(waits)
+        {
+            return Some(control::pause(self.mac, Quanta(16)));
         }
         let times = std::mem::take(&mut self.pending);
         for (class, time) in times.iter().enumerate() {

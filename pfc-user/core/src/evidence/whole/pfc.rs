@@ -286,6 +286,13 @@ fn kinds(port: &PortReceived, at: &str) -> Checked {
             "{} frames came in, but those of each kind are {sum}",
             port.frames
         )
+    })?;
+    let among = |(reason, count): &(_, u64)| {
+        let mut all = port.malformed.iter().filter(|(other, _)| other == reason);
+        all.any(|(_, all)| count <= all)
+    };
+    ensure(port.damaged.iter().all(among), Rule::Ports, at, || {
+        "more frames are damaged than malformed".into()
     })
 }
 
@@ -342,20 +349,21 @@ fn control(port: &PortReceived, at: &str) -> Checked {
 fn offences(e: &PfcEvidence, at: &str) -> Checked {
     let at = &format!("{at}.offences");
     let total = |count: fn(&FlowReceived) -> u64| e.received.iter().map(count).sum::<u64>();
-    let malformed =
-        |port: &PortReceived| port.malformed.iter().map(|(_, count)| count).sum::<u64>();
+    let damaged = |port: &PortReceived| port.damaged.iter().map(|(_, count)| count).sum::<u64>();
     let of_tx = [
         (OffenceKind::OwnControl, e.tx_port.own_control),
-        (OffenceKind::Malformed, malformed(&e.tx_port)),
+        (OffenceKind::Malformed, damaged(&e.tx_port)),
     ];
     let of_rx = [
         (OffenceKind::Duplicate, total(|flow| flow.duplicate)),
         (OffenceKind::Reordered, total(|flow| flow.reordered)),
         (OffenceKind::BeyondWindow, total(|flow| flow.beyond_window)),
         (OffenceKind::Corrupt, total(|flow| flow.corrupt)),
+        (OffenceKind::Altered, total(|flow| flow.altered)),
+        (OffenceKind::Resized, total(|flow| flow.resized)),
         (OffenceKind::Remarked, total(|flow| flow.remarked)),
         (OffenceKind::OwnControl, e.rx_port.own_control),
-        (OffenceKind::Malformed, malformed(&e.rx_port)),
+        (OffenceKind::Malformed, damaged(&e.rx_port)),
     ];
     for (name, port, counts) in [
         ("tx", &e.tx_port, &of_tx[..]),

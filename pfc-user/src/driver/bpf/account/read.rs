@@ -123,11 +123,8 @@ impl AccountProgram {
             pfc_empty: sum.pfc.empty,
             pfc: sum.pfc.classes().each_ref().map(class_received),
             own_control: sum.own_control,
-            malformed: Malformed::ALL
-                .into_iter()
-                .zip(sum.malformed)
-                .filter(|(_, count)| *count > 0)
-                .collect(),
+            malformed: by_reason(sum.malformed),
+            damaged: by_reason(sum.damaged),
             controls: Vec::new(),
             controls_lost: sum.controls_lost,
             offences_lost: sum.offences_lost,
@@ -169,6 +166,12 @@ impl AccountProgram {
         rings.offences.sort_by_key(|record| record.time);
         Ok(rings)
     }
+}
+
+/// The reasons that occurred, with their counts.
+fn by_reason(counts: [u64; Malformed::COUNT]) -> Vec<(Malformed, u64)> {
+    let counts = Malformed::ALL.into_iter().zip(counts);
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
 /// Attempts to read the windows: it is an error if one ends during each of them. A window is longer
@@ -263,6 +266,8 @@ fn flow_received(flow: u16, phase: Phase, sum: &FlowCounters) -> FlowReceived {
         beyond_window: sum.beyond_window,
         verified: Some(sum.verified),
         corrupt: sum.corrupt,
+        altered: sum.altered,
+        resized: sum.resized,
         remarked: sum.remarked,
         untagged: sum.untagged,
         first: sum.first,
@@ -302,6 +307,8 @@ fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
         latency_max: sum.latency_max.max(cpu.latency_max),
         verified: sum.verified + cpu.verified,
         corrupt: sum.corrupt + cpu.corrupt,
+        altered: sum.altered + cpu.altered,
+        resized: sum.resized + cpu.resized,
         latency: std::array::from_fn::<_, LATENCY_BUCKETS, _>(|bucket| {
             sum.latency[bucket] + cpu.latency[bucket]
         }),
@@ -347,6 +354,7 @@ fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
         by_dscp: add(sum.by_dscp, &cpu.by_dscp),
         by_pcp: add(sum.by_pcp, &cpu.by_pcp),
         malformed: add(sum.malformed, &cpu.malformed),
+        damaged: add(sum.damaged, &cpu.damaged),
         arrivals_lost: sum.arrivals_lost + cpu.arrivals_lost,
         controls_lost: sum.controls_lost + cpu.controls_lost,
         offences_lost: sum.offences_lost + cpu.offences_lost,

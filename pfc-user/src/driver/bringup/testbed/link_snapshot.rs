@@ -3,18 +3,18 @@
 use anyhow::Result;
 
 use super::TesterPort;
-use crate::driver::kernel::link;
+use crate::driver::kernel::link::{self, Announced, LinkEvent};
 
 /// State of a link that has to stay the same while frames are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkSnapshot {
+struct LinkSnapshot {
     carrier_changes: u32,
     mtu: u32,
 }
 
 impl LinkSnapshot {
     /// As it stands now.
-    pub fn of(port: &TesterPort) -> Result<Self> {
+    fn of(port: &TesterPort) -> Result<Self> {
         let TesterPort {
             namespace,
             interface,
@@ -27,10 +27,50 @@ impl LinkSnapshot {
     }
 
     /// The change until `now`, in words; `None` without one.
-    pub fn disturbed(self, now: Self) -> Option<String> {
+    fn disturbed(self, now: Self) -> Option<String> {
         if now.carrier_changes != self.carrier_changes {
             return Some("lost its carrier for a time".into());
         }
-        (now.mtu != self.mtu).then(|| format!("got an MTU of {} in place of {}", now.mtu, self.mtu))
+        self.other_mtu(now.mtu)
+    }
+
+    fn other_mtu(self, mtu: u32) -> Option<String> {
+        (mtu != self.mtu).then(|| format!("got an MTU of {mtu} in place of {}", self.mtu))
+    }
+}
+
+/// A link while frames are counted.
+pub struct LinkWatch {
+    /// As it stood at first.
+    snapshot: LinkSnapshot,
+    announced: Announced,
+}
+
+impl LinkWatch {
+    /// From now on.
+    pub fn begin(port: &TesterPort) -> Result<Self> {
+        let announced = port.namespace.run(Announced::begin)??;
+        Ok(Self {
+            snapshot: LinkSnapshot::of(port)?,
+            announced,
+        })
+    }
+
+    /// The change since, though it may have been undone; `None` without one.
+    pub fn disturbed(&self, port: &TesterPort) -> Result<Option<String>> {
+        let lasting = self.snapshot.disturbed(LinkSnapshot::of(port)?);
+        let events = self.announced.take()?;
+        Ok(lasting.or_else(|| {
+            events.iter().find_map(|event| match event {
+                LinkEvent::State { name, mtu, .. } if *name == port.interface => {
+                    let other = self.snapshot.other_mtu(*mtu)?;
+                    Some(format!("{other} for a time"))
+                }
+                LinkEvent::Missed => {
+                    Some("may have changed: the kernel had more to tell than a socket held".into())
+                }
+                _ => None,
+            })
+        }))
     }
 }

@@ -3,7 +3,9 @@
 use std::io;
 
 use futures_util::stream::{Stream, StreamExt};
-use rtnetlink::packet_core::NetlinkPayload;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{MulticastGroup, new_multicast_connection};
@@ -51,6 +53,51 @@ pub fn events() -> io::Result<impl Stream<Item = LinkEvent>> {
         _ => None,
     };
     Ok(messages.filter_map(move |(message, _)| std::future::ready(event(message.payload))))
+}
+
+/// What the kernel announces of the links of a network namespace from its making on, kept by the
+/// kernel until it is read: no change is missed for having been undone.
+pub struct Announced(Socket);
+
+impl Announced {
+    /// Begins in the calling thread's network namespace.
+    pub fn begin() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, 1 << (MulticastGroup::Link as u32 - 1)))?;
+        socket.set_non_blocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// The events so far that were not taken yet.
+    pub fn take(&self) -> io::Result<Vec<LinkEvent>> {
+        let mut events = Vec::new();
+        loop {
+            match self.0.recv_from_full() {
+                Ok((octets, _)) => events.extend(states(&octets)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(events),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    events.push(LinkEvent::Missed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The states in the messages of one datagram.
+fn states(mut octets: &[u8]) -> Vec<LinkEvent> {
+    let mut states = Vec::new();
+    while let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(octets) {
+        if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &message.payload {
+            states.extend(state(link));
+        }
+        let length = (message.header.length as usize).next_multiple_of(4);
+        match octets.get(length..) {
+            Some(rest) if length > 0 => octets = rest,
+            _ => break,
+        }
+    }
+    states
 }
 
 fn state(link: &LinkMessage) -> Option<LinkEvent> {

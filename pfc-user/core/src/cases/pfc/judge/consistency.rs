@@ -179,7 +179,7 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
             count("XOFF frames", class.xoff)?;
             count("XON frames", class.xon)?;
         }
-        for (_, found) in &port.malformed {
+        for (_, found) in port.malformed.iter().chain(&port.damaged) {
             count("malformed frames", *found)?;
         }
     }

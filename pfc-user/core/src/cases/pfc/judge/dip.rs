@@ -93,8 +93,13 @@ struct Group<'e> {
     flows: Vec<&'e FlowPlan>,
 }
 
-/// Each priority with traffic; and all of them together, of which a smaller share shows.
-fn groups(e: &PfcEvidence) -> Vec<Group<'_>> {
+/// Each priority with traffic that nothing may hold in `phase`; and all of them together, of which a
+/// smaller share shows.
+fn groups(e: &PfcEvidence, phase: Phase) -> Vec<Group<'_>> {
+    let held = |priority| {
+        phase == Phase::Storm && e.plan.is_lossless(priority) && e.plan.is_stormed(priority)
+    };
+    let free: Vec<_> = Priority::all().filter(|p| !held(*p)).collect();
     let group = |name: String, all: bool, priorities: Vec<Priority>| {
         let flows = e.plan.flows.iter();
         let flows: Vec<_> = flows
@@ -107,8 +112,15 @@ fn groups(e: &PfcEvidence) -> Vec<Group<'_>> {
             flows,
         }
     };
-    let each = Priority::all().map(|p| group(format!("frames of priority {p}"), false, vec![p]));
-    each.chain([group("all frames".into(), true, Priority::all().collect())])
+    let each = free
+        .iter()
+        .map(|p| group(format!("frames of priority {p}"), false, vec![*p]));
+    let all = if free.len() == Priority::COUNT {
+        "all frames"
+    } else {
+        "all frames that no PFC may hold"
+    };
+    each.chain([group(all.into(), true, free.clone())])
         .filter(|group| !group.flows.is_empty())
         .collect()
 }
@@ -242,7 +254,7 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
             );
             continue;
         };
-        for group in groups(e) {
+        for group in groups(e, phase) {
             least_share(&mut finding, e, phase, &watched, &group);
         }
         expect_watched(&mut finding, e, phase, watched.share);
@@ -405,7 +417,7 @@ pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<Resolution> {
         .iter()
         .filter_map(|phase| watched(e, *phase))
         .collect();
-    let groups = groups(e);
+    let groups = groups(e, Phase::Storm);
     let worst = |all: bool, of: &dyn Fn(&Watched, &Group) -> Option<f64>| {
         let of_kind = groups.iter().filter(|group| group.all == all);
         let found = of_kind.flat_map(|group| watched.iter().filter_map(|w| of(w, group)));

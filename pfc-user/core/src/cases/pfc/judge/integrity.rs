@@ -5,6 +5,7 @@ use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;
 
 use super::mac::{self, Counted, Witness};
+use super::preconditions::name;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
@@ -16,14 +17,30 @@ fn expect_none(finding: &mut Finding, what: &str, found: u64) {
     finding.prove(what, "0", found.to_string(), found == 0, true);
 }
 
-/// A frame behind the window may be late or a duplicate.
-fn leave_open_beyond_window(finding: &mut Finding, e: &PfcEvidence) {
-    let beyond = total(e, |flow| flow.beyond_window);
-    if beyond > 0 {
+/// Frames far behind the newest of their flow, which came too late for the program to know if their
+/// number had arrived: those that are duplicates for certain, and the others. What arrived of a flow
+/// in a phase is at most what left in it; that many numbers are missing, and no more of these frames
+/// can be late ones.
+fn far_behind(e: &PfcEvidence) -> (u64, u64) {
+    let of_flow = |received: &FlowReceived| {
+        let sent = e.sent(received.flow, received.phase);
+        let sent = sent.map_or(0, |sent| sent.frames);
+        let open = received
+            .beyond_window
+            .min(sent.saturating_sub(received.frames));
+        (received.beyond_window - open, open)
+    };
+    let both = e.received.iter().map(of_flow);
+    both.fold((0, 0), |sum, flow| (sum.0 + flow.0, sum.1 + flow.1))
+}
+
+/// As many frames may be late or duplicates: neither check can pass.
+fn leave_open(finding: &mut Finding, open: u64) {
+    if open > 0 {
         finding.undecided(
             "frames too far behind to tell late from duplicate",
             "0",
-            beyond.to_string(),
+            open.to_string(),
         );
     }
 }
@@ -31,12 +48,13 @@ fn leave_open_beyond_window(finding: &mut Finding, e: &PfcEvidence) {
 /// `no-duplicate`.
 pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
+    let (late, open) = far_behind(e);
     expect_none(
         &mut finding,
         "frames whose sequence number had arrived before",
-        total(e, |flow| flow.duplicate),
+        total(e, |flow| flow.duplicate) + late,
     );
-    leave_open_beyond_window(&mut finding, e);
+    leave_open(&mut finding, open);
     finding
 }
 
@@ -48,42 +66,92 @@ pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
         "frames that arrived after a later one of their flow",
         total(e, |flow| flow.reordered),
     );
-    leave_open_beyond_window(&mut finding, e);
+    leave_open(&mut finding, far_behind(e).1);
     finding
+}
+
+/// Of how many frames something was verified, in words. None verified leaves the check undecided.
+fn verified(finding: &mut Finding, e: &PfcEvidence) -> String {
+    let arrived = total(e, |flow| flow.frames + flow.duplicate);
+    let verified = total(e, |flow| {
+        flow.verified.unwrap_or(flow.frames + flow.duplicate)
+    });
+    if arrived > 0 && verified == 0 {
+        finding.undecidable("frames whose octets were verified", "some", "0");
+    }
+    if verified < arrived {
+        format!(", of {verified} verified among {arrived}")
+    } else {
+        String::new()
+    }
 }
 
 /// `no-corruption`.
 pub(in crate::cases::pfc) fn no_corruption(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let arrived = total(e, |flow| flow.frames + flow.duplicate);
-    let verified = total(e, |flow| {
-        flow.verified.unwrap_or(flow.frames + flow.duplicate)
-    });
-    let of = if verified < arrived {
-        format!(", of {verified} verified among {arrived}")
-    } else {
-        String::new()
-    };
-    if arrived > 0 && verified == 0 {
-        finding.undecidable("frames whose UDP checksum was verified", "some", "0");
-    }
+    let of = verified(&mut finding, e);
     expect_none(
         &mut finding,
         &format!("frames with a wrong UDP checksum{of}"),
         total(e, |flow| flow.corrupt),
     );
-    for (what, kind) in [
+    expect_none(
+        &mut finding,
+        &format!("frames whose payload is not, octet by octet, what was sent{of}"),
+        total(e, |flow| flow.altered),
+    );
+    for (what, reason) in [
         ("damaged stamps", Malformed::Stamp),
         ("wrong IPv4 header checksums", Malformed::Ipv4Checksum),
+        ("another EtherType, protocol or port", Malformed::Headers),
+        ("another IP version", Malformed::IpVersion),
     ] {
-        let found = e
-            .rx_port
-            .malformed
-            .iter()
-            .filter(|(reason, _)| *reason == kind)
-            .map(|(_, count)| count)
-            .sum();
-        expect_none(&mut finding, what, found);
+        let what = format!("test frames with {what}");
+        expect_none(&mut finding, &what, e.rx_port.damaged_by(reason));
+    }
+    finding
+}
+
+/// Octets by which a DUT may change the length of all frames of a flow alike: VLAN tags.
+const TAGS: [i64; 5] = [-8, -4, 0, 4, 8];
+
+/// `no-resize`.
+pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let of = verified(&mut finding, e);
+    expect_none(
+        &mut finding,
+        &format!("frames longer or shorter than was sent, tags left out{of}"),
+        total(e, |flow| flow.resized),
+    );
+    let cut = [
+        Malformed::Ipv4Truncated,
+        Malformed::Ipv6Truncated,
+        Malformed::UdpTruncated,
+    ];
+    expect_none(
+        &mut finding,
+        "test frames that end before their headers say so",
+        cut.map(|reason| e.rx_port.damaged_by(reason)).iter().sum(),
+    );
+    for flow in &e.plan.flows {
+        let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
+        let (frames, octets) = of_flow.fold((0, 0), |(frames, octets), found| {
+            (frames + found.frames, octets + found.octets)
+        });
+        let expected = frames.saturating_mul(flow.length as u64);
+        let more = i128::from(octets) - i128::from(expected);
+        let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
+        // What is as it should be is not listed: there are up to 64 flows.
+        if !TAGS.iter().any(by_tags) {
+            finding.prove(
+                format!("octets of {} in {frames} frames", name(flow)),
+                expected.to_string(),
+                octets.to_string(),
+                false,
+                true,
+            );
+        }
     }
     finding
 }
@@ -149,6 +217,37 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
             found,
         );
     }
+    finding
+}
+
+/// `no-pause`.
+pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let found = e.tx_port.pause.xoff + e.rx_port.pause.xoff;
+    // Frames that the program saw are proof, whatever the witness of the DUT's PFC.
+    if found == 0
+        && let Ok(Witness::Mac(mac)) = mac::witness(e)
+    {
+        let what = format!(
+            "802.3x PAUSE frames of the DUT, by the MAC of {} ({})",
+            mac.interface, mac.driver
+        );
+        match mac::pause(mac) {
+            Counted::None(how) => finding.prove(what, "0", how, true, false),
+            Counted::Some(how) => finding.undecidable(what, "0", how),
+            // On a port for PFC no PAUSE frame comes that would show its counter to count.
+            Counted::Unknown(how) => {
+                let why = format!("the MAC of {} keeps PAUSE frames: {how}", mac.interface);
+                return Finding::not_applicable(&why);
+            }
+        }
+        return finding;
+    }
+    expect_none(
+        &mut finding,
+        "802.3x PAUSE frames of the DUT with a time above 0",
+        found,
+    );
     finding
 }
 

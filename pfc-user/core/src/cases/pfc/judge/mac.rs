@@ -172,15 +172,15 @@ pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
     }
 }
 
-/// PAUSE frames that came in. A rise does not show that they paused anything.
-fn pause(mac: &MacReport) -> Counted {
+/// PAUSE frames that came in, whoever sent them and whether or not they paused anything.
+pub(super) fn pause(mac: &MacReport) -> Counted {
     let own: Vec<_> = mac
         .counters
         .iter()
         .filter(|counter| counter.subject == Subject::Pause)
         .collect();
     if let Some(rose) = own.iter().find(|counter| counter.rise() != Some(0)) {
-        return Counted::Unknown(format!(
+        return Counted::Some(format!(
             "{} rose by {}",
             rose.name,
             rose.rise().unwrap_or_default()

@@ -251,7 +251,7 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
     by_priority.chain(pause)
 }
 
-/// Sampling of the programs, and the largest latency without a storm.
+/// Sampling of the programs, frames of other senders, and the largest latency without a storm.
 fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
     let mut named = Vec::new();
     if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
@@ -263,9 +263,15 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
         named.push((
             "accounting at this rate".into(),
             format!(
-                "one reading of the clock {clock}, UDP checksum of one frame in {}",
+                "one reading of the clock {clock}, octets verified of one frame in {}",
                 e.counting.verify_every
             ),
+        ));
+    }
+    if e.rx_port.foreign() > 0 {
+        named.push((
+            "frames of other senders or runs at the rx port".into(),
+            format!("{}; no check counts them", e.rx_port.foreign()),
         ));
     }
     let worst = e
