@@ -153,14 +153,17 @@ fn bugs() -> Vec<Bug> {
 fn not_found() -> Vec<Bug> {
     use Bug::*;
     vec![
+        FirstIgnored,
+        FirstAfterQuietIgnored,
+        LateAtFullLink(5 * MS),
+        XonLate(2 * MS),
+        XonLate(5 * MS),
         LeakAtStart(1),
         LossyStopsFirst(5 * MS),
         LossyStopsFirst(30 * MS),
         LossyDelayed(2 * MS),
-        LossyDelayed(5 * MS),
         HighestLossyStops(10 * MS),
         HighestLossyStops(30 * MS),
-        IsolationLate(5 * MS),
         OnlyDscpEqual,
         HighDscpTo0,
         DscpShifted,
