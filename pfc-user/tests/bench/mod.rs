@@ -82,7 +82,17 @@ pub fn dscp_map(map: fn(u8) -> u8) -> [Priority; Dscp::COUNT] {
 /// Plans a repetition of a case with these lossless priorities; `storm`, if given, selects the
 /// stormed ones.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
-    plan_at(&port(), id, lossless, storm)
+    plan_in_turn(id, lossless, storm, 0)
+}
+
+/// The same as one of several repetitions.
+pub fn plan_in_turn(
+    id: &str,
+    lossless: &[u8],
+    storm: Option<&[u8]>,
+    turn: usize,
+) -> RepetitionPlan {
+    planned(&port(), id, lossless, storm, turn)
 }
 
 /// The same at other ports.
@@ -92,11 +102,21 @@ pub fn plan_at(
     lossless: &[u8],
     storm: Option<&[u8]>,
 ) -> RepetitionPlan {
+    planned(port, id, lossless, storm, 0)
+}
+
+fn planned(
+    port: &PortContext,
+    id: &str,
+    lossless: &[u8],
+    storm: Option<&[u8]>,
+    turn: usize,
+) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
     let request = RepetitionRequest {
         lossless: &lossless,
         storm: storm.as_deref(),
-        turn: 0,
+        turn,
         durations: DURATIONS,
         frame: 1024,
         quanta: Quanta::MAX,

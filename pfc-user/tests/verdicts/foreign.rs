@@ -13,6 +13,9 @@ use crate::bench;
 
 const MS: u64 = 1_000_000;
 
+/// By default it is 1 s: enough for a switch that forgets about pauses.
+const RESUME: u64 = 250 * MS;
+
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
@@ -26,11 +29,13 @@ const REPETITIONS: [Repetition; 7] = [
     ("pfc.pause-multi-lossless", &[2, 3, 4], Some(&[3, 4])),
 ];
 
-/// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`.
-const GOOD: [Bug; 4] = [
+/// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`, as is one
+/// frame more after an XOFF.
+const GOOD: [Bug; 5] = [
     Bug::None,
     Bug::NoXon,
     Bug::AnswersLate(MS / 2),
+    Bug::LeakAtStart(1),
     Bug::SmallXoffQuanta,
 ];
 
@@ -101,7 +106,6 @@ fn bugs() -> Vec<Bug> {
         EveryNthIgnored(2),
         EveryNthIgnored(10),
         SecondOfBurstIgnored,
-        LeakAtStart(1),
         LeakAtStart(20),
         LeakEvery(10 * MS),
         LeakEvery(100 * MS),
@@ -149,34 +153,30 @@ fn bugs() -> Vec<Bug> {
     ]
 }
 
-/// Mistakes that no check finds yet.
+/// Mistakes that no check finds.
 fn not_found() -> Vec<Bug> {
     use Bug::*;
     vec![
+        // The storm begins on an idle link, as the test plan has it; the probe comes later.
         FirstIgnored,
-        FirstAfterQuietIgnored,
-        LateAtFullLink(5 * MS),
-        XonLate(2 * MS),
-        XonLate(5 * MS),
-        LeakAtStart(1),
-        LossyStopsFirst(5 * MS),
-        LossyStopsFirst(30 * MS),
-        LossyDelayed(2 * MS),
-        HighestLossyStops(10 * MS),
-        HighestLossyStops(30 * MS),
-        OnlyDscpEqual,
-        HighDscpTo0,
-        DscpShifted,
-        SwapsWords,
-        FlipsWithChecksum,
         ObeysPauseAtStart,
+        // The two code points of a priority take turns, so that neighbours belong to two flows, and
+        // order is judged by flow.
+        SwapsNeighboursAfterPause,
+        // One delay of so few milliseconds is shorter than half a pause of the probe, whose median
+        // latency is judged: a stall of the tester looks the same.
+        LossyStopsFirst(5 * MS),
+        HighestLossyStops(10 * MS),
     ]
 }
 
-/// Results of a repetition.
-fn results(repetition: Repetition, order: Order, bug: Bug) -> Vec<CheckResult> {
-    let (id, lossless, storm) = repetition;
-    let plan = bench::plan(id, lossless, storm);
+/// Results of a repetition, in its turn among the others.
+fn results(turn: usize, order: Order, bug: Bug) -> Vec<CheckResult> {
+    let (id, lossless, storm) = REPETITIONS[turn];
+    let mut plan = bench::plan_in_turn(id, lossless, storm, turn);
+    if plan.durations.resume > 0 {
+        plan.durations.resume = RESUME;
+    }
     let switch = Foreign::new(1_000_000_000, lossless, order, bug);
     let evidence = bench::run_foreign(&plan, Box::new(switch));
     bench::case(id).judge(&evidence).checks
@@ -229,8 +229,8 @@ fn good_foreign_switches_pass_every_check() {
         .collect();
     let wrong = in_parallel(&jobs, |(order, bug)| {
         let mut wrong = Vec::new();
-        for repetition in REPETITIONS {
-            for result in results(repetition, *order, *bug) {
+        for (turn, repetition) in REPETITIONS.into_iter().enumerate() {
+            for result in results(turn, *order, *bug) {
                 if !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable) {
                     wrong.push(format!("{order:?} {bug:?}: {}", told(repetition, &result)));
                 }
@@ -252,8 +252,8 @@ fn each_mistake_of_a_foreign_switch_fails_a_check() {
     }
     let passed = in_parallel(&jobs, |bug| {
         let mut failed = false;
-        for repetition in REPETITIONS {
-            let results = results(repetition, Order::InTurn, *bug);
+        for (turn, repetition) in REPETITIONS.into_iter().enumerate() {
+            let results = results(turn, Order::InTurn, *bug);
             if only.is_some() {
                 let open = |result: &&CheckResult| {
                     !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable)

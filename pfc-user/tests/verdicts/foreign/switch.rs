@@ -143,6 +143,7 @@ pub struct Foreign {
     pfc_seen: u32,
     deferred: VecDeque<(Ns, Vec<u8>)>,
     busy_since: Ns,
+    sent_until: Ns,
     frames_in: u64,
     drop_next: [bool; 8],
     kept: [Option<Queued>; 8],
@@ -182,6 +183,7 @@ impl Foreign {
             pfc_seen: 0,
             deferred: VecDeque::new(),
             busy_since: 0,
+            sent_until: 0,
             frames_in: 0,
             drop_next: [false; 8],
             kept: Default::default(),
@@ -231,7 +233,9 @@ impl Foreign {
                     }
                     _ => 0,
                 };
-                let zero = frame[18..34].iter().all(|octet| *octet == 0);
+                // The fields of classes that are not named say nothing.
+                let mut named = (0..8).filter(|p| frame[17] >> p & 1 == 1);
+                let zero = named.all(|p| frame[18 + 2 * p..20 + 2 * p] == [0, 0]);
                 if let (Bug::XonLate(late), true) = (self.bug, zero) {
                     delay = late;
                 }
@@ -772,7 +776,6 @@ impl Foreign {
             return;
         }
         let Some(p) = self.choose() else {
-            self.busy_since = self.now;
             return;
         };
         self.turn = p;
@@ -807,7 +810,12 @@ impl Foreign {
             self.next_of[p] = self.now + slowed;
         }
         self.upstream(p);
-        self.sending = Some((self.now + wire, one.frame));
+        // A gap shorter than the shortest frame is the sender's rounding.
+        if self.now > self.sent_until + self.wire(60) {
+            self.busy_since = self.now;
+        }
+        self.sent_until = self.now + wire;
+        self.sending = Some((self.sent_until, one.frame));
     }
 }
 
