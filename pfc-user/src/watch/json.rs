@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use pfc_ebpf::units::{LineRate, Nanos};
 use serde_json::{Map, Value, json};
 
@@ -78,8 +79,8 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
 
 /// Adds when it was: the time of day (RFC 3339), and the time since the beginning.
 pub fn stamp(value: &mut Value, elapsed: Nanos) {
-    let now = humantime::format_rfc3339_millis(SystemTime::now());
-    value["time"] = json!(now.to_string());
+    let now = DateTime::<Utc>::from(SystemTime::now());
+    value["time"] = json!(now.to_rfc3339_opts(SecondsFormat::Millis, true));
     value["elapsed_seconds"] = json!(elapsed as f64 / SECOND);
 }
 
@@ -135,8 +136,9 @@ mod tests {
             (&json!("dscp"), &json!("sonic"))
         );
         assert_eq!(value["line_rate_bits_per_second"], 25_000_000_000u64);
-        let time = humantime::parse_rfc3339(value["time"].as_str().unwrap()).unwrap();
-        assert!(SystemTime::now().duration_since(time).unwrap().as_secs() < 3600);
+        let time = DateTime::parse_from_rfc3339(value["time"].as_str().unwrap()).unwrap();
+        let age = DateTime::<Utc>::from(SystemTime::now()).signed_duration_since(time);
+        assert!((0..3600).contains(&age.num_seconds()), "{age}");
         assert_eq!(
             (&value["total"]["frames"], &value["per_second"]["frames"]),
             (&json!(30), &json!(40.0))

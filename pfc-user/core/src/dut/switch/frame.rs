@@ -110,7 +110,11 @@ impl Layout {
         let fits = protocol == UDP && filling.end <= frame.len();
         (fits && filling.start + least <= filling.end).then_some((udp, filling))
     }
+}
 
+/// Mistakes in frames, of one shape: some make them longer.
+#[expect(clippy::ptr_arg)]
+impl Layout {
     /// Flips the last bit of a UDP payload.
     pub fn corrupt(self, frame: &mut Vec<u8>) -> bool {
         let Some((_, filling)) = self.filling(frame, 1) else {
@@ -170,7 +174,9 @@ impl Layout {
         frame.truncate(frame.len() - 4);
         true
     }
+}
 
+impl Layout {
     /// Sets another mark in the trusted field: the PCP's low bit, or the DSCP's bit of value 8, so
     /// that DSCPs stay apart by their value mod 8. False where the field is missing.
     pub fn remark(self, frame: &mut [u8], trust: Trust) -> bool {

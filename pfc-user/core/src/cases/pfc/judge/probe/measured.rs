@@ -165,7 +165,7 @@ impl<'e> Measured<'e> {
         let frames = probe.burst.frames.iter().zip(&probe.left);
         let mut named = frames.filter_map(|(one, left)| Some((one.frame.time(priority)?, *left)));
         let (first, xoff) = named.next()?;
-        let (time, last) = named.last().unwrap_or((first, xoff));
+        let (time, last) = named.next_back().unwrap_or((first, xoff));
         let lasts = self.limits.pause_time(time);
         let by_xon = lasts == 0;
         let tolerance = if by_xon {
