@@ -288,7 +288,11 @@ pub unsafe extern "C" fn packet_is_filling(ctx: *mut xdp_md, offset: u64, length
     }
     // SAFETY: the program's own context, as the caller promises.
     let (data, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
-    let start = data + offset;
+    // Linux 6.1 has lost the bound of what was spilled since the check.
+    let (start, length) = (
+        data + at_most(offset, MAX_OFFSET),
+        at_most(length, filling::MAX),
+    );
     let mut differs = 0;
     macro_rules! compare {
         ($from:expr, $octets:expr, $eight:expr, $($at:literal)*) => {{

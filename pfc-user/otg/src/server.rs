@@ -193,7 +193,11 @@ impl Shared {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let sampled = self.look(|session| Ok(session.sample())).await;
+            let sampled = self.look(|session| {
+                session.sample();
+                Ok(())
+            });
+            let sampled = sampled.await;
             if sampled.is_err() {
                 return pending().await;
             }

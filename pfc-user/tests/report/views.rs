@@ -190,8 +190,8 @@ pfc.x [lossless 3]
    4  200ms after the last frame stop the storm
    5  drain: wait for what the DUT holds, at most 2s
    6  resume: send all flows for 400ms, and wait for their frames
-   7  probe: on running traffic single PFC frames for priority 3; the DUT has 1ms to respond: at 50 %
-      of the rates 3: 1000 (512us); at 100 % of the rates 3: 2000 (1.024ms), after 500us 3: XON
+   7  probe: on running traffic single PFC frames for priority 3; the DUT has 1ms to respond: at 50
+      % of the rates 3: 1000 (512us); at 100 % of the rates 3: 2000 (1.024ms), after 500us 3: XON
 ";
     assert_eq!(dry_run::pfc("pfc.x", &plan(), &limits()), expected);
 }

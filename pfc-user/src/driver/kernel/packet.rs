@@ -1,12 +1,12 @@
 //! A raw AF_PACKET socket that sends straight to the driver.
 
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockType, getsockname, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use pfc_ebpf::units::Nanos;
 
 use super::clock;
@@ -274,9 +274,21 @@ impl PacketSocket {
     /// True as long as the interface is there that the socket was opened on, whatever its name
     /// and whether it is up.
     pub fn is_bound(&self) -> nix::Result<bool> {
-        let address: LinkAddr = getsockname(self.fd.as_raw_fd())?;
+        // SAFETY: all octets zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        let mut length = size_of_val(&address) as libc::socklen_t;
+        // The type of nix wants an address of full length, and the kernel writes six octets of it.
+        // SAFETY: the kernel writes at most `length` octets, and both outlive the call.
+        let told = unsafe {
+            libc::getsockname(
+                self.fd.as_raw_fd(),
+                (&raw mut address).cast(),
+                &raw mut length,
+            )
+        };
+        Errno::result(told)?;
         // The kernel writes -1 when the interface goes.
-        Ok(address.ifindex().cast_signed() > 0)
+        Ok(address.sll_ifindex > 0)
     }
 
     /// A request that names the interface.
