@@ -1,7 +1,7 @@
 //! A packet as the wire parsers want it: each access checked against its end, in the form that the
 //! verifier follows.
 
-use crate::bpf::verifier::opaque;
+use crate::bpf::verifier::{at_most, opaque};
 use crate::filling::{self, Filled};
 use crate::wire::{MAX_SUM, Octets, Part, fold};
 use aya_ebpf::bindings::xdp_md;
