@@ -27,7 +27,7 @@ fn plan_of(length: u32) -> Plan {
 /// Deletes the cable between the ports.
 fn delete(bench: &Bench) {
     let mut delete = Command::new("ip");
-    delete.args(["link", "delete", "a"]);
+    delete.args(["link", "delete", "dev", "a"]);
     let status = bench.namespace.run(|| delete.status()).unwrap();
     assert!(status.unwrap().success());
 }

@@ -131,14 +131,14 @@ fn root_tshark_reads_the_storms_frames_as_intended() {
         let storms = [
             (
                 storm(StormKind::Pfc(vec![priority(3)]), 0xffff),
-                "0x0101 0x0008  0 0 0 65535 0 0 0 0",
+                "0x0101 0x0008  8191 12287 16383 65535 24575 28671 32767 36863",
             ),
             (
                 storm(
                     StormKind::Pfc([0, 1, 2, 3, 4, 5, 6].map(priority).to_vec()),
                     0x1fff,
                 ),
-                "0x0101 0x007f  8191 8191 8191 8191 8191 8191 8191 0",
+                "0x0101 0x007f  8191 8191 8191 8191 8191 8191 8191 4607",
             ),
             (storm(StormKind::Pause, 0xffff), "0x0001  65535        "),
         ];
