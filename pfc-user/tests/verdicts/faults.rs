@@ -46,10 +46,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi isolation",
             "multi paused",
             "multi response",
+            "multi no-dip",
             "lossy background",
             "lossy no-dip",
-            "multi no-delay",
-            "multi no-dip",
         ],
     ),
     (
@@ -65,17 +64,23 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "pfc-pauses-all",
         &[
             "single background",
+            "single no-delay",
+            "single no-dip",
             "multi background",
             "multi isolation",
+            "multi no-delay",
+            "multi no-dip",
             "lossy background",
             "lossy no-dip",
             "lossy test-traffic",
+            "lossy no-delay",
+            "global no-delay",
         ],
     ),
     // Of two priorities that are paused, an XON for one ends the other's pause too.
     (
         "pauses-other-lossless",
-        &["multi isolation", "multi response"],
+        &["multi isolation", "multi response", "multi no-dip"],
     ),
     (
         "lossy-obeys-pfc",
@@ -84,9 +89,18 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi response",
             "lossy no-dip",
             "lossy test-traffic",
+            "lossy no-delay",
         ],
     ),
-    ("obeys-pause", &["global no-loss", "global throughput"]),
+    (
+        "obeys-pause",
+        &[
+            "global no-loss",
+            "global throughput",
+            "global no-delay",
+            "global no-dip",
+        ],
+    ),
     (
         "never-resumes",
         &[
@@ -134,8 +148,10 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single response",
             "multi isolation",
             "multi response",
+            "multi no-dip",
             "lossy background",
             "lossy no-dip",
+            "lossy no-delay",
         ],
     ),
     ("reads-high-vector", NOT_PAUSED),
@@ -148,7 +164,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi isolation",
             "multi paused",
             "multi response",
+            "multi no-dip",
             "lossy no-dip",
+            "lossy no-delay",
         ],
     ),
     ("lossy-obeys-beside", RESPONSE),
@@ -209,8 +227,10 @@ const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "single background",
             "multi background",
+            "multi no-dip",
             "lossy test-traffic",
             "global no-loss",
+            "global no-dip",
         ],
     ),
     (
@@ -218,6 +238,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "single background",
             "multi background",
+            "multi no-dip",
             "lossy test-traffic",
             "global no-loss",
         ],
@@ -227,21 +248,29 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "throttles",
         &[
             "single resume",
+            "single no-dip",
             "multi isolation",
+            "multi no-dip",
             "lossy background",
             "lossy no-dip",
             "global throughput",
+            "global no-dip",
+            "global no-delay",
         ],
     ),
     (
         "dips",
         &[
+            "single no-dip",
             "multi isolation",
+            "multi no-dip",
             "lossy background",
             "lossy no-dip",
             "global throughput",
+            "global no-delay",
         ],
     ),
+    // On a full line frames wait for what is sent twice.
     (
         "duplicates",
         &[
@@ -249,6 +278,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-duplicate",
             "lossy no-duplicate",
             "global no-duplicate",
+            "global no-delay",
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
@@ -336,14 +366,29 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
         PCP,
         &[
             "single background",
+            "single no-dip",
             "single paused",
             "single response",
             "multi background",
+            "multi no-dip",
             "multi paused",
             "multi response",
+            "lossy no-delay",
+            "global no-delay",
         ],
     ),
-    ("maps-low-bits", DSCP_HIGH_BITS, MAPS),
+    // In case 4 the low bits of a code point of priority 0 name a lossless one.
+    (
+        "maps-low-bits",
+        DSCP_HIGH_BITS,
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+            "global no-delay",
+        ],
+    ),
     // Without a tag everything has priority 0.
     (
         "trusts-pcp",
@@ -360,11 +405,15 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
         DSCP_TAGGED,
         &[
             "single background",
+            "single no-dip",
             "single paused",
             "single response",
             "multi background",
+            "multi no-dip",
             "multi paused",
             "multi response",
+            "lossy no-delay",
+            "global no-delay",
         ],
     ),
 ];

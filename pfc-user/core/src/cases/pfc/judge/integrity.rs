@@ -136,8 +136,11 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
     );
     for flow in &e.plan.flows {
         let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
-        let (frames, octets) = of_flow.fold((0, 0), |(frames, octets), found| {
-            (frames + found.frames, octets + found.octets)
+        let (frames, octets) = of_flow.fold((0u64, 0u64), |(frames, octets), found| {
+            (
+                frames.saturating_add(found.frames),
+                octets.saturating_add(found.octets),
+            )
         });
         let expected = frames.saturating_mul(flow.length as u64);
         let more = i128::from(octets) - i128::from(expected);
