@@ -70,7 +70,7 @@ fn good_checks(case: &str) -> usize {
 
 #[test]
 fn a_failure_in_any_attempt_is_one_whatever_the_others_found() {
-    let open = ["paused", "background"].map(|check| (check, INCONCLUSIVE));
+    let open = ["paused", "background", "no-dip"].map(|check| (check, INCONCLUSIVE));
     let failed = [("resume", FAIL), ("response", SKIPPED), ("xon", SKIPPED)];
     for (what, tampers, expected) in [
         ("first", &[DISTURBED_AND_LOST, UNDISTURBED][..], &failed[..]),
@@ -105,7 +105,7 @@ fn a_failure_in_any_attempt_is_one_whatever_the_others_found() {
 #[test]
 fn what_no_attempt_decided_is_inconclusive() {
     let found = cases::judge_case(&attempts(SINGLE, &[LARGE_BURST; 3]));
-    let open = ["paused", "background", "resume"].map(|check| (check, INCONCLUSIVE));
+    let open = ["paused", "background", "no-dip", "resume"].map(|check| (check, INCONCLUSIVE));
     assert_eq!(shortfalls(&found), open);
     assert!(found.checks[0].reason.starts_with("attempt 3 of 3: rate: "));
 }

@@ -31,11 +31,16 @@ const LONG_STALL: Nanos = 4_200_000;
 #[test]
 fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
     for start in [5, 95, 215, 375] {
+        let mut expected = vec![("no-dip", FAIL, ">= 0.99, found 0.9")];
+        // The frames are on their way for most of the storm.
+        if start < 200 {
+            expected.push(("no-delay", FAIL, "in the storm"));
+        }
         tampered(
             &format!("a dip at {start} ms"),
             LOSSY,
             |e| dip(e, start * MS, 0.3),
-            &[("no-dip", FAIL, ">= 0.99, found 0.9")],
+            &expected,
         );
     }
     // Half of it in each of two adjacent windows of 100 ms.
@@ -370,7 +375,7 @@ fn the_path_is_as_long_as_an_exact_clock_tells() {
         "a path of 0.5 ms",
         LOSSY,
         exact(19),
-        &[("no-dip", FAIL, ">= 0.99, found 0.978")],
+        &[("no-dip", FAIL, ">= 0.99, found 0.98")],
     );
     // Frames that an old reading served tell nothing; those of the probe were each read for.
     let probed = |latency: u32| {

@@ -174,7 +174,11 @@ fn a_pause_frame_of_the_storm_is_told_from_none_by_the_standard_counter_alone() 
         "forwarded",
         GLOBAL,
         &evidence("forwards-control", Driver::I40e),
-        &unclear("port.link_xoff_rx rose by"),
+        &all(
+            &["no-pause", FORWARDED],
+            INCONCLUSIVE,
+            "port.link_xoff_rx rose by",
+        ),
     );
 }
 

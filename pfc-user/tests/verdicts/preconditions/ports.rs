@@ -131,7 +131,9 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
         blind(e);
         e.tx_port.pause.xoff = 1;
     };
-    tampered("blind but for a PAUSE frame", SINGLE, pause, &unseen);
+    let mut seen = unseen.clone();
+    seen.push(("no-pause", FAIL, "found 1"));
+    tampered("blind but for a PAUSE frame", SINGLE, pause, &seen);
     let xoff = |e: &mut PfcEvidence| {
         blind(e);
         e.tx_port.pfc_frames = 1;
