@@ -187,6 +187,7 @@ fn configure(
             mark: flow.dscp.get(),
             log_phases,
             priority: flow.priority.get(),
+            length: flow.untagged_length() as u16,
             ..FlowConfig::default()
         })
         .collect();
