@@ -222,10 +222,12 @@ fn root_a_sample_has_frames_of_every_lane_that_a_dut_deals_them_to() {
             .sequence
     };
     let offences = account.take_rings().unwrap().offences;
-    let verified: Vec<_> = offences
+    let mut verified: Vec<_> = offences
         .iter()
         .map(|offence| sequence(&offence.octets))
         .collect();
+    // A frame offends in several ways: its checksum is wrong, and its octets are others.
+    verified.dedup();
     for lanes in [2, 4, 8, 16] {
         for lane in 0..lanes {
             assert!(

@@ -365,7 +365,9 @@ fn withhold(e: &mut PfcEvidence, priority: u8, span: Nanos) {
         let sent = sent(e, flow.id, Phase::Storm);
         sent.frames -= sent.frames * span / (data.to - data.from);
         let frames = sent.frames;
-        received(e, flow.id, Phase::Storm).frames = frames;
+        let arrived = received(e, flow.id, Phase::Storm);
+        arrived.octets -= (arrived.frames - frames) * flow.length as u64;
+        arrived.frames = frames;
     }
 }
 
