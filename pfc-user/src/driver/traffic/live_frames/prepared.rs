@@ -117,7 +117,7 @@ impl Prepared {
         Ok(Self {
             max_lateness,
             honoured,
-            frame: (0..length).map(|at| at as u8).collect(),
+            frame: base(&templates, length),
             flows,
             shares,
             settings,
@@ -164,6 +164,16 @@ impl Prepared {
             generator.workers.set(share.cpu, &worker);
         }
     }
+}
+
+/// The octets behind the block that the program writes, which all flows share: the longest frame's,
+/// as the filling goes by the place behind the stamp, and flows of a plan have equal headers.
+fn base(templates: &[(u16, Paced, FrameTemplate)], length: usize) -> Vec<u8> {
+    let longest = templates.iter().map(|(_, _, template)| template);
+    let longest = longest.max_by_key(|template| template.length());
+    let mut octets = longest.map_or(Vec::new(), |template| template.octets().0.to_vec());
+    octets.resize(length, 0);
+    octets
 }
 
 impl PreparedFlow {
