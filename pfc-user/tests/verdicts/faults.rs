@@ -267,6 +267,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy background",
             "lossy no-dip",
             "global throughput",
+            "global no-dip",
             "global no-delay",
         ],
     ),

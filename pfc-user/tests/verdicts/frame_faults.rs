@@ -82,7 +82,6 @@ struct InAll {
     duplicate: [&'static str; 4],
     corruption: [&'static str; 4],
     resize: [&'static str; 4],
-    delay: [&'static str; 4],
     pause: [&'static str; 4],
 }
 
@@ -104,12 +103,6 @@ const ALL: InAll = InAll {
         "multi no-resize",
         "lossy no-resize",
         "global no-resize",
-    ],
-    delay: [
-        "single no-delay",
-        "multi no-delay",
-        "lossy no-delay",
-        "global no-delay",
     ],
     pause: [
         "single no-pause",

@@ -235,7 +235,7 @@ fn what_was_due_within_a_tick_before_an_xoff_that_lasts_is_no_missed_rate() {
             (held.from, held.to) = (data.to - 100 * MS - ends_early, data.to - ends_early);
             let flow = flow_of(e, 3);
             sent(e, flow, Phase::Storm).frames -= missing;
-            received(e, flow, Phase::Storm).frames -= missing;
+            lose(e, Role::Background, Phase::Storm, missing);
         }
     };
     let missed = all(&["background", "no-dip"], INCONCLUSIVE, "missed its rate");

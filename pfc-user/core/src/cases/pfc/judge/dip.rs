@@ -57,18 +57,17 @@ pub(super) fn sum(windows: &[[u32; 8]], range: Range<usize>, group: &[Priority])
 /// The latency of the path itself, from above: the least that any frame was seen to have. A queue
 /// in the DUT, which makes most frames later, is its own doing. `None`: not known.
 ///
-/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of
-/// two. With [`Clock::Batched`] that would not be from above: an arrival told too early may show
-/// next to no latency on any path. Logged arrivals are exact all the same, and those of the probe
-/// are of frames that nothing held back as well as of such that were.
+/// Where the clock is read for each frame it is the least of all phases, rounded up to a power of
+/// two: at full load even the first frame of a phase may wait in a queue, and the probe leaves half
+/// of the line free. With [`Clock::Batched`] that would not be from above: an arrival told too early
+/// may show next to no latency on any path. Logged arrivals are exact all the same, and those of the
+/// probe are of frames that nothing held back as well as of such that were.
 fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
     match e.counting.clock {
         Clock::Exact => {
-            let baseline = e
+            let least = e
                 .received
                 .iter()
-                .filter(|received| received.phase == Phase::Baseline);
-            let least = baseline
                 .filter_map(|received| received.latency.iter().position(|frames| *frames > 0))
                 .min();
             Some(least.map_or(0, |bits| 1 << bits))

@@ -22,19 +22,32 @@ pub(super) struct Excuse {
     pub(super) again: Again,
 }
 
-/// The excuses for a loss of `flow` in `phase`. The DUT may drop lossless frames that the tester
-/// sends despite its XOFF, and such as must wait for longer than its `max_residence`.
+/// The excuses for a loss of `flow` in `phase`. What came far behind may be what is missing. The DUT
+/// may drop lossless frames that the tester sends despite its XOFF, and such as must wait for longer
+/// than its `max_residence`.
 pub(super) fn excuses(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Vec<Excuse> {
+    let late = far_behind(e, flow, phase);
     if !e.plan.is_lossless(flow.priority) {
-        return Vec::new();
+        return late.into_iter().collect();
     }
     let found = [
+        late,
         beyond_headroom(e, flow, phase),
         late_xoff(e, flow, phase),
         long_wait(e, flow, phase),
         unseen(e, flow),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// Frames so far behind the newest that the program does not know whether their number had come.
+fn far_behind(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
+    let frames = e.received(flow.id, phase)?.beyond_window;
+    (frames > 0).then(|| Excuse {
+        cause: format!("{frames} came too far behind to tell late from duplicate"),
+        frames,
+        again: Again::MayDecide,
+    })
 }
 
 /// Frames of `flow` that leave in `span`, and the one that had begun.
