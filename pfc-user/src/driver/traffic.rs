@@ -112,6 +112,17 @@ pub enum TrafficError {
         /// The missing ability.
         lacks: String,
     },
+    /// Flows of which only some have a tag, in one plan of live frames.
+    #[error(
+        "live frames of one plan have to have equal headers, found stamps at octets {first} and \
+         {other}: flows with a VLAN tag want a plan of their own"
+    )]
+    Headers {
+        /// Offset of the first flow's stamp.
+        first: usize,
+        /// That of another one's.
+        other: usize,
+    },
     /// More flows, windows or CPUs than the program was loaded for.
     #[error(
         "the sender has to have at most {max} {what}, found {found}; the XDP program was loaded \

@@ -77,22 +77,27 @@ faults! {
         "single delivered", "multi delivered", "lossy background", "global no-loss",
     ];
     root_ignores_xon: "ignores-xon" => ["single xon", "multi xon"];
-    root_obeys_pause: "obeys-pause" => ["global no-loss", "global throughput"];
+    root_obeys_pause: "obeys-pause" => [
+        "global no-loss", "global throughput", "global no-dip", "global no-delay",
+    ];
     // One in 8 of seven priorities is more than 100 ms can miss at its edge: 1 % is tolerated, a
     // sender without room catches up by a burst of 4 ms, and a stall of 1 ms leaves nothing out.
     root_drops_lossy: "drops=lossy:8" => [
-        "single background", "multi background", "lossy test-traffic", "lossy no-dip",
-        "global no-loss", "global throughput",
+        "single background", "single no-dip", "multi background", "multi no-dip",
+        "lossy test-traffic", "lossy no-dip", "global no-loss", "global throughput",
+        "global no-dip",
     ];
     // A shortfall in a window also shows as latency, and may be attributed to the path.
     // What the line does not carry fills the buffers, and an XOFF may withhold it.
     root_throttles: "throttles" => ["global throughput"] or [
-        "single resume", "multi resume", "multi isolation", "lossy background", "lossy no-dip",
+        "single resume", "single no-dip", "multi resume", "multi isolation", "multi no-dip",
+        "lossy background", "lossy no-dip", "lossy no-delay", "global no-dip", "global no-delay",
     ];
     // 20 ms in 250. A DUT that makes good for a dip afterwards shows it only in the 100 ms that end
     // with the dip. Phases of less than 380 ms may have no such 100 ms.
     root_dips: "dips" for "500ms" => ["lossy no-dip", "global throughput"] or [
-        "single resume", "multi resume", "multi isolation", "lossy background",
+        "single resume", "single no-dip", "multi resume", "multi isolation", "multi no-dip",
+        "lossy background", "lossy no-delay", "global no-dip", "global no-delay",
     ];
     root_duplicates: "duplicates" => [
         "single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate",

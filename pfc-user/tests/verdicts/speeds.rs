@@ -293,7 +293,8 @@ fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) -> Option<String>
     let failed = results
         .iter()
         .filter(|(_, result)| result.verdict == Verdict::Fail);
-    let reasons = failed.map(|(case, result)| format!("{case} {}: {}", result.check, result.reason));
+    let reasons =
+        failed.map(|(case, result)| format!("{case} {}: {}", result.check, result.reason));
     Some(format!(
         "{fault}, {speed:?}: expected {expected:?}, found {found:?}: {:#?}",
         reasons.collect::<Vec<_>>()
@@ -386,9 +387,9 @@ fn each_fault_of_time_fails_its_checks_on_slow_links() {
 
 #[test]
 fn each_fault_of_time_fails_its_checks_on_fast_links() {
-    let all = FAST.iter().flat_map(|speed| {
-        FAULTS.map(|(fault, expected)| fails_exactly(*speed, fault, expected))
-    });
+    let all = FAST
+        .iter()
+        .flat_map(|speed| FAULTS.map(|(fault, expected)| fails_exactly(*speed, fault, expected)));
     nothing(all);
 }
 

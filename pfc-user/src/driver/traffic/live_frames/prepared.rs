@@ -83,7 +83,8 @@ impl Prepared {
         let paced: Vec<_> = templates.iter().map(|(_, paced, _)| *paced).collect();
         let max_lateness = max_lateness(&paced, plan.line_rate, plan.max_burst)?;
         let waits = stagger(&paced);
-        let length = room(templates.iter().map(|(_, _, template)| template));
+        equal_headers(&templates)?;
+        let frame = longest(&templates);
         let mut flows = Vec::with_capacity(templates.len());
         let mut shares = Vec::with_capacity(cpus.len());
         for (worker, &cpu) in cpus.iter().enumerate() {
@@ -91,7 +92,7 @@ impl Prepared {
             let dealt = templates.iter().zip(&waits).skip(worker);
             let dealt = dealt.step_by(cpus.len());
             flows.extend(dealt.map(|((id, paced, template), wait)| {
-                PreparedFlow::new(plan.run, *id, *paced, *wait, template, length)
+                PreparedFlow::new(plan.run, *id, *paced, *wait, template, frame.len())
             }));
             let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
             let frames = flows[first..]
@@ -117,7 +118,7 @@ impl Prepared {
         Ok(Self {
             max_lateness,
             honoured,
-            frame: base(&templates, length),
+            frame,
             flows,
             shares,
             settings,
@@ -166,14 +167,23 @@ impl Prepared {
     }
 }
 
-/// The octets behind the block that the program writes, which all flows share: the longest frame's,
-/// as the filling goes by the place behind the stamp, and flows of a plan have equal headers.
-fn base(templates: &[(u16, Paced, FrameTemplate)], length: usize) -> Vec<u8> {
-    let longest = templates.iter().map(|(_, _, template)| template);
-    let longest = longest.max_by_key(|template| template.length());
-    let mut octets = longest.map_or(Vec::new(), |template| template.octets().0.to_vec());
-    octets.resize(length, 0);
-    octets
+/// The longest frame: behind the block that the program writes, all flows share its octets.
+fn longest(templates: &[(u16, Paced, FrameTemplate)]) -> Vec<u8> {
+    let templates = templates.iter().map(|(_, _, template)| template);
+    let longest = templates.max_by_key(|template| template.length());
+    longest.map_or(Vec::new(), |template| template.octets().0.to_vec())
+}
+
+/// The filling goes by the place behind the stamp, which the shared octets have at one place alone.
+fn equal_headers(templates: &[(u16, Paced, FrameTemplate)]) -> Result<(), TrafficError> {
+    let mut stamps = templates.iter().map(|(_, _, template)| template.octets().1);
+    let Some(first) = stamps.next() else {
+        return Ok(());
+    };
+    match stamps.find(|stamp| *stamp != first) {
+        Some(other) => Err(TrafficError::Headers { first, other }),
+        None => Ok(()),
+    }
 }
 
 impl PreparedFlow {
@@ -236,23 +246,5 @@ impl PreparedFlow {
         let frames = entry.sequence - self.entry.sequence;
         self.entry = entry;
         frames
-    }
-}
-
-/// Octets that a frame of the program has before it is cut to the flow's length: as many as the
-/// longest, but where a header of one flow would leave traces in a shorter one of another, as many
-/// as the program writes in any case.
-fn room<'t>(templates: impl Iterator<Item = &'t FrameTemplate> + Clone) -> usize {
-    let longest = templates
-        .clone()
-        .map(FrameTemplate::length)
-        .max()
-        .unwrap_or(BLOCK);
-    let mut headers = templates.map(|template| template.octets().1);
-    let first = headers.next();
-    if headers.all(|header| Some(header) == first) {
-        longest
-    } else {
-        longest.max(BLOCK)
     }
 }
