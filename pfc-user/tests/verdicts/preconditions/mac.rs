@@ -36,14 +36,15 @@ fn lossy(fault: &str, driver: Driver) -> PfcEvidence {
 
 const ON_LOSSY: &str = "no-pfc-on-lossy";
 const FORWARDED: &str = "no-mac-control-forwarded";
-const BOTH: [&str; 2] = [ON_LOSSY, FORWARDED];
+/// A MAC that keeps PAUSE frames and was not shown to count them.
+const KEEPS_PAUSE: (&str, Verdict, &str) = ("no-pause", NOT_APPLICABLE, "keeps PAUSE frames");
 const ALL_ENABLED: Driver = Driver::Mlx5 { enabled: 0xff };
 
 #[test]
 fn counters_shown_alive_that_stay_pass() {
     for driver in [Driver::I40e, ALL_ENABLED, Driver::DcbAlone] {
         let evidence = lossy("", driver);
-        expect(&format!("{driver:?}"), LOSSY, &evidence, &[]);
+        expect(&format!("{driver:?}"), LOSSY, &evidence, &[KEEPS_PAUSE]);
         let results = results(LOSSY, &evidence);
         let said = results
             .iter()
@@ -86,7 +87,7 @@ fn a_rise_on_a_lossy_priority_fails_where_the_driver_tells_xoff_apart() {
                 fault,
                 LOSSY,
                 &lossy(fault, driver),
-                &[(ON_LOSSY, FAIL, words), unclear],
+                &[(ON_LOSSY, FAIL, words), unclear, KEEPS_PAUSE],
             );
         }
     }
@@ -104,9 +105,15 @@ fn a_rise_on_a_lossy_priority_fails_where_the_driver_tells_xoff_apart() {
             "xoff-for-lossy",
             LOSSY,
             &lossy("xoff-for-lossy", driver),
-            &[(ON_LOSSY, INCONCLUSIVE, words), unclear],
+            &[(ON_LOSSY, INCONCLUSIVE, words), unclear, KEEPS_PAUSE],
         );
     }
+}
+
+/// Its counters of PFC decide nothing, for that reason.
+fn neither(words: &str) -> [(&str, Verdict, &str); 3] {
+    let open = |check| (check, INCONCLUSIVE, words);
+    [open(ON_LOSSY), open(FORWARDED), KEEPS_PAUSE]
 }
 
 #[test]
@@ -124,7 +131,7 @@ fn counters_that_were_not_shown_alive_decide_nothing() {
             GLOBAL,
             &dead,
             &all(
-                &BOTH,
+                &OF_THE_DUTS_PFC,
                 INCONCLUSIVE,
                 "counters of such frames was shown to count",
             ),
@@ -136,7 +143,7 @@ fn counters_that_were_not_shown_alive_decide_nothing() {
         GLOBAL,
         &silent,
         &all(
-            &BOTH,
+            &OF_THE_DUTS_PFC,
             INCONCLUSIVE,
             "no counter of the driver unheard-of is known that counts them",
         ),
@@ -147,7 +154,7 @@ fn counters_that_were_not_shown_alive_decide_nothing() {
         "another setting",
         LOSSY,
         &lossy("", Driver::Mlx5 { enabled: 8 }),
-        &all(&BOTH, INCONCLUSIVE, words),
+        &neither(words),
     );
     // One counter of all kinds does not tell the probe's pauses from others.
     let words = "no counter of priority 0 is known";
@@ -155,7 +162,7 @@ fn counters_that_were_not_shown_alive_decide_nothing() {
         "one counter",
         LOSSY,
         &lossy("", Driver::Standard),
-        &all(&BOTH, INCONCLUSIVE, words),
+        &neither(words),
     );
 }
 
@@ -163,12 +170,18 @@ fn counters_that_were_not_shown_alive_decide_nothing() {
 fn a_pause_frame_of_the_storm_is_told_from_none_by_the_standard_counter_alone() {
     let evidence = |fault, driver| run_blind(GLOBAL, fault, driver, &mut shown_alive(driver));
     expect("good", GLOBAL, &evidence("", Driver::Standard), &[]);
-    let unclear = |words| [(FORWARDED, INCONCLUSIVE, words)];
     expect(
         "PFC alive",
         GLOBAL,
         &evidence("", Driver::I40e),
-        &unclear("0 by port.link_xoff_rx, port.link_xon_rx, not shown to count"),
+        &[
+            (
+                FORWARDED,
+                INCONCLUSIVE,
+                "0 by port.link_xoff_rx, port.link_xon_rx, not shown to count",
+            ),
+            KEEPS_PAUSE,
+        ],
     );
     expect(
         "forwarded",
@@ -202,14 +215,18 @@ fn loss_is_the_switchs_own_only_where_the_mac_shows_that_it_asked_for_no_pause()
                 "the DUT asked for a pause, which the sender did not obey",
             ),
             forwarded,
+            KEEPS_PAUSE,
         ],
     );
-    let failed = [(
-        "delivered",
-        FAIL,
-        "without an XOFF (by the MAC of tx, 0 by port.rx_priority_3_xoff_rx, which counts: it rose \
-         in",
-    )];
+    let failed = [
+        (
+            "delivered",
+            FAIL,
+            "without an XOFF (by the MAC of tx, 0 by port.rx_priority_3_xoff_rx, which counts: it \
+             rose in",
+        ),
+        KEEPS_PAUSE,
+    ];
     let never = run_blind(SINGLE, "no-upstream-pfc", driver, &mut shown_alive(driver));
     expect(
         "a switch that never asks",
@@ -218,11 +235,9 @@ fn loss_is_the_switchs_own_only_where_the_mac_shows_that_it_asked_for_no_pause()
         &[&failed[..], &AFTER_DELIVERED].concat(),
     );
     let unshown = run_blind(SINGLE, "no-upstream-pfc", driver, &mut Alive::default());
-    let undecided = all(
-        &["delivered", ON_LOSSY, FORWARDED],
-        INCONCLUSIVE,
-        "counters of such frames was shown to count",
-    );
+    let words = "counters of such frames was shown to count";
+    let mut undecided = all(&OF_THE_DUTS_PFC, INCONCLUSIVE, words);
+    undecided.push(("delivered", INCONCLUSIVE, words));
     expect(
         "the same, by a counter that may be dead",
         SINGLE,
@@ -237,7 +252,8 @@ fn readings_that_do_not_cover_the_repetition_are_none() {
     let spoilt = |spoil: fn(&mut MacReport), words: &str| {
         let mut evidence = good.clone();
         spoil(&mut evidence.mac[0]);
-        expect(words, LOSSY, &evidence, &all(&BOTH, INCONCLUSIVE, words));
+        let undecided = all(&OF_THE_DUTS_PFC, INCONCLUSIVE, words);
+        expect(words, LOSSY, &evidence, &undecided);
     };
     let cut = "do not cover the repetition";
     spoilt(|mac| mac.lag += 1, cut);
@@ -282,7 +298,10 @@ fn at_the_rx_port_too_an_xoff_for_a_lossy_priority_fails() {
         "at rx",
         LOSSY,
         &evidence,
-        &[(ON_LOSSY, FAIL, "port.rx_priority_5_xoff_rx rose by 2")],
+        &[
+            (ON_LOSSY, FAIL, "port.rx_priority_5_xoff_rx rose by 2"),
+            KEEPS_PAUSE,
+        ],
     );
 }
 
@@ -295,14 +314,14 @@ fn frames_of_the_storm_that_the_program_saw_are_proof_whoever_counts_the_switchs
         evidence
     };
     let forwarded = (FORWARDED, FAIL, "seen at the tx port: expected 0, found 3");
-    expect("forwarded", LOSSY, &seen(""), &[forwarded]);
+    expect("forwarded", LOSSY, &seen(""), &[forwarded, KEEPS_PAUSE]);
     // What the MAC counted may be those.
     let unclear = "but 3 frames of the storm came in there too";
     expect(
         "forwarded, and counted for lossy priorities",
         LOSSY,
         &seen("xoff-for-lossy"),
-        &[(ON_LOSSY, INCONCLUSIVE, unclear), forwarded],
+        &[(ON_LOSSY, INCONCLUSIVE, unclear), forwarded, KEEPS_PAUSE],
     );
     // At the rx port they are not.
     let mut at_rx = seen("");
@@ -313,7 +332,12 @@ fn frames_of_the_storm_that_the_program_saw_are_proof_whoever_counts_the_switchs
         .unwrap();
     *counter.values.last_mut().unwrap() += 2;
     let told = "port.rx_priority_5_xoff_rx rose by 2";
-    expect("at rx", LOSSY, &at_rx, &[(ON_LOSSY, FAIL, told), forwarded]);
+    expect(
+        "at rx",
+        LOSSY,
+        &at_rx,
+        &[(ON_LOSSY, FAIL, told), forwarded, KEEPS_PAUSE],
+    );
 }
 
 #[test]

@@ -91,27 +91,10 @@ type Expected<'a> = &'a [(&'a str, Verdict, &'a str)];
 /// priorities are stormed.
 fn expect(what: &str, case: &str, evidence: &PfcEvidence, expected: Expected) {
     let results = results(case, evidence);
-    let verdict = |check: &str| {
-        let result = results.iter().find(|result| result.check == check);
-        result.map(|result| result.verdict)
-    };
-    let is_expected = |check: &str| expected.iter().any(|(other, ..)| *other == check);
-    let any_left_open = expected
-        .iter()
-        .any(|(_, verdict, _)| *verdict == INCONCLUSIVE);
-    let no_subject = |result: &CheckResult| match (result.check.as_str(), result.verdict) {
-        ("isolation", Verdict::NotApplicable) => true,
-        // A MAC that keeps PAUSE frames and was not shown to count them.
-        ("no-pause", Verdict::NotApplicable) => true,
-        // Checks with the preconditions of others are left open with them.
-        ("no-pause", INCONCLUSIVE) if !is_expected("no-pause") => {
-            verdict("no-pfc-on-lossy") == Some(INCONCLUSIVE)
-        }
-        ("no-resize", INCONCLUSIVE) if !is_expected("no-resize") => {
-            verdict("no-corruption") == Some(INCONCLUSIVE)
-        }
-        (check @ ("no-dip" | "no-delay"), INCONCLUSIVE) if !is_expected(check) => any_left_open,
-        _ => false,
+    let flows = &evidence.plan.flows;
+    let isolates = flows.iter().any(|flow| flow.role == Role::Isolation);
+    let no_subject = |result: &CheckResult| {
+        !isolates && (result.check.as_str(), result.verdict) == ("isolation", NOT_APPLICABLE)
     };
     let found: BTreeMap<&str, Verdict> = results
         .iter()
@@ -300,12 +283,30 @@ fn dut(e: &mut PfcEvidence) -> &mut DutReport {
     e.dut.as_mut().unwrap()
 }
 
+/// Checks of frames that the DUT sends to the tx port.
+const OF_THE_DUTS_PFC: [&str; 3] = ["no-pfc-on-lossy", "no-pause", "no-mac-control-forwarded"];
+
 const INCONCLUSIVE: Verdict = Verdict::Inconclusive;
 const FAIL: Verdict = Verdict::Fail;
 const SKIPPED: Verdict = Verdict::Skipped;
+const NOT_APPLICABLE: Verdict = Verdict::NotApplicable;
 
-/// Checks of case 1 that rest on the storm without a gap.
-const ON_THE_STORM: [&str; 3] = ["paused", "background", "lets-go"];
+/// Checks of `case` that rest on a storm without a gap, and in cases 3 and 4 on one that arrives.
+fn on_the_storm(case: &str) -> &'static [&'static str] {
+    match case {
+        SINGLE => &["paused", "background", "no-dip", "no-delay", "lets-go"],
+        MULTI => &[
+            "paused",
+            "background",
+            "isolation",
+            "no-dip",
+            "no-delay",
+            "lets-go",
+        ],
+        LOSSY => &["test-traffic", "background", "no-dip", "no-delay"],
+        _ => &["no-loss", "throughput", "no-dip", "no-delay"],
+    }
+}
 
 /// No PAUSE/PFC frame was ever seen at the tx port.
 fn blind(e: &mut PfcEvidence) {

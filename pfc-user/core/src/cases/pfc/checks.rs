@@ -237,7 +237,8 @@ pub(super) const NO_DIP_BESIDE: Row<Pfc> = Row {
     needs: needs![
         PORTS,
         ACCOUNTING,
-        BASELINE,
+        BASELINE_OF_BACKGROUND,
+        BASELINE_OF_ISOLATION,
         RATE_OF_BACKGROUND,
         RATE_OF_ISOLATION,
         STORM_CONTINUITY
@@ -262,7 +263,13 @@ pub(super) const NO_DELAY_BESIDE: Row<Pfc> = Row {
     extra: true,
     tolerance: "max_response, the next frame of each flow, and at full load the largest burst; at \
         least three spans of 10 ms, those in which tester or simulated DUT stalled left out",
-    needs: needs![PORTS, ACCOUNTING, BASELINE, STORM_CONTINUITY],
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_BACKGROUND,
+        BASELINE_OF_ISOLATION,
+        STORM_CONTINUITY
+    ],
     ..Row::<Pfc>::new(
         "no-delay",
         "4",

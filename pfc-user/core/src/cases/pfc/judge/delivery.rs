@@ -414,7 +414,7 @@ fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
             Counted::None(how) => {
                 format!(", without an XOFF (by the MAC of {}, {how})", mac.interface)
             }
-            Counted::Some(_) | Counted::Unknown(_) => String::new(),
+            Counted::Some(_) | Counted::Unknown(_) | Counted::Unshown(_) => String::new(),
         },
         _ => String::new(),
     }

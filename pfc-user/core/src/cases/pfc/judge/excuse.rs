@@ -159,7 +159,7 @@ fn unseen(e: &PfcEvidence, flow: &FlowPlan) -> Option<Excuse> {
                 "the DUT asked for a pause, which the sender did not obey, for its program sees \
                  none: by the MAC, {how}"
             ),
-            Counted::Unknown(why) => {
+            Counted::Unknown(why) | Counted::Unshown(why) => {
                 format!("it is not known whether the DUT asked for a pause: by the MAC, {why}")
             }
         },

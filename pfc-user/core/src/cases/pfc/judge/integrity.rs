@@ -209,7 +209,9 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
                 ),
                 (None, Counted::Some(how)) => finding.prove(what, "0", how, false, true),
                 (None, Counted::None(how)) => finding.prove(what, "0", how, true, false),
-                (None, Counted::Unknown(why)) => finding.undecidable(what, "0", why),
+                (None, Counted::Unknown(why) | Counted::Unshown(why)) => {
+                    finding.undecidable(what, "0", why);
+                }
             }
             continue;
         }
@@ -237,9 +239,9 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
         );
         match mac::pause(mac) {
             Counted::None(how) => finding.prove(what, "0", how, true, false),
-            Counted::Some(how) => finding.undecidable(what, "0", how),
+            Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(what, "0", how),
             // On a port for PFC no PAUSE frame comes that would show its counter to count.
-            Counted::Unknown(how) => {
+            Counted::Unshown(how) => {
                 let why = format!("the MAC of {} keeps PAUSE frames: {how}", mac.interface);
                 return Finding::not_applicable(&why);
             }
@@ -271,11 +273,12 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
         );
         match mac::storm_at_tx(e, mac) {
             Counted::None(how) => finding.prove(what, "0", how, true, false),
-            Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(
-                what,
-                "0",
-                format!("{how}; a MAC's counters do not tell whose they are"),
-            ),
+            Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => finding
+                .undecidable(
+                    what,
+                    "0",
+                    format!("{how}; a MAC's counters do not tell whose they are"),
+                ),
         }
         return finding;
     }

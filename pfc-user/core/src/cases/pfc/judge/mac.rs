@@ -124,6 +124,8 @@ pub(super) enum Counted {
     None(String),
     /// Unknown, with the reason.
     Unknown(String),
+    /// Unknown, for no counter of such frames was shown to count.
+    Unshown(String),
 }
 
 /// XOFF frames for `priority` that came in.
@@ -148,8 +150,8 @@ pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
     {
         return Counted::Some(said(proof));
     }
-    if let Some(reset) = own.iter().find(|counter| counter.rise().is_none()) {
-        return Counted::Unknown(format!("{} was reset meanwhile", reset.name));
+    if let Some(reset) = reset(&own) {
+        return reset;
     }
     if let Some(none) = none(
         mac,
@@ -179,12 +181,14 @@ pub(super) fn pause(mac: &MacReport) -> Counted {
         .iter()
         .filter(|counter| counter.subject == Subject::Pause)
         .collect();
-    if let Some(rose) = own.iter().find(|counter| counter.rise() != Some(0)) {
-        return Counted::Some(format!(
-            "{} rose by {}",
-            rose.name,
-            rose.rise().unwrap_or_default()
-        ));
+    let mut rises = own
+        .iter()
+        .map(|counter| (counter, counter.rise().unwrap_or(0)));
+    if let Some((counter, rise)) = rises.find(|(_, rise)| *rise > 0) {
+        return Counted::Some(format!("{} rose by {rise}", counter.name));
+    }
+    if let Some(reset) = reset(&own) {
+        return reset;
     }
     match none(
         mac,
@@ -195,6 +199,15 @@ pub(super) fn pause(mac: &MacReport) -> Counted {
         Some(none) => Counted::None(none),
         None => any(mac).unwrap_or_else(|| not_shown(&own, "PAUSE")),
     }
+}
+
+/// The first of `own` that was reset.
+fn reset(own: &[&MacCounter]) -> Option<Counted> {
+    let reset = own.iter().find(|counter| counter.rise().is_none())?;
+    Some(Counted::Unknown(format!(
+        "{} was reset meanwhile",
+        reset.name
+    )))
 }
 
 /// The first of `counters` that stayed and was shown to count.
@@ -222,7 +235,7 @@ fn any(mac: &MacReport) -> Option<Counted> {
 
 fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
     let names: Vec<_> = own.iter().map(|counter| counter.name.as_str()).collect();
-    Counted::Unknown(match names.as_slice() {
+    Counted::Unshown(match names.as_slice() {
         [] => format!("no counter of {subject} is known"),
         names => format!("0 by {}, not shown to count in this run", names.join(", ")),
     })
@@ -250,7 +263,7 @@ pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
     for counted in found {
         match counted {
             Counted::None(how) => return Counted::None(how),
-            Counted::Some(how) | Counted::Unknown(how) => why.push(how),
+            Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => why.push(how),
         }
     }
     Counted::Unknown(why.join("; "))
