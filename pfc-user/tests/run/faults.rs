@@ -94,10 +94,12 @@ faults! {
         "lossy background", "lossy no-dip", "lossy no-delay", "global no-dip", "global no-delay",
     ];
     // 20 ms in 250. A DUT that makes good for a dip afterwards shows it only in the 100 ms that end
-    // with the dip. Phases of less than 380 ms may have no such 100 ms.
+    // with the dip. Phases of less than 380 ms may have no such 100 ms. Where it meets the end of a
+    // pause, what should go then waits.
     root_dips: "dips" for "500ms" => ["lossy no-dip", "global throughput"] or [
-        "single resume", "single no-dip", "multi resume", "multi isolation", "multi no-dip",
-        "lossy background", "lossy no-delay", "global no-dip", "global no-delay",
+        "single lets-go", "single resume", "single response", "single xon", "single no-dip",
+        "multi lets-go", "multi resume", "multi response", "multi xon", "multi isolation",
+        "multi no-dip", "lossy background", "lossy no-delay", "global no-dip", "global no-delay",
     ];
     root_duplicates: "duplicates" => [
         "single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate",

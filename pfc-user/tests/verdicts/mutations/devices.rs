@@ -10,7 +10,7 @@ use pfc_ebpf::stamp::Phase;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use validator::evidence::pfc::{DropCounter, DutReport, FlowReceived, PfcEvidence, Stall};
-use validator::evidence::{CaseEvidence, Repetition, SCHEMA};
+use validator::evidence::{CaseEvidence, Repetition, SCHEMA, numbers};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::bench;
@@ -209,6 +209,7 @@ impl Device {
             "host": {"kernel": "6.18.0", "machine": "x86_64", "cpus": 2, "clock": 1},
             "testbed": {"name": "sim", "dut": "sim", "toml": ""},
             "preflight": null,
+            "hooks": [],
             "planned": [self.case],
             "cases": [run],
             "interrupted": false,
@@ -246,10 +247,11 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus/evidence")
 }
 
-/// A file of evidence, without its digests.
+/// A file of evidence, without its digests, and with numbers as they are.
 fn recorded(file: &str) -> Value {
     let file = File::open(folder().join(file)).unwrap();
     let mut evidence: Value = serde_json::from_reader(XzReader::new(file, false)).unwrap();
     evidence.as_object_mut().unwrap().remove("digests");
+    numbers::from_portable(&mut evidence);
     evidence
 }

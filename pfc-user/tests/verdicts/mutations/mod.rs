@@ -39,7 +39,7 @@ use crate::common;
 use crate::snapshot;
 
 /// One change in so many is made of evidence that is longer than [`LONG`] octets.
-const STRIDE: usize = 6;
+const STRIDE: usize = 12;
 const LONG: usize = 100_000;
 
 /// Verdicts by what they are on, and the exit code.
