@@ -133,11 +133,18 @@ fn config((_, clock, exclusive, verify_every): (&str, Clock, u8, u64)) -> Config
     }
 }
 
-fn configure(account: &mut AccountProgram, mode: (&str, Clock, u8, u64), flows: u32) {
+/// For flows of frames of `length` octets: others would count as resized.
+fn configure(
+    account: &mut AccountProgram,
+    mode: (&str, Clock, u8, u64),
+    flows: u32,
+    length: usize,
+) {
     let flow = FlowConfig {
         mark: DSCP,
         log_phases: 0,
         priority: 3,
+        length: length as u16,
         ..FlowConfig::default()
     };
     account
@@ -145,10 +152,10 @@ fn configure(account: &mut AccountProgram, mode: (&str, Clock, u8, u64), flows: 
         .expect("a configuration");
 }
 
-fn account(mode: (&str, Clock, u8, u64), flows: u32) -> AccountProgram {
+fn account(mode: (&str, Clock, u8, u64), flows: u32, length: usize) -> AccountProgram {
     let mut account = AccountProgram::load(Sizes { flows, windows: 64 })
         .expect("root, and the object of `cargo xtask build-ebpf`");
-    configure(&mut account, mode, flows);
+    configure(&mut account, mode, flows, length);
     account
 }
 
@@ -177,7 +184,7 @@ fn without_clock() -> AccountProgram {
         },
     )
     .expect("the kernel takes it as well");
-    configure(&mut account, MODES[0], 1);
+    configure(&mut account, MODES[0], 1, 64);
     account
 }
 
@@ -254,7 +261,7 @@ fn constant_frames() -> Vec<(&'static str, Vec<u8>)> {
 
 fn constant() {
     let bare = Bench::load();
-    let mut accounts = [account(MODES[0], 1), without_clock()];
+    let mut accounts = [account(MODES[0], 1, 64), without_clock()];
     for (name, frame) in constant_frames() {
         let control = MacControl::parse(&frame[..]).is_ok();
         let (mut drop, mut samples) = (Vec::new(), [const { Vec::new() }; 2]);
@@ -263,7 +270,7 @@ fn constant() {
             for (account, samples) in accounts.iter_mut().zip(&mut samples) {
                 // The log of control frames has room for 16 rounds.
                 if round % 16 == 0 {
-                    configure(account, MODES[0], 1);
+                    configure(account, MODES[0], 1, 64);
                     account.test_run(&frame, 1).expect("a test run");
                 }
                 samples.push(
@@ -296,7 +303,7 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
     let maker = Bench::to_drop(flows);
     let counted: Vec<_> = modes
         .iter()
-        .map(|&mode| (mode, account(mode, flows)))
+        .map(|&mode| (mode, account(mode, flows, frame.len())))
         .collect();
     let aimed: Vec<_> = counted
         .iter()
@@ -320,7 +327,10 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
         let received = account.flows().expect("counts");
         let sum = received
             .iter()
-            .map(|flow| (flow.frames, flow.corrupt + flow.duplicate + flow.remarked))
+            .map(|flow| {
+                let damaged = flow.corrupt + flow.altered + flow.resized;
+                (flow.frames, damaged + flow.duplicate + flow.remarked)
+            })
             .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         assert_eq!(sum, (runs, 0), "each frame is counted once");
         line(&format!("{name}: {}", mode.0), samples, &drop);
@@ -516,14 +526,14 @@ fn account_beside(before: &Path) {
     let mut compare = |name: &str, frame: &[u8], restamps: bool, mode| {
         builds
             .iter_mut()
-            .for_each(|build| configure(build, mode, 1));
+            .for_each(|build| configure(build, mode, 1, frame.len()));
         let aimed = [Bench::to(&builds[0], 1), Bench::to(&builds[1], 1)];
         let mut samples = [const { Vec::new() }; 2];
         for round in 0..ROUNDS {
             for (index, build) in builds.iter_mut().enumerate() {
                 // The log of control frames has room for 16 rounds.
                 if round % 16 == 0 {
-                    configure(build, mode, 1);
+                    configure(build, mode, 1, frame.len());
                 }
                 let nanos = if restamps {
                     aimed[index].run("restamp", frame)

@@ -24,6 +24,8 @@ use validator::plan::{FlowPlan, Nanos, Role};
 use crate::{MS, REPORT, SECOND, live};
 
 const MTU: u32 = 1500;
+/// Octets of a frame of traffic.
+const FRAME: usize = 1024;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const DATA_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Ten times the pause at 100 Gbit/s.
@@ -148,8 +150,12 @@ impl Lab {
             verify_every: 1,
             ..Config::default()
         };
+        let flow = FlowConfig {
+            length: FRAME as u16,
+            ..FlowConfig::default()
+        };
         for account in [&mut self.storm, &mut self.data] {
-            account.configure(&config, &[FlowConfig::default()])?;
+            account.configure(&config, &[flow])?;
         }
         Ok(())
     }
@@ -181,7 +187,7 @@ impl Lab {
                     dscp: Dscp::new(0)?,
                     pcp: None,
                     rate: line_rate.bits_per_second(),
-                    length: 1024,
+                    length: FRAME,
                 }];
                 let plan = TrafficPlan {
                     interface: "data",

@@ -174,6 +174,7 @@ pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Accou
             mark: (flow % 64) as u8,
             log_phases: 0,
             priority: (flow % 8) as u8,
+            length: load.length as u16,
             ..FlowConfig::default()
         })
         .collect();
