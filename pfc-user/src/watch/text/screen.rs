@@ -102,12 +102,15 @@ fn details(now: &Reading, change: &Change<'_>) -> Vec<String> {
     lines
 }
 
+/// What a row shows of a reading.
+type Of<'a, T> = &'a dyn Fn(&Reading) -> T;
+
 /// A row: frames, and pauses of a class, where there are such.
 fn row(
     name: &str,
     change: &Change<'_>,
-    volume: Option<&dyn Fn(&Reading) -> Volume>,
-    class: Option<(&dyn Fn(&Reading) -> ClassCounters, usize)>,
+    volume: Option<Of<Volume>>,
+    class: Option<(Of<ClassCounters>, usize)>,
 ) -> String {
     let trimmed = |value: f64| scaled(value).trim_end().to_owned();
     let [frames, bits, total] = volume.map_or_else(Default::default, |volume| {
