@@ -415,7 +415,8 @@ fn evidence_without_a_phase_that_was_due_is_refused() {
         whole::check_case(&case, "case").map_err(|defect| (defect.rule, defect.part))
     };
     assert_eq!(refused(&good), Ok(()));
-    let without: [(&str, fn(&mut RcEvidence)); 3] = [
+    type Remove = fn(&mut RcEvidence);
+    let without: [(&str, Remove); 3] = [
         ("control", |evidence| evidence.control = None),
         ("test", |evidence| evidence.test = None),
         ("flush", |evidence| evidence.flush = None),
