@@ -136,7 +136,8 @@ fn no_frame_makes_it_panic_and_every_class_is_met() {
         };
         *met.entry(class).or_insert(0) += 1;
     }
-    assert_eq!(met.len(), 5 + Malformed::COUNT, "{met:?}");
+    // That a frame's headers are damaged shows only beside its stamp: `account` says so.
+    assert_eq!(met.len(), 5 + Malformed::COUNT - 1, "{met:?}");
 }
 
 #[test]

@@ -63,8 +63,8 @@ fn stored_evidence_is_judged_without_the_rest_of_the_tool() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{device}: {text}");
         assert!(text.contains(said), "{device}: {text}");
-        // Nothing but the evidence is there afterwards.
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        // Nothing but the evidence and the mark of the folder are there afterwards.
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
 

@@ -83,9 +83,15 @@ impl Samples {
             let frames = counted(to).frames.saturating_sub(counted(from).frames);
             frames == 0 && usual * (to.at - from.at) as f64 >= EXPECTED
         };
-        let silent = counted(now).frames <= counted(from).frames;
-        if silent && (is_still || is_silent(from, now)) {
-            return Rates::default();
+        if counted(now).frames <= counted(from).frames {
+            // What came before the silence tells how much was to come in it.
+            let all = |sample: &&Sample| counted(sample).frames >= counted(now).frames;
+            let last = self.kept.iter().find(all).unwrap_or(from);
+            let before = mean(oldest, last, counted).frames / SECOND as f64;
+            let ended = before * (now.at - last.at) as f64 >= EXPECTED;
+            if is_still || ended || last.at == oldest.at {
+                return Rates::default();
+            }
         }
         for older in kept {
             if is_silent(older, from) {
@@ -100,8 +106,9 @@ impl Samples {
 /// The mean rate from one sample to a later one.
 fn mean(from: &Sample, to: &Sample, counted: impl Fn(&Sample) -> Count) -> Rates {
     let (time, from, to) = (to.at - from.at, counted(from), counted(to));
-    let by_second =
-        |before: u64, after: u64| after.saturating_sub(before) as f64 * SECOND as f64 / time as f64;
+    let by_second = |before: u64, after: u64| {
+        after.saturating_sub(before) as f64 * SECOND as f64 / time.max(1) as f64
+    };
     Rates {
         frames: by_second(from.frames, to.frames),
         octets: by_second(from.octets, to.octets),

@@ -274,8 +274,8 @@ fn ladders_name_each_wait_for_an_answer_that_did_not_come_and_each_timer() {
         let waits = waits(name).into_iter();
         waits.filter(|wait| wait.ends_with(words)).count()
     };
-    // Four requests with a wrong key in each of two repetitions, none of which may be answered.
-    assert_eq!(count("mad-good", "no answer within 200 ms"), 8);
+    // Eleven requests with a wrong key in each of two repetitions, none of which may be answered.
+    assert_eq!(count("mad-good", "no answer within 200 ms"), 22);
     // The positive control waits for one retry; the test for two of them, or seven.
     for (device, retries) in [("rc-good", [2, 7]), ("rc-failing", [1, 6])] {
         for (timer, retries) in ["1.074 s", "1.049 ms"].into_iter().zip(retries) {

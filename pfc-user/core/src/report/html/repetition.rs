@@ -101,7 +101,7 @@ fn one(
         .children(steps(case, name))
 }
 
-/// The drawings and counts of an attempt; `None`: its counts alone.
+/// The drawings and counts of an attempt; `None`: neither.
 fn recorded(
     repetition: &Repetition,
     title: &str,
@@ -110,10 +110,10 @@ fn recorded(
     match repetition {
         Repetition::Pfc(e) => {
             let Some(columns) = columns else {
-                let said = "Not drawn: the page would be too large for an e-mail.";
+                let said = "Not drawn: the page would be too large for an e-mail. Its counts are \
+                            in evidence.json.";
                 let not_drawn = el("p").text(said);
-                let all = [not_drawn, counts(e, title)].into_iter();
-                return all.chain(own_losses(e)).collect();
+                return [not_drawn].into_iter().chain(own_losses(e)).collect();
             };
             let distributions = distributions::draw(e, title);
             let distributions = (!distributions.is_empty())
