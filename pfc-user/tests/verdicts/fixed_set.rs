@@ -136,7 +136,6 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
             "pauses-other-lossless",
             BTreeSet::from([
                 format!("multi-lossless isolation [{ON_3}]"),
-                format!("multi-lossless no-delay [{ON_3}]"),
                 format!("multi-lossless no-dip [{ON_3}]"),
                 format!("multi-lossless response [{BOTH}]"),
             ]),

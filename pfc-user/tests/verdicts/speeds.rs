@@ -141,7 +141,6 @@ const FAULTS_OF_RATE: [(&str, &[&str]); 2] = [
             "single no-dip",
             "multi lets-go",
             "multi no-dip",
-            "multi response",
             "lossy no-delay",
             "lossy no-dip",
             "global no-dip",

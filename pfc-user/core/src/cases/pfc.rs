@@ -42,7 +42,8 @@ const LOSSLESS_STEPS: &[&str] = &[
     "6  start test and background traffic again",
     "7  verify: all test frames received",
     "probe: on running traffic single pauses that run out, that an XON ends, that a later frame \
-     shortens, of lossless and lossy priorities together, and at full load",
+     shortens, of lossless and lossy priorities together, and at full load; in every second \
+     repetition before step 1",
     "8  repeat with the next lossless priorities",
 ];
 

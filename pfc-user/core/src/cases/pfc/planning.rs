@@ -59,6 +59,11 @@ const HIGH_DSCP: u8 = 32;
 /// Frames of a flow in each phase from which a priority has several flows.
 const MANY: u128 = 20;
 
+/// Of two flows of a lossless priority the first has three quarters of the rate: neighbours among
+/// the frames that a pause holds are then of one flow as often as of two, and order is judged
+/// within a flow (IEEE 802.1Q clause 8.6.6).
+const MOST: (u64, u64) = (3, 4);
+
 /// The seven other priorities, in the order in which the field not trusted points to them.
 fn others(priority: Priority) -> impl Iterator<Item = Priority> {
     (1..8).map(move |n| Priority::from_low_bits(priority.get() + n * ELSEWHERE))
@@ -192,11 +197,23 @@ impl<'a> Builder<'a> {
         let rate = self.rate(percent, priorities.len());
         for (role, priority) in priorities {
             let mut dscps = self.dscps_of(*priority)?;
-            if self.frames(rate / 2) < MANY {
+            let lossless = self.request.lossless.contains(priority);
+            let (part, whole) = if lossless { MOST } else { (1, 2) };
+            let first = rate * part / whole;
+            let second = rate - first;
+            if self.frames(second) < MANY {
                 dscps.truncate(1);
             }
-            for dscp in &dscps {
-                self.push(*role, *priority, *dscp, rate / dscps.len() as u64);
+            match dscps.as_slice() {
+                [one, other] => {
+                    self.push(*role, *priority, *one, first);
+                    self.push(*role, *priority, *other, second);
+                }
+                all => {
+                    for dscp in all {
+                        self.push(*role, *priority, *dscp, rate);
+                    }
+                }
             }
         }
         Ok(self)
@@ -314,10 +331,12 @@ fn lossless_storm(
         priorities: stormed.clone(),
         judged: true,
     };
+    // In every other repetition the first pause of all finds traffic: the storm's finds none.
+    let probe_first = request.turn % 2 == 1;
     Ok(builder.flows(&lossless, 50)?.flows(&lossy, 50)?.build(
         StormKind::Pfc(stormed),
         probe,
-        false,
+        probe_first,
     ))
 }
 
