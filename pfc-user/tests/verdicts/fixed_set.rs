@@ -138,6 +138,7 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
                 format!("multi-lossless isolation [{ON_3}]"),
                 format!("multi-lossless no-dip [{ON_3}]"),
                 format!("multi-lossless response [{BOTH}]"),
+                format!("multi-lossless response [{ON_3}]"),
             ]),
         ),
         (

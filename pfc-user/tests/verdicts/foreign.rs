@@ -157,12 +157,11 @@ fn bugs() -> Vec<Bug> {
 fn not_found() -> Vec<Bug> {
     use Bug::*;
     vec![
-        // No PAUSE but those of the storm is sent, and its first pause is over before the data.
+        // It obeys PAUSE for 40 ms where it has not seen PFC. The test plan has no PAUSE but the
+        // storm's, and case 4 shows first, by PFC, that the storm arrives. Without that probe the 40 ms
+        // would be over before the data, which the plans begin 300 ms or more after the storm. The
+        // report's figure is of the data alone: a stop of 1.6 ms in any 100 ms (`no-dip`).
         ObeysPauseAtStart,
-        // One delay of so few milliseconds is shorter than half a pause of the probe, whose median
-        // latency is judged: a stall of the tester looks the same.
-        LossyStopsFirst(5 * MS),
-        HighestLossyStops(10 * MS),
     ]
 }
 

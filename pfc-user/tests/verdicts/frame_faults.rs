@@ -51,6 +51,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "single no-delay",
             "multi no-delay",
+            "multi response",
             "lossy no-delay",
             "lossy no-dip",
             "global no-delay",

@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use crate::plan::{FlowPlan, RepetitionPlan, Role};
 
-/// The flows of each role, which differ in nothing but priority and DSCP: what they are for, and what
+/// The flows of each role, which differ in priority, DSCP and rate alone: what they are for, and what
 /// they are.
 pub fn told(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, String)> {
     let mut told = Vec::new();

@@ -4,6 +4,7 @@
 
 mod accounting;
 mod attempts;
+mod beside;
 mod dips;
 mod lateness;
 mod mac;

@@ -143,7 +143,7 @@ fn silent(e: &mut PfcEvidence, from: Nanos, to: Nanos) {
 
 #[test]
 fn an_xoff_that_is_obeyed_so_late_or_lasts_so_much_shorter_or_longer_is_found() {
-    let [late, early, longer, ..] = numbers(&printed(SINGLE, "response"))[..] else {
+    let [late, early, longer, .., held] = numbers(&printed(SINGLE, "response"))[..] else {
         panic!("{}", printed(SINGLE, "response"));
     };
     // The longest of the pauses that run out by themselves.
@@ -161,6 +161,11 @@ fn an_xoff_that_is_obeyed_so_late_or_lasts_so_much_shorter_or_longer_is_found() 
         let (left, pause) = probe(e, LONGEST);
         let end = left[0].before + pause;
         silent(e, end - MS, end + from_above(longer));
+    });
+    sized(SINGLE, "response", held, |e, held| {
+        for xoff in beside::sent_again(e, 2).into_iter().take(2) {
+            beside::hold(e, beside::HELD, xoff, from_above(held));
+        }
     });
 }
 

@@ -120,14 +120,23 @@ fn response(e: &PfcEvidence) -> Option<String> {
     let tolerance = run_out.iter().map(|pause| pause.tolerance).max()?;
     let [late, _] = measured.least_late_of_all();
     Some(format!(
-        "obeyed later than {}, or a pause that ends {} early or {} late; {} pauses of {} to {}",
+        "obeyed later than {}, or a pause that ends {} early or {} late; {} pauses of {} to {}{}",
         ms(e.limits.max_response + uncertain),
         ms(tolerance + uncertain + longest_frame(e)),
         ms(tolerance + late? + uncertain),
         lengths.len(),
         ms(*lengths.first()?),
-        ms(*lengths.last()?)
+        ms(*lengths.last()?),
+        beside(&measured)
     ))
+}
+
+/// The least time for which an XOFF may hold a priority that it does not name.
+fn beside(measured: &Measured) -> String {
+    measured.least_beside().map_or(String::new(), |held| {
+        let held = ms(held);
+        format!("; another priority held for {held} by an XOFF, and again when it is sent again")
+    })
 }
 
 /// The least by which an XON may be obeyed late.

@@ -242,10 +242,37 @@ impl<B: Bench> Steps<'_, B> {
                 break;
             };
             last = Some(next);
+            self.as_quiet_as_before(&probe.bursts[next])?;
             self.burst_of_probe(&probe.bursts[next])?;
         }
         let end = self.bench.now() + self.plan.durations.drain_max;
         self.bench.settle(Phase::Probe, end)
+    }
+
+    /// Waits, before a burst that is to confirm what it showed, until there was no pause frame for
+    /// as long as before it showed that.
+    fn as_quiet_as_before(&mut self, burst: &ProbeBurst) -> Result<(), Stop> {
+        let measured = Measured {
+            plan: self.plan,
+            limits: self.limits,
+            probes: &self.done.probes,
+            records: self.bench.arrivals()?,
+        };
+        let mut probes = self.done.probes.iter();
+        let before = probes.rfind(|probe| probe.burst == *burst);
+        let Some(shown) = before.filter(|probe| !measured.held_beside(probe).is_empty()) else {
+            return Ok(());
+        };
+        let storm = self.done.storm.iter().map(|storm| storm.last.before);
+        let probes = self.done.probes.iter().flat_map(|probe| &probe.left);
+        let frames = || storm.clone().chain(probes.clone().map(|left| left.before));
+        let begun = self.done.phases.first().map_or(0, |span| span.from);
+        let then = shown.left.first().map_or(0, |left| left.before);
+        let earlier = frames().filter(|frame| *frame < then).max();
+        let quiet = then - earlier.unwrap_or(begun);
+        let lead = PREPARE + Timing::of(self.plan, burst, self.limits).quiet;
+        let last = frames().max().unwrap_or(begun);
+        self.bench.wait_until((last + quiet).saturating_sub(lead))
     }
 
     /// Traffic that goes on after the last pause of `burst`, and its pause frames in it.

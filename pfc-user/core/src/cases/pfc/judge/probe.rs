@@ -1,6 +1,7 @@
 //! Checks on single XOFF and XON frames: `response`, `xon`.
 
 mod arrival;
+mod beside;
 mod measured;
 
 use pfc_ebpf::stamp::Phase;
@@ -88,7 +89,7 @@ pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<
         let outcomes: Vec<_> = questions
             .map(|question| (question.judge)(measured, probe, &traffic))
             .collect();
-        if outcomes.iter().all(Result::is_ok) {
+        if outcomes.iter().all(Result::is_ok) && !measured.is_to_be_confirmed(probe) {
             open.retain(|burst| plan.bursts[*burst] != probe.burst);
         }
         let is_last = measured.probes.last() == Some(probe);
@@ -182,6 +183,7 @@ pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
     let mut losses = Finding::new();
     delivery::expect_none_lost_by_probe(&mut losses, e);
     let mut finding = judge_probes(e, RESPONSE);
+    beside::expect_none_held(&mut finding, e);
     finding.merge(losses);
     finding
 }
