@@ -1,8 +1,10 @@
 //! The figures of faults that have one.
 
 use pfc_ebpf::abi::Trust;
+use pfc_ebpf::units::Quanta;
 
 use super::lab::*;
+use crate::dut::switch::control;
 use crate::dut::switch::model::Switch;
 use crate::plan::Nanos;
 
@@ -48,6 +50,160 @@ fn pauses_end_when_the_fault_says() {
         ("slow-response=2", 10_000, false, 5 + 2 * FRAME),
     ] {
         assert_eq!(resumed(fault, quanta, xon), expected, "{fault}");
+    }
+}
+
+/// A PFC frame with times of some classes, and those that it does not name.
+fn pfc_of(times: &[(u8, u16)], unnamed: &[u8]) -> Vec<u8> {
+    let mut classes = [None; 8];
+    for (class, quanta) in times {
+        classes[usize::from(*class)] = Some(Quanta(*quanta));
+    }
+    let mut frame = control::pfc([2, 0, 0, 0, 0, 0x33], &classes);
+    unnamed.iter().for_each(|class| frame[17] &= !(1 << class));
+    frame
+}
+
+/// For how many quanta, counted from the last of these frames of PFC, priorities 3, 4 and 5 are
+/// paused. The frames come 1000 quanta after each other.
+fn paused(faults: &[&str], frames: &[Vec<u8>]) -> [u64; 3] {
+    const QUANTUM: Nanos = 512;
+    [3, 4, 5].map(|flow| {
+        let mut switch = switch(faults);
+        let mut at = 0;
+        for frame in frames {
+            at += 1000 * QUANTUM;
+            switch.ingress(1, at, frame.clone());
+        }
+        switch.ingress(0, at, frame(flow, 0));
+        let left = left(&mut switch, 100 * MS);
+        assert_eq!(left.len(), 1, "{faults:?}");
+        let waited = left[0].2 - FRAME - at;
+        assert_eq!(waited % QUANTUM, 0, "{faults:?}");
+        waited / QUANTUM
+    })
+}
+
+/// What a PFC frame says of several classes, and what a frame before it said.
+#[test]
+fn classes_have_the_times_that_the_fault_says() {
+    let times = |times: &[(u8, u16)]| pfc_of(times, &[]);
+    let all = || vec![times(&[(3, 2000), (4, 3000), (5, 4000)])];
+    let hidden = || vec![pfc_of(&[(3, 2000), (4, 3000)], &[4])];
+    let lossy = || vec![times(&[(5, 4000)])];
+    let shorter = || vec![times(&[(3, 5000), (4, 3000)]), times(&[(3, 1000)])];
+    let xon = || vec![times(&[(3, 5000), (4, 3000)]), times(&[(3, 0)])];
+    let first = || vec![times(&[(0, 500), (3, 2000), (4, 3000)])];
+    let octets = || vec![times(&[(3, 0x0102)])];
+    for (fault, frames, good, expected) in [
+        ("ignores-vector", hidden(), [2000, 0, 0], [2000, 3000, 0]),
+        (
+            "lossy-obeys-beside",
+            all(),
+            [2000, 3000, 0],
+            [2000, 3000, 4000],
+        ),
+        ("lossy-obeys-beside", lossy(), [0, 0, 0], [0, 0, 0]),
+        ("lossy-obeys-pfc", lossy(), [0, 0, 0], [0, 0, 4000]),
+        ("shares-timer", all(), [2000, 3000, 0], [3000, 3000, 0]),
+        ("shares-timer", shorter(), [1000, 2000, 0], [1000, 1000, 0]),
+        ("keeps-longer", shorter(), [1000, 2000, 0], [4000, 2000, 0]),
+        ("keeps-longer", xon(), [0, 2000, 0], [0, 2000, 0]),
+        ("xon-ends-all", xon(), [0, 2000, 0], [0, 0, 0]),
+        ("ignores-xon", xon(), [0, 2000, 0], [4000, 2000, 0]),
+        ("misses-first", all(), [2000, 3000, 0], [0, 0, 0]),
+        ("misses-first", shorter(), [1000, 2000, 0], [1000, 0, 0]),
+        ("caps-quanta=2500", all(), [2000, 3000, 0], [2000, 2500, 0]),
+        ("swaps-quanta", octets(), [0x0102, 0, 0], [0x0201, 0, 0]),
+        ("reads-first-time", first(), [2000, 3000, 0], [500, 500, 0]),
+        ("reads-next-time", all(), [2000, 3000, 0], [3000, 4000, 0]),
+        ("reads-high-vector", all(), [2000, 3000, 0], [0, 0, 0]),
+        // Class 4 is named where class 3 is, and has its own time.
+        ("reverses-vector", hidden(), [2000, 0, 0], [0, 3000, 0]),
+    ] {
+        assert_eq!(paused(&[], &frames), good, "without {fault}");
+        assert_eq!(paused(&[fault], &frames), expected, "{fault}");
+    }
+}
+
+#[test]
+fn some_frames_go_at_an_xon_that_ends_nothing() {
+    for (fault, expected) in [("xon-lets-go", 1), ("xon-lets-go=4", 4)] {
+        let mut switch = switch(&[fault]);
+        switch.ingress(1, 0, pfc(3, 10_000));
+        (0..10).for_each(|n| switch.ingress(0, 1, frame(3, n)));
+        switch.ingress(1, MS, pfc(3, 0));
+        let early = left(&mut switch, 10_000 * 512);
+        assert_eq!(early.len(), expected, "{fault}: {early:?}");
+        assert_eq!(left(&mut switch, 10 * MS).len(), 10 - expected, "{fault}");
+    }
+}
+
+/// Frames of priority 3 that leave later than `late` after an XOFF at 10 ms, of frames that come
+/// `every` so often.
+fn after_xoff(fault: &str, every: Nanos, late: Nanos) -> usize {
+    let mut switch = switch(&[fault]);
+    for n in 0..20 * MS / every {
+        if n == 10 * MS / every {
+            switch.ingress(1, n * every, pfc(3, 0xffff));
+        }
+        switch.ingress(0, n * every, frame(3, n));
+    }
+    let left = left(&mut switch, 20 * MS).into_iter();
+    left.filter(|(.., at)| *at > 10 * MS + late).count()
+}
+
+#[test]
+fn a_response_is_late_on_a_full_link_alone() {
+    for (fault, every, late, expected) in [
+        ("slow-when-full", FRAME, 5 * MS - 2 * FRAME, true),
+        ("slow-when-full", FRAME, 5 * MS + FRAME, false),
+        ("slow-when-full=2", FRAME, 2 * MS - 2 * FRAME, true),
+        ("slow-when-full=2", FRAME, 2 * MS + FRAME, false),
+        ("slow-when-full", 2 * FRAME, FRAME, false),
+    ] {
+        let found = after_xoff(fault, every, late) > 0;
+        assert_eq!(found, expected, "{fault}, one in {every} ns, {late} ns");
+    }
+}
+
+#[test]
+fn lossy_frames_have_a_share_of_half_the_line_in_a_storm() {
+    for (fault, share) in [
+        ("throttles-lossy-in-storm", 40),
+        ("throttles-lossy-in-storm=20", 10),
+    ] {
+        let mut switch = switch(&[fault]);
+        switch.ingress(1, 0, pfc(3, 0xffff));
+        (0..100).for_each(|n| switch.ingress(0, 0, frame(5, n)));
+        let at: Vec<_> = left(&mut switch, 20 * MS)
+            .into_iter()
+            .map(|(.., at)| at)
+            .collect();
+        let every = FRAME * 100 / share;
+        let expected: Vec<_> = (0..at.len() as u64).map(|n| n * every + FRAME).collect();
+        assert_eq!(at, expected, "{fault}");
+    }
+}
+
+#[test]
+fn a_dscp_has_the_priority_that_the_fault_gives_it() {
+    let mut config = config();
+    let map = config.dscp_to_priority.iter_mut().enumerate();
+    map.for_each(|(dscp, to)| *to = priority(dscp as u8 / 8));
+    config.dscp_to_priority[3] = priority(3);
+    for (fault, expected) in [
+        ("maps-own-dscp-alone", [3, 0, 0, 0]),
+        ("maps-low-dscps-alone", [3, 1, 3, 0]),
+        ("maps-low-bits", [3, 1, 3, 5]),
+    ] {
+        let found = [3, 9, 27, 45].map(|dscp| {
+            let mut switch = with(config.clone(), &[fault]);
+            switch.ingress(0, 0, frame(dscp, 0));
+            let received = &switch.counts()[0].received;
+            received.iter().position(|frames| *frames == 1).unwrap()
+        });
+        assert_eq!(found, expected, "{fault}");
     }
 }
 

@@ -226,6 +226,8 @@ type Row = (&'static str, [&'static [&'static str]; 3]);
 /// A priority that goes on.
 const NOT_HELD: &[&str] = &["leak", "late to pause", "sent while paused"];
 
+// Each frame of PFC names one priority here, the link is never full for long, and DSCPs are those
+// of the map: faults that need another scene have it in `fault_figures`.
 const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("ignores-pfc", [NOT_HELD, &[], &[]]),
     ("ignores-refresh", [&["leak"], &[], &[]]),
