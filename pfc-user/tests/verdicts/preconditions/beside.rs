@@ -16,13 +16,13 @@ pub(super) fn sent_again(e: &mut PfcEvidence, times: u64) -> Vec<Nanos> {
     let of_it = records.filter(|arrival| arrival.phase == Phase::Probe);
     let of_it: Vec<_> = of_it
         .filter(|arrival| (xoff - 15 * MS..end - 15 * MS).contains(&arrival.time))
-        .cloned()
+        .copied()
         .collect();
     for number in 1..=times {
         let later = number * AGAIN;
         let again = of_it.iter().map(|arrival| Arrival {
             time: arrival.time + later,
-            ..arrival.clone()
+            ..*arrival
         });
         e.arrivals.records.extend(again);
         let mut again = probe.clone();

@@ -33,6 +33,13 @@ impl Measured<'_> {
         }
         let from = xoff.before.saturating_sub(self.vicinity());
         let response = self.limits.max_response;
+        let place = |time| self.records.partition_point(|arrival| arrival.time < time);
+        let near = place(from)..place(end + self.vicinity());
+        let near = self.records.get(near).unwrap_or_default();
+        let of = |arrival: &Arrival, priority| {
+            let flow = self.flow(arrival.flow);
+            arrival.phase == Phase::Probe && flow.is_some_and(|flow| flow.priority == priority)
+        };
         let begins = xoff.before.saturating_sub(response)..=xoff.after + response;
         let (mut held, mut others) = (Vec::new(), Vec::new());
         for priority in Priority::all().filter(|priority| !probe.names(*priority)) {
@@ -40,9 +47,11 @@ impl Measured<'_> {
             if !flows.any(|flow| flow.priority == priority) {
                 continue;
             }
-            let arrivals = self.arrivals_of(Phase::Probe, priority);
-            let seen = within(&arrivals, from, end + self.vicinity());
-            match self.longest_wait(priority, &seen, from) {
+            let arrivals: Vec<&Arrival> = near
+                .iter()
+                .filter(|arrival| of(arrival, priority))
+                .collect();
+            match self.longest_wait(priority, &arrivals, from) {
                 Some(wait) if wait.counted > self.allowed() && begins.contains(&wait.since) => {
                     held.push((priority, wait));
                 }

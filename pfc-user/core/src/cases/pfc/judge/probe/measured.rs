@@ -82,7 +82,7 @@ impl<'e> Measured<'e> {
         }
     }
 
-    fn flow(&self, id: u16) -> Option<&'e FlowPlan> {
+    pub(super) fn flow(&self, id: u16) -> Option<&'e FlowPlan> {
         self.plan.flows.iter().find(|flow| flow.id == id)
     }
 
