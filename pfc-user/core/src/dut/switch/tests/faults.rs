@@ -280,7 +280,10 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ),
     ("pauses-longer", [&["late to resume"], &[], &[]]),
     ("resumes-early", [&["sent while paused"], &[], &[]]),
-    ("caps-quanta=16383", [&["leak", "sent while paused"], &[], &[]]),
+    (
+        "caps-quanta=16383",
+        [&["leak", "sent while paused"], &[], &[]],
+    ),
     ("swaps-quanta", [&["sent while paused"], &[], &[]]),
     ("reads-first-time", [NOT_HELD, &[], &[]]),
     ("reads-next-time", [NOT_HELD, &[], &[]]),
