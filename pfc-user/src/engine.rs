@@ -134,7 +134,7 @@ impl LiveEngine {
                     self.ports[flow.from.0].line_rate,
                 ),
                 queue: (!flow.packet.is_pause()).then_some(flow.queue),
-                template: Template::new(&flow.packet, None, flow.metrics.count),
+                template: Template::new(&flow.packet, &[], flow.metrics.count),
                 one_length: matches!(flow.length, Length::Fixed(_)),
                 state,
             });
@@ -420,8 +420,8 @@ impl LiveEngine {
         let macs = self.macs();
         let silent = flows.iter().filter_map(|flow| {
             let flow = &self.plan.flows[flow.0];
-            let hop = flow.next_hop.filter(|hop| macs[*hop].is_none())?;
-            Some(unresolved(flow, &self.plan.interfaces[hop]))
+            let hop = flow.next_hops.iter().find(|hop| macs[**hop].is_none())?;
+            Some(unresolved(flow, &self.plan.interfaces[*hop]))
         });
         none(silent)?;
         Ok(macs)
@@ -490,13 +490,10 @@ impl LiveEngine {
             };
             let place = self.starts.place(&self.ports, expected);
             live.places.push(place);
-            let template = planned.next_hop.map(|hop| {
-                Box::new(Template::new(
-                    &planned.packet,
-                    hops[hop],
-                    planned.metrics.count,
-                ))
-            });
+            let hops = planned.next_hops.iter().filter_map(|hop| hops[*hop]);
+            let hops: Vec<[u8; 6]> = hops.collect();
+            let template = (!hops.is_empty())
+                .then(|| Box::new(Template::new(&planned.packet, &hops, planned.metrics.count)));
             by_sender[live.sender].push((live.local, place, template));
         }
         self.give(by_sender, |flows| Command::Start { flows, at })

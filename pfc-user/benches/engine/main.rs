@@ -125,7 +125,7 @@ fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
             count: true,
             latency: true,
         },
-        next_hop: None,
+        next_hops: Vec::new(),
     };
     (0..flows).map(flow).collect()
 }

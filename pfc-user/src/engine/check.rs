@@ -37,7 +37,10 @@ pub fn plan(plan: &Plan) -> Vec<Problem> {
                 ));
             }
         }
-        if let Some(hop) = this.next_hop.filter(|hop| *hop >= plan.interfaces.len()) {
+        for hop in &this.next_hops {
+            if *hop < plan.interfaces.len() {
+                continue;
+            }
             wrong.push(format!(
                 "flow \"{}\": there is no interface {hop}: the plan has {}",
                 this.name,

@@ -68,7 +68,7 @@ pub fn flow(name: &str, length: u32, rate: Rate, end: plan::End) -> Flow {
             count: true,
             latency: true,
         },
-        next_hop: None,
+        next_hops: Vec::new(),
     }
 }
 

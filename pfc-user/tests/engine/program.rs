@@ -49,7 +49,7 @@ fn stamp(place: Place, sequence: u64) -> FlowStamp {
 
 /// A frame of so many octets without FCS.
 fn frame(packet: &Packet, length: usize, stamp: &FlowStamp) -> Vec<u8> {
-    let template = Template::new(packet, None, true);
+    let template = Template::new(packet, &[], true);
     let mut frame = Vec::new();
     template.render(0, length, &mut frame);
     template.stamp(&mut frame, stamp);

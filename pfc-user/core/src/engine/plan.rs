@@ -120,9 +120,9 @@ pub struct Flow {
     pub schedule: Schedule,
     /// What is counted of it.
     pub metrics: Metrics,
-    /// The interface from whose next hop the destination MAC address comes, by its place in
-    /// [`Plan::interfaces`].
-    pub next_hop: Option<usize>,
+    /// The interfaces from whose next hops the destination MAC addresses of its frames come, in
+    /// turn, by their places in [`Plan::interfaces`]; empty: its headers have them.
+    pub next_hops: Vec<usize>,
 }
 
 /// Lengths of a flow's frames in octets with FCS. Frame n has the n-th.

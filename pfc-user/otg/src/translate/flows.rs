@@ -87,7 +87,7 @@ fn read_flow(
         rate,
         schedule,
         metrics,
-        next_hop: ends.next_hop,
+        next_hops: ends.next_hops,
     };
     Some((flow, names))
 }

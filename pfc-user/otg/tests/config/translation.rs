@@ -127,17 +127,93 @@ fn sonic_mgmts_configuration_is_understood() {
     assert_eq!(translated.warnings.len(), 3, "{:?}", translated.warnings);
 }
 
+/// A device with an address of each family.
+fn device(number: u8, port: &str) -> Json {
+    json!({"name": format!("d{number}"), "ethernets": [{
+        "name": format!("e{number}"), "mac": format!("02:00:00:00:00:0{number}"),
+        "connection": {"choice": "port_name", "port_name": port},
+        "ipv4_addresses": [{"name": format!("i{number}"), "address": format!("10.0.0.{number}"),
+                            "gateway": "10.0.0.9"}],
+        "ipv6_addresses": [{"name": format!("v{number}"), "address": format!("fc00::{number}"),
+                            "gateway": "fc00::9"}]}]})
+}
+
+#[test]
+fn frames_walk_through_the_pairs_of_devices() {
+    let config = |mode: &str, tx: &[&str], rx: &[&str]| {
+        let mut config = with_flow(json!({
+            "tx_rx": {"choice": "device",
+                      "device": {"mode": mode, "tx_names": tx, "rx_names": rx}},
+            "packet": [{"choice": "ethernet"}, {"choice": "ipv4"}, {"choice": "udp"}],
+        }));
+        let devices = [(1, "p1"), (2, "p1"), (3, "p2"), (4, "p2")];
+        config["devices"] = devices.map(|(number, port)| device(number, port)).into();
+        config
+    };
+    let source = |number: u128| 0x0200_0000_0000 + number;
+    let address = |number: u128| 0x0a00_0000 + number;
+    let list = |of: fn(u128) -> u128, numbers: &[u128]| {
+        Value::List(numbers.iter().copied().map(of).collect())
+    };
+    let walked = |config: &Json| {
+        let plan = plan(config);
+        let ip = fields(&plan, 1);
+        let flow = &plan.flows[0];
+        assert_eq!((flow.from, &flow.to), (PortIndex(0), &vec![PortIndex(1)]));
+        (
+            fields(&plan, 0)[0].1.clone(),
+            ip[0].1.clone(),
+            ip[1].1.clone(),
+            flow.next_hops.clone(),
+        )
+    };
+    assert_eq!(
+        walked(&config("mesh", &["d1", "d2"], &["d3", "d4"])),
+        (
+            list(source, &[1, 1, 2, 2]),
+            list(address, &[1, 1, 2, 2]),
+            list(address, &[3, 4, 3, 4]),
+            vec![0, 0, 2, 2]
+        )
+    );
+    assert_eq!(
+        walked(&config("one_to_one", &["d1", "d2"], &["d4", "d3"])),
+        (
+            list(source, &[1, 2]),
+            list(address, &[1, 2]),
+            list(address, &[4, 3]),
+            vec![0, 2]
+        )
+    );
+    for (mode, tx, rx, told) in [
+        (
+            "one_to_one",
+            &["d1", "d2"][..],
+            &["d3"][..],
+            "has 1 names, and tx_names has 2",
+        ),
+        (
+            "mesh",
+            &["d1", "d3"],
+            &["d4"],
+            "has devices of several ports",
+        ),
+        (
+            "mesh",
+            &["d1", "d2"],
+            &["d2"],
+            "as tx_names has for the same frames",
+        ),
+        ("mesh", &[], &["d2"], "has no name"),
+    ] {
+        let refusal = translated(&config(mode, tx, rx)).unwrap_err();
+        let errors = refusal.errors;
+        assert!(errors.len() == 1 && errors[0].contains(told), "{errors:?}");
+    }
+}
+
 #[test]
 fn a_device_flow_takes_from_its_devices_what_it_leaves_out() {
-    let device = |number: u8, port: &str| {
-        json!({"name": format!("d{number}"), "ethernets": [{
-            "name": format!("e{number}"), "mac": format!("02:00:00:00:00:0{number}"),
-            "connection": {"choice": "port_name", "port_name": port},
-            "ipv4_addresses": [{"name": format!("i{number}"), "address": format!("10.0.0.{number}"),
-                                "gateway": "10.0.0.9"}],
-            "ipv6_addresses": [{"name": format!("v{number}"), "address": format!("fc00::{number}"),
-                                "gateway": "fc00::9"}]}]})
-    };
     let mut config = with_flow(json!({
         "tx_rx": {"choice": "device", "device": {"tx_names": ["d1"], "rx_names": ["i2"]}},
         "packet": [{"choice": "ethernet"}, {"choice": "ipv4"}, {"choice": "udp"}],
@@ -148,7 +224,7 @@ fn a_device_flow_takes_from_its_devices_what_it_leaves_out() {
     assert_eq!(plan.interfaces.len(), 4);
     assert_eq!(plan.interfaces[1].prefix, 64);
     let flow = &plan.flows[0];
-    assert_eq!(flow.next_hop, Some(0));
+    assert_eq!(flow.next_hops, [0]);
     assert_eq!((flow.from, &flow.to), (PortIndex(0), &vec![PortIndex(1)]));
     assert_eq!(fields(&plan, 0), [("src", Value::Fixed(0x0200_0000_0001))]);
     assert_eq!(

@@ -78,9 +78,9 @@ struct Pseudo {
 }
 
 impl Template {
-    /// Of a packet whose frames are `stamped`; `next_hop` is the destination of its Ethernet header
-    /// where that is left alone.
-    pub fn new(packet: &Packet, next_hop: Option<[u8; 6]>, stamped: bool) -> Self {
+    /// Of a packet whose frames are `stamped`; `next_hops` are, in turn, the destinations of its
+    /// Ethernet header where those are left alone.
+    pub fn new(packet: &Packet, next_hops: &[[u8; 6]], stamped: bool) -> Self {
         let mut template = Self {
             headers: vec![0; packet.header_octets()],
             walks: Vec::new(),
@@ -105,11 +105,16 @@ impl Template {
                 tail += flow_stamp::INNER_FCS;
             }
         }
-        if let (Some(mac), Some(first)) = (next_hop, packet.headers.first())
+        if let Some(first) = packet.headers.first()
             && first.protocol == Protocol::Ethernet
+            && !next_hops.is_empty()
             && !first.fields.iter().any(|(name, _)| *name == "dst")
         {
-            template.headers[..6].copy_from_slice(&mac);
+            let bits = |mac: &[u8; 6]| {
+                mac.iter()
+                    .fold(0, |bits, octet| bits << 8 | u128::from(*octet))
+            };
+            template.set(0, 48, &Value::of_each(next_hops.iter().map(bits)));
         }
         template.sums.reverse();
         template

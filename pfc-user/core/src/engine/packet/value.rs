@@ -20,6 +20,15 @@ pub const fn scattered(seed: u64, place: u64) -> u64 {
 }
 
 impl Value {
+    /// These values in turn, or the one that all of them are.
+    pub fn of_each(values: impl Iterator<Item = u128>) -> Self {
+        let values: Vec<u128> = values.collect();
+        match values.first() {
+            Some(first) if values.iter().all(|value| value == first) => Self::Fixed(*first),
+            _ => Self::List(values),
+        }
+    }
+
     /// The value in frame `number`, for a field of so many bits.
     pub(super) fn at(&self, number: u64, bits: usize) -> u128 {
         let walked = |count: u64| u128::from(number % count.max(1));

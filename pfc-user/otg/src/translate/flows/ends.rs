@@ -16,8 +16,8 @@ pub struct Ends {
     pub from: PortIndex,
     /// Receiving ports.
     pub to: Vec<PortIndex>,
-    /// The interface whose next hop frames go to.
-    pub next_hop: Option<usize>,
+    /// The interfaces whose next hops frames go to, in turn.
+    pub next_hops: Vec<usize>,
 }
 
 /// Reads the ends of a flow. Between devices, what its headers leave out is theirs.
@@ -61,13 +61,15 @@ fn of_ports(reader: &Reader<'_>, ports: &Ports) -> Option<Ends> {
     Some(Ends {
         from: from?,
         to,
-        next_hop: None,
+        next_hops: Vec::new(),
     })
 }
 
+/// An interface and its place in the plan.
+type Placed<'i> = (usize, &'i Interface);
+
+/// From a device to another: frames walk through all pairs, as the model has it.
 fn of_devices(reader: &Reader<'_>, interfaces: &Interfaces, headers: &mut Headers) -> Option<Ends> {
-    // With one device at each end, both modes are the same.
-    reader.enumeration("mode");
     if reader.truth("bidirectional") == Some(true) {
         reader.error(
             "bidirectional",
@@ -83,33 +85,98 @@ fn of_devices(reader: &Reader<'_>, interfaces: &Interfaces, headers: &mut Header
             Protocol::Ipv6 => Some(false),
             _ => None,
         });
-    let tx = end(reader, "tx_names", interfaces, family);
-    let rx = end(reader, "rx_names", interfaces, family);
-    let ((place, tx), (_, rx)) = (tx?, rx?);
-    let resolves = complete(&mut headers.packet.headers, tx, rx);
+    let one_to_one = reader.enumeration("mode").as_deref() == Some("one_to_one");
+    let tx = named(reader, "tx_names", interfaces, family);
+    let rx = named(reader, "rx_names", interfaces, family);
+    let pairs = pairs(reader, one_to_one, &tx?, &rx?)?;
+    let from = pairs[0].0.1.port;
+    let resolves = complete(&mut headers.packet.headers, &pairs);
+    let mut to = Vec::new();
+    for (_, (_, rx)) in &pairs {
+        if !to.contains(&rx.port) {
+            to.push(rx.port);
+        }
+    }
+    let places = pairs.iter().map(|((place, _), _)| *place);
+    let next_hops = if resolves {
+        places.collect()
+    } else {
+        Vec::new()
+    };
     Some(Ends {
-        from: tx.port,
-        to: vec![rx.port],
-        next_hop: resolves.then_some(place),
+        from,
+        to,
+        next_hops,
     })
 }
 
-/// The one interface of that family that the one name of a field has.
-fn end<'i>(
+/// The pairs that the mode makes of both ends.
+fn pairs<'i>(
+    reader: &Reader<'_>,
+    one_to_one: bool,
+    tx: &[Placed<'i>],
+    rx: &[Placed<'i>],
+) -> Option<Vec<(Placed<'i>, Placed<'i>)>> {
+    if one_to_one && tx.len() != rx.len() {
+        let text = format!(
+            "has {} names, and tx_names has {}: the mode one_to_one needs as many",
+            rx.len(),
+            tx.len()
+        );
+        reader.error("rx_names", text);
+        return None;
+    }
+    let pairs: Vec<_> = if one_to_one {
+        tx.iter().copied().zip(rx.iter().copied()).collect()
+    } else {
+        let to_each = |tx: &Placed<'i>| {
+            let tx = *tx;
+            rx.iter().map(move |rx| (tx, *rx))
+        };
+        tx.iter().flat_map(to_each).collect()
+    };
+    if let Some(((_, same), _)) = pairs.iter().find(|(tx, rx)| tx.0 == rx.0) {
+        let text = format!("has \"{}\", as tx_names has for the same frames", same.name);
+        reader.error("rx_names", text);
+        return None;
+    }
+    if tx.iter().any(|(_, other)| other.port != tx[0].1.port) {
+        reader.error(
+            "tx_names",
+            "has devices of several ports: make a flow for each port",
+        );
+        return None;
+    }
+    Some(pairs)
+}
+
+/// The interfaces of that family that the names of a field have, one each.
+fn named<'i>(
     reader: &Reader<'_>,
     field: &str,
     interfaces: &'i Interfaces,
     ipv4: Option<bool>,
-) -> Option<(usize, &'i Interface)> {
+) -> Option<Vec<Placed<'i>>> {
     let names = reader.texts(field);
-    let [name] = names[..] else {
-        let text = format!(
-            "has {} names: one is supported; make a flow for each",
-            names.len()
-        );
-        reader.error(field, text);
+    if names.is_empty() {
+        reader.error(field, "has no name: expected at least one");
         return None;
-    };
+    }
+    let found: Vec<_> = names
+        .into_iter()
+        .map(|name| of_name(reader, field, name, interfaces, ipv4))
+        .collect();
+    found.into_iter().collect()
+}
+
+/// The one interface of that family that a name has.
+fn of_name<'i>(
+    reader: &Reader<'_>,
+    field: &str,
+    name: &str,
+    interfaces: &'i Interfaces,
+    ipv4: Option<bool>,
+) -> Option<Placed<'i>> {
     let Some(mut found) = interfaces.find(name) else {
         let text = format!("names \"{name}\", which is no device, Ethernet or address");
         reader.error(field, text);
@@ -128,24 +195,27 @@ fn end<'i>(
 }
 
 /// Completes headers by the devices of a flow; true if the destination MAC address is left to the
-/// next hop.
-fn complete(headers: &mut [Header], tx: &Interface, rx: &Interface) -> bool {
-    let mac = tx
-        .mac
-        .iter()
-        .fold(0, |mac, octet| mac << 8 | u128::from(*octet));
+/// next hops.
+fn complete(headers: &mut [Header], pairs: &[(Placed<'_>, Placed<'_>)]) -> bool {
+    let mac = |mac: [u8; 6]| {
+        let octets = mac.iter();
+        octets.fold(0, |mac, octet| mac << 8 | u128::from(*octet))
+    };
+    let of_each = |value: &dyn Fn(&Interface, &Interface) -> u128| {
+        Value::of_each(pairs.iter().map(|((_, tx), (_, rx))| value(tx, rx)))
+    };
     let mut resolves = false;
     if let Some(ethernet) = first(headers, Protocol::Ethernet) {
-        set(ethernet, "src", mac);
+        set(ethernet, "src", of_each(&|tx, _| mac(tx.mac)));
         resolves = ethernet.fields.iter().all(|(name, _)| *name != "dst");
     }
-    let ip = match tx.address {
+    let ip = match pairs[0].0.1.address {
         IpAddr::V4(_) => Protocol::Ipv4,
         IpAddr::V6(_) => Protocol::Ipv6,
     };
     if let Some(ip) = first(headers, ip) {
-        set(ip, "src", bits(tx.address));
-        set(ip, "dst", bits(rx.address));
+        set(ip, "src", of_each(&|tx, _| bits(tx.address)));
+        set(ip, "dst", of_each(&|_, rx| bits(rx.address)));
     }
     resolves
 }
@@ -157,9 +227,9 @@ fn first(headers: &mut [Header], protocol: Protocol) -> Option<&mut Header> {
 }
 
 /// Sets a field that is left out.
-fn set(header: &mut Header, field: &'static str, value: u128) {
+fn set(header: &mut Header, field: &'static str, value: Value) {
     if header.fields.iter().all(|(name, _)| *name != field) {
-        header.fields.push((field, Value::Fixed(value)));
+        header.fields.push((field, value));
     }
 }
 

@@ -24,7 +24,7 @@ fn render(packet: &Packet, number: u64, length: usize) -> Vec<u8> {
     let mut frame = Vec::new();
     let shortest = packet.shortest(true);
     assert_eq!(packet.check(shortest, true), [""; 0]);
-    Template::new(packet, None, true).render(number, length, &mut frame);
+    Template::new(packet, &[], true).render(number, length, &mut frame);
     frame
 }
 
@@ -38,7 +38,7 @@ const STAMP: FlowStamp = FlowStamp {
 /// True if the frame's UDP datagram is right, with the stamp in it.
 fn is_intact(packet: &Packet, length: usize) -> bool {
     let mut frame = render(packet, 0, length);
-    Template::new(packet, None, true).stamp(&mut frame, &STAMP);
+    Template::new(packet, &[], true).stamp(&mut frame, &STAMP);
     let octets: [u8; flow_stamp::LEN] = *frame.last_chunk().unwrap();
     assert_eq!(FlowStamp::read(octets), Ok(STAMP));
     let octets = &frame[..];
@@ -140,7 +140,7 @@ fn a_packet_in_a_tunnel_leaves_room_for_an_fcs_and_is_right() {
     use Protocol::{Ethernet, Ipv4, Udp, Vxlan};
     let packet = packet(&[Ethernet, Ipv4, Udp, Vxlan, Ethernet, Ipv4, Udp]);
     let mut frame = render(&packet, 0, 200);
-    Template::new(&packet, None, true).stamp(&mut frame, &STAMP);
+    Template::new(&packet, &[], true).stamp(&mut frame, &STAMP);
     let stamp: [u8; flow_stamp::LEN] = *frame[..196].last_chunk().unwrap();
     assert_eq!(FlowStamp::read(stamp), Ok(STAMP));
     let octets = &frame[..];
@@ -183,7 +183,7 @@ fn pause_frames_are_made_octet_by_octet_without_stamp_or_filler() {
     assert_eq!(render(&packet, 0, 60), expected);
     let mut frame = Vec::new();
     let pause = packet_of_pause();
-    Template::new(&pause, None, true).render(0, 60, &mut frame);
+    Template::new(&pause, &[], true).render(0, 60, &mut frame);
     assert_eq!(frame[12..20], [0x88, 8, 0, 1, 0x12, 0x34, 0, 0]);
 }
 
@@ -196,15 +196,18 @@ fn packet_of_pause() -> Packet {
 #[test]
 fn the_next_hop_is_the_destination_unless_one_is_given() {
     let mut packet = packet(&[Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp]);
-    let mac = [2, 0, 0, 0, 0, 9];
-    let first = |packet: &Packet| {
+    let macs = [9, 8].map(|last| [2, 0, 0, 0, 0, last]);
+    let of_frame = |packet: &Packet, next_hops: &[[u8; 6]], number| {
         let mut frame = Vec::new();
-        Template::new(packet, Some(mac), true).render(0, 60, &mut frame);
+        Template::new(packet, next_hops, true).render(number, 60, &mut frame);
         *frame.first_chunk::<6>().unwrap()
     };
-    assert_eq!(first(&packet), mac);
+    for number in 0..4 {
+        assert_eq!(of_frame(&packet, &macs[..1], number), macs[0]);
+        assert_eq!(of_frame(&packet, &macs, number), macs[number as usize % 2]);
+    }
     packet.headers[0].fields = vec![("dst", fixed(5))];
-    assert_eq!(first(&packet), [0, 0, 0, 0, 0, 5]);
+    assert_eq!(of_frame(&packet, &macs, 0), [0, 0, 0, 0, 0, 5]);
 }
 
 #[test]
