@@ -278,6 +278,14 @@ impl Accounting {
                 latency_mean: 0,
                 latency: [0; 32],
             });
+        if matches!(stamp.phase, Phase::Storm | Phase::Probe) {
+            self.arrivals.push(Arrival {
+                time,
+                flow: stamp.flow,
+                phase: stamp.phase,
+                latency: latency.min(u64::from(u32::MAX)) as u32,
+            });
+        }
         let index = usize::from(stamp.flow);
         let mut offences = Vec::new();
         if stamp.sequence + SEEN_WINDOW < self.next[index] {
@@ -329,14 +337,6 @@ impl Accounting {
         }
         for kind in offences {
             self.offence(time, kind, length);
-        }
-        if matches!(stamp.phase, Phase::Storm | Phase::Probe) {
-            self.arrivals.push(Arrival {
-                time,
-                flow: stamp.flow,
-                phase: stamp.phase,
-                latency: latency.min(u64::from(u32::MAX)) as u32,
-            });
         }
     }
 }
