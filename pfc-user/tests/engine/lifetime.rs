@@ -128,7 +128,7 @@ fn root_interfaces_find_their_next_hops_and_flows_go_to_them() {
             });
         }
     }
-    plan.flows[0].next_hop = Some(4);
+    plan.flows[0].next_hops = vec![4];
     let mut bench = Bench::new();
     bench.engine.configure(plan).unwrap();
     let end = std::time::Instant::now() + crate::bench::PATIENCE;
@@ -183,7 +183,7 @@ fn root_a_flow_whose_next_hop_is_silent_is_refused_and_nothing_is_touched() {
             prefix: 24,
             gateway: gateway.parse().unwrap(),
         });
-        plan.flows[1 + place].next_hop = Some(place);
+        plan.flows[1 + place].next_hops = vec![place];
     }
     let mut bench = Bench::new();
     let flows = crate::bench::all(&plan);

@@ -22,21 +22,21 @@ impl Foreign {
         let storm = self.storm_until > self.now;
         let lossy = !self.lossless[p];
         match self.bug {
-            Bug::LossyDropsInStorm(one_in) if storm && lossy && n % one_in as u64 == 0 => {
+            Bug::LossyDropsInStorm(one_in) if storm && lossy && n.is_multiple_of(one_in as u64) => {
                 return self.drop_one();
             }
-            Bug::SwapsWords if n % 50 == 0 => {
+            Bug::SwapsWords if n.is_multiple_of(50) => {
                 let at = ip + 20 + 8 + 100;
                 frame.swap(at, at + 2);
                 frame.swap(at + 1, at + 3);
             }
-            Bug::Grows if n % 50 == 0 => frame.extend([0; 4]),
-            Bug::Shrinks if n % 50 == 0 => frame.truncate(frame.len() - 4),
-            Bug::ZeroTail if n % 50 == 0 => {
+            Bug::Grows if n.is_multiple_of(50) => frame.extend([0; 4]),
+            Bug::Shrinks if n.is_multiple_of(50) => frame.truncate(frame.len() - 4),
+            Bug::ZeroTail if n.is_multiple_of(50) => {
                 let len = frame.len();
                 frame[len - 64..].fill(0);
             }
-            Bug::FlipsWithChecksum if n % 50 == 0 => {
+            Bug::FlipsWithChecksum if n.is_multiple_of(50) => {
                 // Flips the same bit of two words, once up and once down, if that is possible.
                 let at = ip + 28 + 60;
                 for other in (at + 2..frame.len() - 1).step_by(2) {
@@ -47,7 +47,7 @@ impl Foreign {
                     }
                 }
             }
-            Bug::CopyAfter(late) if n % 500 == 0 => {
+            Bug::CopyAfter(late) if n.is_multiple_of(500) => {
                 self.copies.push_back((self.now + late, frame.clone()));
             }
             _ => {}
@@ -69,7 +69,7 @@ impl Foreign {
             own_dscp: dscp as usize == p,
             frame,
         };
-        if self.bug == Bug::ReordersFar && n % 3000 == 0 && self.kept[p].is_none() {
+        if self.bug == Bug::ReordersFar && n.is_multiple_of(3000) && self.kept[p].is_none() {
             self.kept[p] = Some(queued);
             return;
         }
@@ -84,7 +84,7 @@ impl Foreign {
             }
         }
         self.upstream(p);
-        if lossy && self.bug == Bug::XoffForLossy && n % 1000 == 0 {
+        if lossy && self.bug == Bug::XoffForLossy && n.is_multiple_of(1000) {
             self.ask(1 << p, 16);
         }
     }

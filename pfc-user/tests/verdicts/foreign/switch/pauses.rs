@@ -27,7 +27,7 @@ impl Foreign {
         match self.bug {
             Bug::FirstIgnored if self.pfc_seen == 1 => return,
             Bug::FirstAfterQuietIgnored if quiet => return,
-            Bug::EveryNthIgnored(n) if self.pfc_seen % n == 0 => return,
+            Bug::EveryNthIgnored(n) if self.pfc_seen.is_multiple_of(n) => return,
             _ => {}
         }
         let mut vector = frame[17];
