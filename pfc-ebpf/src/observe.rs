@@ -1,10 +1,11 @@
 //! Reads any frame of a port for `watch`, by whomever it was sent, and counts it.
 
 use crate::abi::Trust;
-use crate::abi::watch::{Config, Counters, Volume};
+use crate::abi::watch::{Config, Counters, Hidden, Untold, Volume};
 use crate::stamp::{self, Stamp};
 use crate::wire::mac_control::MacControl;
 use crate::wire::roce::{self, Bth};
+use crate::wire::segment::{self, Headers};
 use crate::wire::{Malformed, Octets, ethernet, ip, udp};
 
 /// A VLAN tag that a NIC or the kernel took out of the frame, and keeps beside it.
@@ -59,6 +60,8 @@ pub enum Content {
     },
     /// A test frame of the validator, with a whole stamp.
     Stamped(Stamp),
+    /// A packet whose transport is not looked for, as this stands before it.
+    Hidden(Hidden),
     /// Anything else that can be read.
     Other,
     /// Could not be read.
@@ -203,8 +206,15 @@ fn control(frame: &(impl Octets + ?Sized), tags: u8) -> Content {
 
 #[inline(always)]
 fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
-    if packet.protocol != ip::UDP || packet.fragment {
-        return Content::Other;
+    if packet.fragment {
+        return Content::Hidden(Hidden::Fragment);
+    }
+    if packet.protocol != ip::UDP {
+        return match hidden(packet.protocol) {
+            Some(Hidden::Extension) if is_big_tcp(frame, packet) => Content::Other,
+            Some(hidden) => Content::Hidden(hidden),
+            None => Content::Other,
+        };
     }
     let datagram = match udp::parse(frame, packet) {
         Ok(datagram) => datagram,
@@ -222,8 +232,71 @@ fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
         && let Ok(stamp) = Stamp::read(octets)
     {
         return Content::Stamped(stamp);
+    } else if segment::is_tunnel(datagram.destination) {
+        return Content::Hidden(Hidden::Tunnel);
     }
     Content::Other
+}
+
+/// What hides the transport, by the number of what follows the IP header.
+#[inline(always)]
+const fn hidden(protocol: u8) -> Option<Hidden> {
+    match protocol {
+        segment::FRAGMENT => Some(Hidden::Fragment),
+        segment::HOP_BY_HOP
+        | segment::ROUTING
+        | segment::DESTINATION_OPTIONS
+        | segment::AUTHENTICATION => Some(Hidden::Extension),
+        segment::IPV4 | segment::IPV6 | segment::GRE | segment::ETHERNET => Some(Hidden::Tunnel),
+        _ => None,
+    }
+}
+
+/// True of TCP behind a hop-by-hop header with which no frame leaves.
+#[inline(always)]
+fn is_big_tcp(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> bool {
+    frame.is_merged()
+        && packet.protocol == segment::HOP_BY_HOP
+        && matches!(frame.get(packet.payload), Some(header) if segment::is_jumbo(&header))
+}
+
+/// Frames that offloads may have merged into one packet, as the stack holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// Octets of payload of each frame but the last; 0: the packet is one frame.
+    pub gso_size: u64,
+    /// Number of frames; 0 where the stack does not know.
+    pub gso_segs: u64,
+    /// Headers of each; `None` where they could not be read.
+    pub headers: Option<Headers>,
+}
+
+impl Merged {
+    /// Frames and octets on the wire of a packet of `length` octets, each frame of which has
+    /// `beside` more: offloads merge frames before it comes here, and cut it after it has left.
+    #[inline(always)]
+    pub fn volume(&self, length: u64, beside: u64) -> (Volume, Option<Untold>) {
+        let whole = |frames| Volume {
+            frames,
+            octets: length + frames * beside,
+        };
+        if self.gso_size == 0 {
+            return (whole(1), None);
+        }
+        if let Some(Headers { repeated, removed }) = self.headers
+            && let Some(payload) = length.checked_sub((repeated + removed) as u64)
+        {
+            let frames = payload.div_ceil(self.gso_size);
+            if frames > 0 && (self.gso_segs == 0 || self.gso_segs == frames) {
+                let octets = payload + frames * (repeated as u64 + beside);
+                return (Volume { frames, octets }, None);
+            }
+        }
+        match self.gso_segs {
+            0 => (whole(1), Some(Untold::Number)),
+            known => (whole(known), Some(Untold::Headers)),
+        }
+    }
 }
 
 impl Counters {
@@ -259,6 +332,11 @@ impl Counters {
                 self.by_opcode[opcode as usize] += frames;
             }
             Content::Stamped(_) => self.stamped += frames,
+            Content::Hidden(hidden) => {
+                if let Some(count) = self.hidden.get_mut(hidden as usize) {
+                    *count += frames;
+                }
+            }
             Content::Other => {}
             Content::Malformed(reason) => {
                 if let Some(count) = self.malformed.get_mut(reason as usize) {
@@ -281,6 +359,62 @@ impl Counters {
                 self.pfc[priority].add(control.quanta[priority]);
             }
             priority += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(
+        length: u64,
+        gso: [u64; 2],
+        headers: Option<[usize; 2]>,
+    ) -> ([u64; 2], Option<Untold>) {
+        let headers = headers.map(|[repeated, removed]| Headers { repeated, removed });
+        let [gso_size, gso_segs] = gso;
+        let merged = Merged {
+            gso_size,
+            gso_segs,
+            headers,
+        };
+        let (Volume { frames, octets }, untold) = merged.volume(length, 4);
+        ([frames, octets], untold)
+    }
+
+    #[test]
+    fn each_frame_of_a_merged_packet_has_the_headers_that_are_repeated() {
+        // 3000 octets of payload behind 104 of headers, beside a tag of 4.
+        let of = |gso| volume(3104, gso, Some([104, 0]));
+        assert_eq!(of([0, 0]), ([1, 3108], None), "none is merged");
+        for segments in [0, 3] {
+            let three = ([3, 3000 + 3 * 108], None);
+            assert_eq!(of([1000, segments]), three);
+            assert_eq!(of([1400, segments]), three);
+        }
+        assert_eq!(of([3000, 1]), ([1, 3108], None));
+        let jumbo = volume(3082, [1000, 3], Some([74, 8]));
+        assert_eq!(jumbo, ([3, 3000 + 3 * 78], None));
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_merged_packet_has_a_reason() {
+        let known = ([3, 3104 + 12], Some(Untold::Headers));
+        let unknown = ([1, 3108], Some(Untold::Number));
+        for (headers, gso_size) in [
+            (None, 1000),
+            // Another number of frames than the stack knows.
+            (Some([54, 0]), 1000),
+            (Some([104, 0]), 1501),
+            // No payload is left.
+            (Some([3104, 0]), 1000),
+            (Some([3000, 105]), 1000),
+        ] {
+            assert_eq!(volume(3104, [gso_size, 3], headers), known, "{headers:?}");
+        }
+        for headers in [None, Some([3104, 0]), Some([3000, 105])] {
+            assert_eq!(volume(3104, [1000, 0], headers), unknown, "{headers:?}");
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod ip;
 pub mod mac_control;
 mod malformed;
 pub mod roce;
+pub mod segment;
 pub mod udp;
 pub mod wrap;
 

@@ -11,7 +11,7 @@ mod frames;
 use std::path::Path;
 
 use aya::maps::{Array, PerCpuArray, ProgramArray};
-use aya::programs::{ProgramFd, TestRun, Xdp};
+use aya::programs::{Program, ProgramFd, TestRun, Xdp};
 use aya::{Ebpf, TestRunOptions};
 use common::{Report, Spread};
 use frames::TestFrame;
@@ -357,103 +357,132 @@ fn row_beside(name: &str, before: &[f64], after: &[f64]) {
 }
 
 fn watch_beside(before: &Path) {
-    let now = Path::new(WATCH);
-    let builds = [before, now].map(watching);
-    let frames = constant_frames()
+    let builds = [before, Path::new(WATCH)];
+    let frames: Vec<_> = constant_frames()
         .into_iter()
-        .chain([("test frame, 1024 B", test_frame(1024, false))]);
-    let mut frames_run = 0;
-    for (name, frame) in frames {
-        let mut samples = [const { Vec::new() }; 2];
-        for _ in 0..ROUNDS {
-            for (build, samples) in builds.iter().zip(&mut samples) {
-                samples.push(build.run(entry(&build.0), &frame));
+        .chain([("test frame, 1024 B", test_frame(1024, false))])
+        .collect();
+    for hook in [Hook::Xdp, Hook::Tc] {
+        let builds = builds.map(|path| Watching::load(path, hook));
+        let mut frames_run = 0;
+        for (name, frame) in &frames {
+            let mut samples = [const { Vec::new() }; 2];
+            for _ in 0..ROUNDS {
+                for (build, samples) in builds.iter().zip(&mut samples) {
+                    samples.push(build.run(frame));
+                }
+            }
+            let name = format!("{}: {name}", hook.counts());
+            row_beside(&name, &samples[0], &samples[1]);
+            frames_run += ROUNDS as u64 * u64::from(RUNS);
+            for counted in builds.iter().filter_map(Watching::counted) {
+                assert_eq!(counted, frames_run, "each frame is counted once");
             }
         }
-        row_beside(&format!("watch: {name}"), &samples[0], &samples[1]);
-        frames_run += ROUNDS as u64 * u64::from(RUNS);
-        for build in &builds {
-            assert_eq!(watched(&build.0), frames_run, "each frame is counted once");
+    }
+}
+
+/// Where `watch` counts.
+#[derive(Clone, Copy)]
+enum Hook {
+    Xdp,
+    Tc,
+}
+
+impl Hook {
+    /// The program that counts.
+    fn counts(self) -> &'static str {
+        match self {
+            Self::Xdp => "watch",
+            Self::Tc => "watch_tc",
         }
     }
-}
 
-/// The program that is attached to the first port: before ports shared one, the only one.
-fn entry(object: &Ebpf) -> &'static str {
-    if object.program("watch_0").is_some() {
-        "watch_0"
-    } else {
-        "watch"
+    /// The program of the first port, which hands frames on to the one that counts; and the array
+    /// by which it does.
+    fn entry(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Xdp => ("watch_0", abi::watch::name::XDP),
+            Self::Tc => ("watch_tc_0", abi::watch::name::TC),
+        }
     }
-}
-
-/// Loads an XDP program of a build.
-fn load(object: &mut Ebpf, name: &str) -> ProgramFd {
-    let program: &mut Xdp = object
-        .program_mut(name)
-        .expect("in the object")
-        .try_into()
-        .expect("an XDP program");
-    program.load().expect("the kernel takes it");
-    program
-        .fd()
-        .expect("loaded")
-        .try_clone()
-        .expect("a descriptor")
 }
 
 /// A build of `watch` that counts by DSCP and captures nothing.
-fn watching(path: &Path) -> Bench {
-    let octets = std::fs::read(path).expect("VALIDATOR_BEFORE names a folder of objects");
-    let mut object = Ebpf::load(&octets).expect("root is needed");
-    let counts = load(&mut object, "watch");
-    let entry = entry(&object);
-    if entry != "watch" {
-        load(&mut object, entry);
-        let programs = object.map_mut(abi::watch::name::XDP);
-        let mut programs: ProgramArray<_> = programs
-            .expect("in the object")
-            .try_into()
-            .expect("an array of programs");
-        programs.set(0, &counts, 0).expect("an entry");
-    }
-    let version = object.map(abi::ABI_SECTION).expect("in the object");
-    let version: Array<_, u32> = version.try_into().expect("an array");
-    let built_with = version.get(&0, 0).expect("an entry");
-    let config = abi::watch::Config {
-        abi: built_with,
-        trust: Trust::Dscp as u8,
-        capture: 0,
-        sketch: 0,
-        flows: 0,
-        first_flow: 0,
-        line_rate: 100_000_000_000,
-        dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
-    };
-    let map = object
-        .map_mut(abi::watch::name::CONFIG)
-        .expect("in the object");
-    let mut map: Array<_, [u8; size_of::<abi::watch::Config>()]> =
-        map.try_into().expect("an array");
-    // SAFETY: plain data without gaps.
-    let octets: [u8; size_of::<abi::watch::Config>()] = unsafe { std::mem::transmute(config) };
-    map.set(0, octets, 0).expect("an entry");
-    Bench(object)
+struct Watching {
+    object: Ebpf,
+    hook: Hook,
 }
 
-/// Frames that a build of `watch` counted.
-fn watched(object: &Ebpf) -> u64 {
-    const WORDS: usize = size_of::<abi::watch::Counters>() / size_of::<u64>();
-    let map = object
-        .map(abi::watch::name::COUNTERS)
-        .expect("in the object");
-    let map: PerCpuArray<_, [u64; WORDS]> = map.try_into().expect("an array by CPU");
-    // The first word is the number of all frames.
-    map.get(&0, 0)
-        .expect("an entry")
-        .iter()
-        .map(|words| words[0])
-        .sum()
+/// Loads a program of a build.
+fn load(object: &mut Ebpf, name: &str) -> ProgramFd {
+    let fd = match object.program_mut(name).expect("in the object") {
+        Program::Xdp(program) => program.load().and_then(|()| program.fd()),
+        Program::SchedClassifier(program) => program.load().and_then(|()| program.fd()),
+        _ => panic!("{name} is of XDP or tc"),
+    };
+    let fd = fd.expect("the kernel takes it");
+    fd.try_clone().expect("a descriptor")
+}
+
+impl Watching {
+    fn load(path: &Path, hook: Hook) -> Self {
+        let octets = std::fs::read(path).expect("VALIDATOR_BEFORE names a folder of objects");
+        let mut object = Ebpf::load(&octets).expect("root is needed");
+        let (entry, array) = hook.entry();
+        load(&mut object, entry);
+        let counts = load(&mut object, hook.counts());
+        let programs = object.map_mut(array).expect("in the object");
+        let mut programs: ProgramArray<_> = programs.try_into().expect("an array of programs");
+        programs.set(0, &counts, 0).expect("an entry");
+        let version = object.map(abi::ABI_SECTION).expect("in the object");
+        let version: Array<_, u32> = version.try_into().expect("an array");
+        let built_with = version.get(&0, 0).expect("an entry");
+        let config = abi::watch::Config {
+            abi: built_with,
+            trust: Trust::Dscp as u8,
+            capture: 0,
+            sketch: 0,
+            flows: 0,
+            first_flow: 0,
+            line_rate: 100_000_000_000,
+            dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+        };
+        let map = object
+            .map_mut(abi::watch::name::CONFIG)
+            .expect("in the object");
+        let mut map: Array<_, [u8; size_of::<abi::watch::Config>()]> =
+            map.try_into().expect("an array");
+        // SAFETY: plain data without gaps.
+        let octets: [u8; size_of::<abi::watch::Config>()] = unsafe { std::mem::transmute(config) };
+        map.set(0, octets, 0).expect("an entry");
+        Self { object, hook }
+    }
+
+    fn run(&self, frame: &[u8]) -> f64 {
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat: RUNS,
+            ..TestRunOptions::new()
+        };
+        let result = match self.object.program(self.hook.entry().0) {
+            Some(Program::Xdp(entry)) => entry.test_run(options),
+            Some(Program::SchedClassifier(entry)) => entry.test_run(options),
+            _ => panic!("in the object"),
+        };
+        result.expect("a test run").duration.as_nanos() as f64
+    }
+
+    /// Frames that it counted; `None` where its counters have another layout.
+    fn counted(&self) -> Option<u64> {
+        const WORDS: usize = size_of::<abi::watch::Counters>() / size_of::<u64>();
+        let map = self.object.map(abi::watch::name::COUNTERS);
+        let map = map.expect("in the object");
+        let map: PerCpuArray<_, [u64; WORDS]> = map.try_into().ok()?;
+        // The first word is the number of all frames.
+        let cpus = map.get(&0, 0).expect("an entry");
+        Some(cpus.iter().map(|words| words[0]).sum())
+    }
 }
 
 fn responder_beside(before: &Path) {

@@ -5,7 +5,7 @@ use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 /// Ports that the programs of one object can count apart, at most: as many as it has entries.
 pub const PORTS: usize = 32;
 /// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More
@@ -147,6 +147,44 @@ impl Volume {
     }
 }
 
+/// What stands between the IP header of a packet and its transport, which may be RoCEv2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Hidden {
+    /// An extension header of IPv6, or an authentication header. RoCEv2 has none: its next header
+    /// is UDP (InfiniBand Architecture Specification, annex A17).
+    Extension = 0,
+    /// The packet is one of several fragments.
+    Fragment = 1,
+    /// A tunnel: IP in IP, GRE, Ethernet in SRv6, or one on UDP.
+    Tunnel = 2,
+}
+
+impl Hidden {
+    /// Number of kinds.
+    pub const COUNT: usize = 3;
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Extension, Self::Fragment, Self::Tunnel];
+}
+
+/// Reason why it is not told what a merged packet is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Untold {
+    /// The headers could not be read, or do not fit the number of frames: they are octets of one
+    /// frame alone.
+    Headers = 0,
+    /// Nor does the stack know the number of frames: they count as one.
+    Number = 1,
+}
+
+impl Untold {
+    /// Number of reasons.
+    pub const COUNT: usize = 2;
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Headers, Self::Number];
+}
+
 /// PAUSE or PFC frames that address a class: a priority, or the whole link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -181,6 +219,10 @@ pub struct Counters {
     /// Frames that could not be read, by [`Malformed`]. Those of
     /// [`Malformed::is_of_a_test`] stay 0: no port is the tester's own here.
     pub malformed: [u64; Malformed::COUNT],
+    /// Frames whose transport was not looked for, by [`Hidden`].
+    pub hidden: [u64; Hidden::COUNT],
+    /// Packets that offloads merged and whose frames are not told, by [`Untold`].
+    pub untold: [u64; Untold::COUNT],
     /// 802.3x PAUSE.
     pub pause: ClassCounters,
     /// PFC frames, whatever their vector.
@@ -297,6 +339,8 @@ impl Counters {
         by_ecn: [0; 4],
         ce: [0; 8],
         malformed: [0; Malformed::COUNT],
+        hidden: [0; Hidden::COUNT],
+        untold: [0; Untold::COUNT],
         pause: ClassCounters { xoff: 0, xon: 0 },
         pfc_frames: 0,
         pfc_empty: 0,
@@ -333,6 +377,8 @@ impl Counters {
         all(&mut self.by_ecn, &cpu.by_ecn);
         all(&mut self.ce, &cpu.ce);
         all(&mut self.malformed, &cpu.malformed);
+        all(&mut self.hidden, &cpu.hidden);
+        all(&mut self.untold, &cpu.untold);
         class(&mut self.pause, &cpu.pause);
         self.pfc_frames += cpu.pfc_frames;
         self.pfc_empty += cpu.pfc_empty;

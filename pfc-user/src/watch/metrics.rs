@@ -1,6 +1,6 @@
 //! Names of the counts: one list for JSON and for Prometheus.
 
-use pfc_ebpf::abi::watch::Volume;
+use pfc_ebpf::abi::watch::{Hidden, Untold, Volume};
 use pfc_ebpf::wire::Malformed;
 
 use crate::driver::bpf::watch::Reading;
@@ -69,6 +69,23 @@ pub const fn reason(reason: Malformed) -> &'static str {
         Malformed::Stamp => "stamp",
         Malformed::Ipv4Checksum => "ipv4-checksum",
         Malformed::Headers => "headers",
+    }
+}
+
+/// What hides a transport, as it is written.
+pub const fn hidden(hidden: Hidden) -> &'static str {
+    match hidden {
+        Hidden::Extension => "extension-header",
+        Hidden::Fragment => "fragment",
+        Hidden::Tunnel => "tunnel",
+    }
+}
+
+/// A reason why it is not told what a merged packet is made of, as it is written.
+pub const fn untold(untold: Untold) -> &'static str {
+    match untold {
+        Untold::Headers => "headers",
+        Untold::Number => "number",
     }
 }
 
@@ -277,6 +294,24 @@ pub const FAMILIES: &[Family] = &[
                 .zip(reading.counters.malformed)
                 .filter(|(reason, _)| !reason.is_of_a_test());
             reasons.for_each(|(why, frames)| out(reason(why).to_owned(), frames));
+        },
+    ),
+    by(
+        "reason",
+        "hidden_transport_frames",
+        "IP frames whose transport, such as RoCEv2, is not looked for, by what stands before it.",
+        |reading, out| {
+            let kinds = Hidden::ALL.into_iter().zip(reading.counters.hidden);
+            kinds.for_each(|(kind, frames)| out(hidden(kind).to_owned(), frames));
+        },
+    ),
+    by(
+        "reason",
+        "untold_merged_packets",
+        "Merged packets of which octets of headers, or the number of frames too, are not known.",
+        |reading, out| {
+            let reasons = Untold::ALL.into_iter().zip(reading.counters.untold);
+            reasons.for_each(|(why, packets)| out(untold(why).to_owned(), packets));
         },
     ),
     single("roce_packets", "RoCEv2 packets.", |reading, out| {

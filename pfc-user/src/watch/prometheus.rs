@@ -190,6 +190,7 @@ mod tests {
         counters.by_ecn = [22, 23, 24, 25];
         counters.ce[3] = 26;
         counters.malformed = std::array::from_fn(|reason| 30 + reason as u64);
+        (counters.hidden, counters.untold) = ([43, 44, 45], [46, 47]);
         counters.pause = ClassCounters { xoff: 50, xon: 51 };
         (counters.pfc_frames, counters.pfc_empty) = (52, 53);
         counters.pfc[3] = ClassCounters { xoff: 54, xon: 55 };

@@ -2,12 +2,12 @@
 
 mod screen;
 
-use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Hidden, Untold, Volume};
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
 
 use super::loss::{Report, Row, Subject};
-use super::metrics::{CNP, ECN, operation, reason};
+use super::metrics::{CNP, ECN, hidden, operation, reason, untold};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
 
@@ -243,22 +243,21 @@ fn pauses(counters: &Counters, change: &Change<'_>) -> impl Iterator<Item = Stri
 
 /// One line for each other count that is not zero.
 fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
-    let ecn = ECN.iter().zip(counters.by_ecn);
-    let ecn = ecn.filter(|(_, frames)| *frames > 0);
-    let malformed = Malformed::ALL.into_iter().zip(counters.malformed);
-    let malformed = malformed.filter(|(_, frames)| *frames > 0);
+    let met = |counts: &mut dyn Iterator<Item = (&'static str, u64)>| -> Vec<String> {
+        counts
+            .filter(|(_, frames)| *frames > 0)
+            .map(|(name, frames)| format!("{name} {frames}"))
+            .collect()
+    };
+    let mut ecn = ECN.into_iter().zip(counters.by_ecn);
+    let malformed = Malformed::ALL.map(reason).into_iter();
+    let hidden = Hidden::ALL.map(hidden).into_iter();
+    let untold = Untold::ALL.map(untold).into_iter();
     let mut remarks = vec![
-        (
-            "ECN",
-            ecn.map(|(name, frames)| format!("{name} {frames}"))
-                .collect::<Vec<_>>(),
-        ),
-        (
-            "malformed",
-            malformed
-                .map(|(why, frames)| format!("{} {frames}", reason(why)))
-                .collect(),
-        ),
+        ("ECN", met(&mut ecn)),
+        ("malformed", met(&mut malformed.zip(counters.malformed))),
+        ("transport hidden by", met(&mut hidden.zip(counters.hidden))),
+        ("merged, unknown are", met(&mut untold.zip(counters.untold))),
     ];
     let single = [
         ("two VLAN tags", counters.double_tagged),
@@ -380,6 +379,7 @@ mod tests {
             now.counters.by_opcode[0x0c],
         ) = (2, 18);
         now.counters.malformed[Malformed::Ipv4Checksum as usize] = 3;
+        (now.counters.hidden, now.counters.untold) = ([4, 0, 5], [6, 7]);
         (before, now)
     }
 
@@ -419,6 +419,8 @@ mod tests {
             "PFC priority 3 5 XOFF, 1 XON, paused 0.250000 s (50.0 %)",
             "ECN not-ect 990, ce 10",
             "malformed ipv4-checksum 3",
+            "transport hidden by extension-header 4, tunnel 5",
+            "merged, unknown are headers 6, number 7",
         ];
         assert_eq!(words, expected);
     }

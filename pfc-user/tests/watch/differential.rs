@@ -1,14 +1,15 @@
 //! The programs in the kernel against the classifier on the host, on arbitrary frames.
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Hidden, Volume};
 use pfc_ebpf::classify::{Class, classify};
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
-use pfc_ebpf::wire::{Octets, ethernet, roce};
+use pfc_ebpf::wire::{Octets, ethernet, ip, roce};
 use validator::driver::bpf::watch::{Point, Watch};
 
 use crate::common::{corpus, need_root};
+use crate::tunnels::{EXTENDED, TUNNELS};
 use crate::{PASS, frames, hex, roce_frames, settings};
 
 /// Adds the expected counts of a frame, by the classifier of the test frames and the parser of
@@ -62,6 +63,9 @@ fn add(model: &mut Counters, trust: Trust, octets: &[u8]) {
         Class::Other | Class::Malformed(Malformed::Stamp) => {}
         Class::Malformed(reason) => model.malformed[reason as usize] += 1,
     }
+    if let Some(hidden) = hidden(octets) {
+        model.hidden[hidden as usize] += 1;
+    }
     if let Some(packet) = roce::parse(octets) {
         plus(&mut model.roce);
         model.roce_ce += ce;
@@ -86,6 +90,39 @@ fn ecn(octets: &[u8]) -> usize {
     usize::from(traffic_class & 3)
 }
 
+/// Frames with each of what hides a transport, of which arbitrary ones have little.
+fn hidden_transports() -> impl Iterator<Item = Vec<u8>> {
+    const FRAGMENT: u8 = 44;
+    let extended = TUNNELS.iter().find(|(name, _)| *name == EXTENDED);
+    let mut fragment = extended.unwrap().1(1);
+    fragment[20] = FRAGMENT;
+    let tunnels = TUNNELS.iter().map(|(_, make)| make(1));
+    tunnels.chain([fragment])
+}
+
+/// What stands before the transport of a frame with a whole IP header, and a whole UDP header if it
+/// has one.
+fn hidden(octets: &[u8]) -> Option<Hidden> {
+    let frame = classify(octets);
+    if frame.marks.dscp.is_none() || frame.class == Class::Malformed(Malformed::UdpTruncated) {
+        return None;
+    }
+    let header = ethernet::parse(octets).ok()?;
+    let (protocol, payload) = ip::next(octets, &header)?;
+    let fragment = octets.word(header.payload + 6)? & 0x3fff;
+    match protocol {
+        _ if header.ethertype == ethernet::IPV4 && fragment != 0 => Some(Hidden::Fragment),
+        17 => match octets.word(payload + 2)? {
+            4789 | 8472 | 6081 | 2152 | 4500 | 4754 | 4790 | 6080 | 6635 => Some(Hidden::Tunnel),
+            _ => None,
+        },
+        44 => Some(Hidden::Fragment),
+        0 | 43 | 51 | 60 => Some(Hidden::Extension),
+        4 | 41 | 47 | 143 => Some(Hidden::Tunnel),
+        _ => None,
+    }
+}
+
 /// Octets that BPF_PROG_TEST_RUN needs at least: an Ethernet header, and at tcx also the IP header
 /// that it announces.
 fn shortest(point: Point, octets: &[u8]) -> usize {
@@ -102,7 +139,8 @@ fn agree(point: Point, pass: u32, trust: Trust, seed: u64) {
     let mut model = Counters::ZERO;
     let (mut ours, mut roce) = (frames::Frames::new(seed), roce_frames::Frames::new(seed, 7));
     let both = std::iter::from_fn(|| Some([ours.next()?, roce.next()?])).flatten();
-    for (number, octets) in both
+    for (number, octets) in hidden_transports()
+        .chain(both)
         .filter(|octets| octets.len() >= shortest(point, octets))
         .take(corpus(25_000, 500_000))
         .enumerate()
@@ -139,7 +177,10 @@ fn agree(point: Point, pass: u32, trust: Trust, seed: u64) {
         model.double_tagged,
     ];
     assert!(
-        met.iter().chain(&model.by_ecn).all(|count| *count > 0),
+        met.iter()
+            .chain(&model.by_ecn)
+            .chain(&model.hidden)
+            .all(|count| *count > 0),
         "{met:?}"
     );
 }

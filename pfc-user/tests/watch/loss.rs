@@ -445,7 +445,7 @@ fn root_nothing_sent_proves_nothing() {
 
 /// Judges a window in which `disturb` happens, and waits for its `event` if there is one. Returns
 /// the reason of the inconclusive verdict.
-fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
+pub fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
     let lab = Lab::new();
     let mut running = lab.watch("--loss t0:t1 --duration 3s");
     disturb(&lab);

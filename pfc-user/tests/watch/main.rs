@@ -20,6 +20,7 @@ mod lab;
 mod lifetime; // lane: programs
 mod loss; // lane: programs, 8 at a time
 mod many; // lane: programs
+mod merged; // lane: programs
 #[path = "../common/napi.rs"]
 mod napi;
 mod own_side; // lane: programs, 8 at a time
@@ -28,6 +29,7 @@ mod program; // lane: programs
 mod roce_frames;
 mod service; // lane: programs
 mod trace;
+mod tunnels;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority};

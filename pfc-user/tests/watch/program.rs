@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Hidden, Volume};
 use pfc_ebpf::units::LineRate;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::XdpMode;
-use validator::driver::bpf::watch::{Direction, Point, Settings, Watch};
+use validator::driver::bpf::watch::{Point, Settings, Watch};
 use validator::driver::kernel::clock;
 
 use crate::common::{PYTHON, need_root, need_tool};
@@ -91,7 +91,7 @@ fn root_frames_of_hardware_macs_are_counted_by_class() {
 }
 
 /// The frames that scapy made, by name.
-fn scapy() -> BTreeMap<String, Vec<u8>> {
+pub fn scapy() -> BTreeMap<String, Vec<u8>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch/scapy_watch.py");
     let output = Command::new(PYTHON).arg(script).output().unwrap();
     assert!(
@@ -113,7 +113,7 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
         return;
     }
     let mut frames = scapy();
-    frames.retain(|name, _| !name.contains("long"));
+    frames.retain(|name, _| !name.contains("long") && !name.contains("hidden"));
     for (point, pass) in PASS {
         let watch = Watch::load(point, &settings(Trust::Dscp)).unwrap();
         for frame in frames.values() {
@@ -190,6 +190,46 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
             "where the PCP is trusted"
         );
         assert_eq!(counters.no_priority.frames, 12);
+    }
+}
+
+/// What is not found where RoCEv2 stands is not silent.
+#[test]
+fn root_packets_whose_transport_is_not_looked_for_are_counted_by_what_hides_it() {
+    const NAME: &str =
+        "root_packets_whose_transport_is_not_looked_for_are_counted_by_what_hides_it";
+    if !need_root(NAME) || !need_tool(NAME, "scapy") {
+        return;
+    }
+    let frames = scapy();
+    for (point, _) in PASS {
+        let watch = Watch::load(point, &settings(Trust::Dscp)).unwrap();
+        let mut hidden = [0; Hidden::COUNT];
+        for (kind, names) in [
+            (
+                Hidden::Extension,
+                &["hop-by-hop", "destination", "routing", "authentication"][..],
+            ),
+            (Hidden::Fragment, &["fragment", "fragment-6"]),
+            (Hidden::Tunnel, &["ipip", "gre", "vxlan"]),
+        ] {
+            for name in names {
+                let frame = &frames[&format!("hidden-{name}")];
+                watch.test_run(frame, 1).unwrap();
+                hidden[kind as usize] += 1;
+                let counters = watch.read().unwrap().counters;
+                assert_eq!(counters.hidden, hidden, "{name}");
+                assert_eq!(
+                    (counters.roce.frames, counters.malformed),
+                    (0, Counters::ZERO.malformed)
+                );
+            }
+        }
+        let counters = watch.read().unwrap().counters;
+        assert_eq!(counters.by_dscp[26].frames, hidden.iter().sum::<u64>());
+        watch.test_run(&frames["roce6-read-ce"], 1).unwrap();
+        let after = watch.read().unwrap().counters;
+        assert_eq!((after.roce.frames, after.hidden), (1, hidden));
     }
 }
 
@@ -292,66 +332,6 @@ fn root_without_a_line_rate_no_time_is_made_up() {
             ([0; 9], class(1, 0))
         );
     }
-}
-
-#[test]
-fn root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of() {
-    const NAME: &str = "root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of";
-    if !need_root(NAME) || !need_tool(NAME, "scapy") {
-        return;
-    }
-    let frames = scapy();
-    // Octets of payload and of headers: Ethernet, IPv4 and UDP; Ethernet, IPv6 and TCP; the first
-    // again, with a tag.
-    for (name, payload, headers) in [
-        ("udp-long", 3000, 42),
-        ("tcp6-long", 3000, 74),
-        ("udp-long-tagged", 3000, 46),
-    ] {
-        for (gso_size, count) in [(1000, 3), (1400, 3), (1600, 2), (1, 3000), (3000, 1)] {
-            let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
-            watch.test_run_merged(&frames[name], gso_size).unwrap();
-            let counters = watch.read().unwrap().counters;
-            let volume = Volume {
-                frames: count,
-                octets: payload + count * headers,
-            };
-            assert_eq!(counters.total, volume, "{name} by {gso_size}");
-            assert_eq!(counters.by_dscp[26], volume);
-        }
-    }
-}
-
-#[test]
-fn root_big_tcp_counts_as_the_frames_that_leave() {
-    const NAME: &str = "root_big_tcp_counts_as_the_frames_that_leave";
-    const NETWORK: usize = 14;
-    const BEHIND_IPV6: usize = 54;
-    if !need_root(NAME) || !need_tool(NAME, "scapy") {
-        return;
-    }
-    // The stack puts a hop-by-hop header with the jumbo payload option (RFC 2675) before TCP.
-    let frames = scapy();
-    let mut ipv6 = frames["tcp6-long"].clone();
-    let jumbo = [6, 0, 0xc2, 4, 0, 1, 0, 0];
-    ipv6.splice(BEHIND_IPV6..BEHIND_IPV6, jumbo);
-    ipv6[NETWORK + 4..NETWORK + 7].copy_from_slice(&[0, 0, 0]);
-    for (frame, headers) in [(&ipv6, 74), (&frames["tcp4-big-long"], 54)] {
-        let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
-        watch.test_run_merged(frame, 1000).unwrap();
-        let volume = Volume {
-            frames: 3,
-            octets: 3000 + 3 * headers,
-        };
-        let counters = watch.read().unwrap().counters;
-        assert_eq!((counters.total, counters.by_dscp[26]), (volume, volume));
-    }
-
-    // A frame by itself is no BIG TCP: without a length its header is malformed.
-    let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
-    watch.test_run(&frames["tcp4-big-long"], 1).unwrap();
-    let malformed = watch.read().unwrap().counters.malformed;
-    assert_eq!(malformed[Malformed::Ipv4Truncated as usize], 1);
 }
 
 #[test]

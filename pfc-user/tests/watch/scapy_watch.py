@@ -4,9 +4,11 @@ import logging
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
 
-from scapy.all import Dot1AD, Dot1Q, Ether, IP, IPv6, Raw, TCP, UDP, raw
+from scapy.all import AH, Dot1AD, Dot1Q, Ether, GRE, IP, IPv6, Raw, TCP, UDP, VXLAN, raw
+from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
 from scapy.contrib.roce import BTH
+from scapy.layers.inet6 import IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrSegmentRouting
 
 ETHER = Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01")
 UNICAST = Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01", type=0x8808)
@@ -19,6 +21,12 @@ def ipv4(dscp, ecn=0):
 
 def ipv6(dscp, ecn=0):
     return IPv6(src="2001:db8::1", dst="2001:db8::2", tc=dscp << 2 | ecn)
+
+
+# Inside a tunnel, with another DSCP than outside.
+INNER = IP(src="198.51.100.1", dst="198.51.100.2") / TCP(dport=80) / Raw(bytes(3000))
+INNER6 = IPv6(src="2001:db8:1::1", dst="2001:db8:1::2") / TCP(dport=80) / Raw(bytes(3000))
+SEGMENTS = ["2001:db8::2", "2001:db8::3", "2001:db8::4"]
 
 
 def roce(opcode, payload=64):
@@ -47,6 +55,23 @@ FRAMES = {
     "tcp6-long": ETHER / ipv6(26) / TCP(dport=80) / Raw(bytes(3000)),
     # What BIG TCP leaves in the stack: a total length of 0 for what 16 bits do not hold.
     "tcp4-big-long": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", tos=26 << 2, len=0) / TCP(dport=80) / Raw(bytes(3000)),
+    "vxlan-long": ETHER / ipv4(26) / UDP(dport=4789) / VXLAN(flags=8, vni=7) / ETHER / INNER,
+    "geneve-long": ETHER / ipv6(26) / UDP(dport=6081) / GENEVE(vni=7, proto=0x6558) / ETHER / INNER6,
+    "gre-long": ETHER / ipv4(26) / GRE(chksum_present=1, key_present=1, seqnum_present=1, key=9) / INNER,
+    "gre-tap-long": ETHER / ipv4(26) / GRE(proto=0x6558) / ETHER / INNER,
+    "ipip-long": ETHER / ipv4(26) / INNER,
+    "srv6-long": ETHER / ipv6(26) / IPv6ExtHdrSegmentRouting(addresses=SEGMENTS) / INNER6,
+    "options-long": ETHER / ipv6(26) / IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / TCP(dport=80) / Raw(bytes(3000)),
+    "mpls-long": ETHER / ipv4(26) / GRE(proto=0x8847) / Raw(bytes.fromhex("00007140")) / INNER,
+    "hidden-hop-by-hop": ETHER / ipv6(26) / IPv6ExtHdrHopByHop() / roce(4),
+    "hidden-destination": ETHER / ipv6(26) / IPv6ExtHdrDestOpt() / roce(4),
+    "hidden-routing": ETHER / ipv6(26) / IPv6ExtHdrSegmentRouting(addresses=SEGMENTS) / roce(4),
+    "hidden-authentication": ETHER / ipv4(26) / AH(nh=17, payloadlen=4, spi=1, seq=1, icv=bytes(12)) / roce(4),
+    "hidden-fragment": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", tos=26 << 2, flags="MF") / roce(4),
+    "hidden-fragment-6": ETHER / ipv6(26) / IPv6ExtHdrFragment(m=1, nh=17) / roce(4),
+    "hidden-ipip": ETHER / ipv4(26) / ipv4(26) / roce(4),
+    "hidden-gre": ETHER / ipv4(26) / GRE() / ipv4(26) / roce(4),
+    "hidden-vxlan": ETHER / ipv4(26) / UDP(dport=4789) / VXLAN(flags=8, vni=7) / ETHER / ipv4(26) / roce(4),
     "ip-checksum": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", chksum=1) / UDP(dport=5) / Raw(bytes(20)),
 }
 

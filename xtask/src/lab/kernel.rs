@@ -28,7 +28,7 @@ pub struct KernelLab {
 const ROWS: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::Newest];
 /// Test programs that the guest runs.
 const PROGRAMS: [&str; 5] = ["traffic_live", "xdp", "watch", "responder", "engine"];
-const MODULES: [&str; 4] = ["veth", "sch_ingress", "cls_bpf", "act_mirred"];
+const MODULES: [&str; 5] = ["veth", "sch_ingress", "cls_bpf", "act_mirred", "vxlan"];
 /// A kernel takes at most two minutes; several times as long on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
 /// Mebibytes: the initial RAM disk is unpacked into at most half of it.
@@ -47,7 +47,7 @@ tests responder program::
 # Each loads the object anew, which takes the verifier seconds here.
 tests engine program::root_stamped program::root_pauses program::root_captured counts::root_flows \
     fast::root_thousands
-tests watch counting::root_pause clsact::root_frames
+tests watch counting::root_pause clsact::root_frames merged::root_frames
 # Attached by the driver and by the stack.
 tests xdp attach::root_frames_on_a_wire_are_counted_in_both_modes
 tests responder attach::root_requests_are_dropped_on_the_wire
@@ -197,7 +197,9 @@ impl Lab<'_> {
             {
                 initrd.stripped(program, &format!("tools/{name}"))?;
             }
-            initrd.program(&self.tools.program("tc")?, "tools/tc")?;
+            for name in ["tc", "ethtool"] {
+                initrd.program(&self.tools.program(name)?, &format!("tools/{name}"))?;
+            }
             // The test programs look for both where cargo has them.
             initrd.link("/tools/validator", &validator)?;
             initrd.link("/configs", &self.root.join("configs"))?;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::packages::Tree;
 
 /// Modules that any guest of the labs loads.
-pub const ALL: [&str; 16] = [
+pub const ALL: [&str; 17] = [
     "virtio_pci",
     "virtio_net",
     "e1000",
@@ -18,6 +18,7 @@ pub const ALL: [&str; 16] = [
     "vmxnet3",
     "igb",
     "veth",
+    "vxlan",
     "bridge",
     "tun",
     "sch_ingress",

@@ -36,8 +36,9 @@ use pfc_ebpf::abi::watch::{
     ABI_VERSION, Config, Counters, FlowState, PAUSED, PauseClock, Sketch, Volume, name,
 };
 use pfc_ebpf::bpf::packet::Packet;
-use pfc_ebpf::observe::{Content, Observed, Tag, observe};
-use pfc_ebpf::wire::{Octets, ip, udp};
+use pfc_ebpf::observe::{Content, Merged, Tag, observe};
+use pfc_ebpf::wire::segment::{self, Step, Walk};
+use pfc_ebpf::wire::{Octets, ethernet};
 use whole::Whole;
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
@@ -138,12 +139,14 @@ fn whole(ctx: *mut xdp_md, port: u32) {
         port,
         &frame,
         None,
-        |_| Volume {
-            frames: 1,
-            octets: length,
-        },
+        |_| one(length),
         |to, octets| load_xdp(ctx, 0, to, octets),
     );
+}
+
+/// A frame of that length.
+const fn one(octets: u64) -> Volume {
+    Volume { frames: 1, octets }
 }
 
 /// A frame in several pieces, of which the first may end anywhere.
@@ -153,16 +156,7 @@ fn in_pieces(ctx: *mut xdp_md, length: usize, port: u32) {
     if let Some(headers) = Headers::load(length, load) {
         #[cfg(feature = "trace")]
         trace::headers(length);
-        count(
-            port,
-            &headers,
-            None,
-            |_| Volume {
-                frames: 1,
-                octets: length as u64,
-            },
-            load,
-        );
+        count(port, &headers, None, |_| one(length as u64), load);
     }
 }
 
@@ -180,7 +174,11 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
     let Some(run) = run::present() else {
         return TCX_NEXT;
     };
-    count_skb(skb, port_of(run));
+    // SAFETY: the program's own context.
+    if unsafe { (*skb).gso_size } != 0 {
+        split(skb, run);
+    }
+    count_skb(skb, run);
     // SAFETY: this CPU's value.
     if unsafe { (*run).note.frames } != 0 {
         entry::go_on(&ctx, &entry::TC, name::TC_SORT);
@@ -205,10 +203,58 @@ pub fn watch_tc_sort(ctx: TcContext) -> i32 {
     TCX_NEXT
 }
 
+/// Notes of which frames a merged packet is made.
+///
+/// A function of its own, which the verifier walks once. What is known between two headers stands
+/// in a map, of whose values the verifier assumes nothing. Else it would follow every order of
+/// headers by itself, of which there are more than it takes.
 #[inline(never)]
-fn count_skb(skb: *mut __sk_buff, port: u32) {
+fn split(skb: *mut __sk_buff, run: *mut run::Run) {
+    let read = |at: usize| {
+        let mut part = [0; segment::READ];
+        let failed = load_skb(skb, at as u32, part.as_mut_ptr(), segment::READ as u32);
+        if failed == 0 { Some(part) } else { None }
+    };
+    let mut headers = None;
+    // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts, and the
+    // program's own context.
+    unsafe {
+        let walk = &raw mut (*run).walk;
+        walk.write_volatile(Walk::START);
+        for _ in 0..segment::MAX_HEADERS {
+            match segment::step(walk.read_volatile(), read) {
+                Step::On(next) => walk.write_volatile(next),
+                Step::End(found) => {
+                    headers = Some(found);
+                    break;
+                }
+                Step::Lost => break,
+            }
+        }
+        let merged = Merged {
+            gso_size: (*skb).gso_size as u64,
+            gso_segs: (*skb).gso_segs as u64,
+            headers,
+        };
+        ((*run).volume, (*run).untold) = merged.volume((*skb).len as u64, beside(skb));
+    }
+}
+
+/// Octets of the tag that stands beside a packet.
+#[inline(always)]
+fn beside(skb: *mut __sk_buff) -> u64 {
     // SAFETY: the program's own context.
-    let (length, tag, merged) = unsafe {
+    if unsafe { (*skb).vlan_present } != 0 {
+        ethernet::TAG_LEN as u64
+    } else {
+        0
+    }
+}
+
+#[inline(never)]
+fn count_skb(skb: *mut __sk_buff, run: *mut run::Run) {
+    // SAFETY: the program's own context.
+    let (length, tag) = unsafe {
         let tag = Tag {
             tpid: u16::from_be((*skb).vlan_proto as u16),
             tci: (*skb).vlan_tci as u16,
@@ -220,83 +266,29 @@ fn count_skb(skb: *mut __sk_buff, port: u32) {
             } else {
                 None
             },
-            Merged {
-                gso_size: (*skb).gso_size as usize,
-                gso_segs: (*skb).gso_segs as usize,
-            },
         )
     };
+    // SAFETY: the program's own context.
+    let is_merged = || unsafe { (*skb).gso_size } != 0;
     let load = |to: *mut u8, octets| load_skb(skb, 0, to, octets);
     if let Some(headers) = Headers::load(length, load) {
-        let headers = headers.merged(merged.gso_size > 0);
+        let headers = headers.merged(is_merged());
         #[cfg(feature = "trace")]
         trace::headers(length);
-        count(
-            port,
-            &headers,
-            tag,
-            |observed| volume(&headers, observed, tag, &merged),
-            load,
-        );
-    }
-}
-
-/// Frames that offloads merged, as the stack holds them.
-struct Merged {
-    /// Octets of payload of each; 0 where none is merged.
-    gso_size: usize,
-    /// Their number; 0 where the stack does not know.
-    gso_segs: usize,
-}
-
-/// Octets of a hop-by-hop header that has the jumbo payload option alone (RFC 2675, 2).
-const JUMBO: usize = 8;
-
-/// Frames and octets on the wire of what the stack holds as one: offloads merge frames before it
-/// comes here, and cut it into frames of `gso_size` octets of payload, each with all the headers,
-/// after it has left. BIG TCP over IPv6 has a hop-by-hop header that does not leave.
-#[inline(always)]
-fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, merged: &Merged) -> Volume {
-    const TAG: u64 = 4;
-    const TCP_OFFSET: usize = 12;
-    const HOP_BY_HOP: u8 = 0;
-    let outside = if tag.is_some() { TAG } else { 0 };
-    let length = headers.length();
-    let one = Volume {
-        frames: 1,
-        octets: length as u64 + outside,
-    };
-    let Some(packet) = observed.ip else {
-        return one;
-    };
-    if merged.gso_size == 0 {
-        return one;
-    }
-    let inside = if packet.protocol == HOP_BY_HOP {
-        JUMBO
-    } else {
-        0
-    };
-    let repeated = match packet.protocol {
-        ip::UDP => packet.payload + udp::LEN,
-        ip::TCP | HOP_BY_HOP => match headers.get(packet.payload + inside + TCP_OFFSET) {
-            Some([offset]) => packet.payload + (offset >> 4) as usize * 4,
-            None => return one,
-        },
-        _ => return one,
-    };
-    if repeated + inside >= length {
-        return one;
-    }
-    let payload = (length - repeated - inside) as u64;
-    let frames = if merged.gso_segs > 1 {
-        merged.gso_segs as u64
-    } else {
-        payload.div_ceil(merged.gso_size as u64)
-    };
-    Volume {
-        frames,
-        octets: payload + frames * (repeated as u64 + outside),
+        let volume = |counters: &mut Counters| {
+            if !is_merged() {
+                return one(length as u64 + beside(skb));
+            }
+            // SAFETY: this CPU's value.
+            let (volume, untold) = unsafe { ((*run).volume, (*run).untold) };
+            if let Some(untold) = untold
+                && let Some(packets) = counters.untold.get_mut(untold as usize)
+            {
+                *packets += 1;
+            }
+            volume
+        };
+        count(port_of(run), &headers, tag, volume, load);
     }
 }
 
@@ -306,7 +298,7 @@ fn count(
     port: u32,
     frame: &impl Octets,
     tag: Option<Tag>,
-    volume: impl FnOnce(&Observed) -> Volume,
+    volume: impl FnOnce(&mut Counters) -> Volume,
     load: impl FnOnce(*mut u8, u32) -> i64,
 ) {
     // Traced programs are loaded for each port anew, which is then the first one. That it is known
@@ -324,7 +316,7 @@ fn count(
     // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
     let counters = unsafe { &mut *counters };
     let observed = observe(frame, tag);
-    let volume = volume(&observed);
+    let volume = volume(counters);
     counters.add(config, &observed, volume);
     if config.flows > 0 && observed.priority(config).is_some() {
         sketch::note(config.sketch as u32, &observed, volume.frames);

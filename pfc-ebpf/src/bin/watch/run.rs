@@ -2,6 +2,8 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
+use pfc_ebpf::abi::watch::{Untold, Volume};
+use pfc_ebpf::wire::segment::Walk;
 
 #[map]
 static RUN: PerCpuArray<Run> = PerCpuArray::with_max_entries(1, 0);
@@ -13,6 +15,12 @@ pub struct Run {
     pub port: u64,
     /// Fields by which it is sorted.
     pub note: Note,
+    /// Place in the headers of a merged packet.
+    pub walk: Walk,
+    /// Frames of which it is made.
+    pub volume: Volume,
+    /// Reason why they are not told, where they are not.
+    pub untold: Option<Untold>,
 }
 
 /// Fields of a frame that is to be sorted.

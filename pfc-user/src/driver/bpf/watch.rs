@@ -264,13 +264,18 @@ impl Watch {
     /// kernel takes no frame of less than 14 octets here.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         let mut programs = self.shared.programs();
-        programs.test_run(self.kind, self.port, frame, repeat, 0)
+        programs.test_run(self.kind, self.port, frame, repeat, [0; 2])
     }
 
-    /// Runs the program on what the stack holds as one and is to cut into frames of `gso_size`
-    /// octets of payload. XDP knows no such thing.
-    pub fn test_run_merged(&self, frame: &[u8], gso_size: u32) -> Result<TestResult, XdpError> {
+    /// Runs the program on what the stack holds as one and is to cut into `gso_segs` frames (0: it
+    /// does not know how many) of `gso_size` octets of payload. XDP knows no such thing.
+    pub fn test_run_merged(
+        &self,
+        frame: &[u8],
+        gso_size: u32,
+        gso_segs: u32,
+    ) -> Result<TestResult, XdpError> {
         let mut programs = self.shared.programs();
-        programs.test_run(self.kind, self.port, frame, 1, gso_size)
+        programs.test_run(self.kind, self.port, frame, 1, [gso_size, gso_segs])
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::abi::watch::Sketch;
+use pfc_ebpf::abi::watch::{Sketch, Untold};
 use tokio::time::{Instant, sleep};
 
 use super::ports::{Port, Ports, without_carrier};
-use crate::driver::bpf::watch::Flow;
+use crate::driver::bpf::watch::{Flow, Reading};
 use crate::driver::kernel::link::{
     self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted,
 };
@@ -177,10 +177,10 @@ impl Prelude {
             stamped: reading.counters.stamped,
             sketch: receiver.sketch()?,
         };
-        let egress = counts(&sender.read()?);
+        let leaving = sender.read()?;
         let sent = sender.sketch()?;
         let begin = Mark {
-            egress,
+            egress: counts(&leaving),
             driver: Driver::read(&pair.tx)?,
         };
         Ok((
@@ -192,6 +192,7 @@ impl Prelude {
                 begin,
                 received,
                 sent,
+                unnumbered: [unnumbered(&leaving), unnumbered(&reading)],
                 drops,
             },
             lag,
@@ -216,6 +217,8 @@ pub struct LossWindow {
     received: Received,
     /// Frames that the sending port had sorted when the window opened.
     sent: Box<Sketch>,
+    /// [`unnumbered`] of both ports when the window opened.
+    unnumbered: [u64; 2],
     drops: Drops,
 }
 
@@ -254,6 +257,7 @@ impl LossWindow {
         let (received, stamped) = closing.received()?;
         let came = closing.receiver.sketch()?.since(&self.received.sketch);
         let last = closing.after_window(&end)?;
+        closing.compare_unnumbered()?;
         let flows_lost = closing.flows_lost()?;
         let [own, own_of_flows] = closing.own_side(&end, bypassed)?;
         let before = rise(&of(&self.earlier), &of(&self.begin));
@@ -339,6 +343,25 @@ impl<'w> Closing<'w> {
             let (before, now) = changes.next()?;
             (now != before).then(|| without_carrier(&port.name.interface))
         });
+        Ok(())
+    }
+
+    /// Counts of frames are too low where packets count as one frame.
+    fn compare_unnumbered(&mut self) -> Result<()> {
+        for (port, before) in [self.sender, self.receiver]
+            .into_iter()
+            .zip(self.window.unnumbered)
+        {
+            let packets = unnumbered(&port.read()?) - before;
+            if packets > 0 {
+                self.disturbed.get_or_insert_with(|| {
+                    format!(
+                        "{packets} packets at {} were merged from an unknown number of frames",
+                        port.name.interface
+                    )
+                });
+            }
+        }
         Ok(())
     }
 
@@ -458,6 +481,11 @@ impl<'w> Closing<'w> {
         });
         Ok(None)
     }
+}
+
+/// Packets that offloads merged from frames whose number is not known.
+fn unnumbered(reading: &Reading) -> u64 {
+    reading.counters.untold[Untold::Number as usize]
 }
 
 fn sender_of(bypassed: bool, driver: &Driver) -> Sender {

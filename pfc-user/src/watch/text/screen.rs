@@ -221,6 +221,8 @@ mod tests {
                 "DSCP 26 2.00 k 1.02 M 1000",
                 "ECN not-ect 990, ce 10",
                 "malformed ipv4-checksum 3",
+                "transport hidden by extension-header 4, tunnel 5",
+                "merged, unknown are headers 6, number 7",
                 "RC READ request 18 36.0 frame/s",
                 "CNP 2 4.00 frame/s",
             ]

@@ -16,8 +16,9 @@ use crate::driver::bpf::object::{self, Interface, take, verified};
 use crate::driver::bpf::xdp_link::Hook;
 use crate::driver::bpf::{TestResult, XdpError};
 
-/// Octets of `struct __sk_buff` of `linux/bpf.h`, and where its `gso_size` stands.
+/// Octets of `struct __sk_buff` of `linux/bpf.h`, and where its `gso_segs` and `gso_size` stand.
 const CONTEXT: usize = 192;
+const GSO_SEGS: usize = 164;
 const GSO_SIZE: usize = 176;
 
 /// Hook for which there is a program.
@@ -149,19 +150,21 @@ impl Programs {
         })
     }
 
-    /// Runs a port's entry `repeat` times on `frame`, which the stack is to cut into frames of
-    /// `gso_size` octets of payload (0: is one). XDP knows no such thing.
+    /// Runs a port's entry `repeat` times on `frame`, with `gso_size` and `gso_segs` beside it (0:
+    /// it is one frame). XDP knows no such thing.
     pub fn test_run(
         &mut self,
         kind: Kind,
         port: u32,
         frame: &[u8],
         repeat: u32,
-        gso_size: u32,
+        [gso_size, gso_segs]: [u32; 2],
     ) -> Result<TestResult, XdpError> {
         self.ready(kind, port)?;
         let mut context = [0; CONTEXT];
-        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&gso_size.to_ne_bytes());
+        for (at, value) in [(GSO_SIZE, gso_size), (GSO_SEGS, gso_segs)] {
+            context[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
         let options = TestRunOptions {
             data_in: Some(frame),
             repeat,
