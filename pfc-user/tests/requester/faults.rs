@@ -75,6 +75,12 @@ fn requests_are_wrong() {
             request.2.address = READ.address + 1024 * retry as u64;
         }
     });
+    changes("changes-p-key", |outcome| {
+        outcome.headers.insert((0, 0x7fff));
+    });
+    changes("wrong-version", |outcome| {
+        outcome.headers = [(1, 0xffff)].into();
+    });
     changes("wrong-opcode", |outcome| {
         outcome
             .requests

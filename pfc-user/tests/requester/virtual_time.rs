@@ -1,5 +1,6 @@
 //! A model with its virtual time and all of its output.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce::{self, Bth, Reth};
@@ -205,6 +206,8 @@ pub struct Outcome {
     pub requests: Vec<(Nanos, u32, Reth, u8)>,
     /// True where the ICRC is right.
     pub icrc: Vec<bool>,
+    /// Versions and P_Keys of requests.
+    pub headers: BTreeSet<(u8, u16)>,
     pub left: Vec<Option<u8>>,
     /// Time in thousandths of T_tr after [`START`], and status.
     pub completions: Vec<(Nanos, u32)>,
@@ -234,6 +237,8 @@ impl Outcome {
             .iter()
             .map(|(_, frame)| icrc_is_right(&lab.path, frame))
             .collect();
+        let header = |frame: &[u8]| (frame[43] & 15, u16::from_be_bytes([frame[44], frame[45]]));
+        let headers = lab.sent.iter().map(|(_, frame)| header(frame)).collect();
         let completions = lab
             .completed
             .iter()
@@ -257,6 +262,7 @@ impl Outcome {
         Self {
             requests,
             icrc,
+            headers,
             left,
             completions,
             state,
