@@ -35,6 +35,22 @@ id = "rc.c09-142-01"
 queue_pairs = [{ retry_count = 1, timeout = 12 }]
 "#;
 
+/// Faults, each of which meets other frames than the rest.
+const FAULTS: &str = r#"testbed.dut.faults=["changes-port=499", "duplicates=503", "reorders=509",
+    "corrupts=521", "swaps-words=523", "appends=541", "remarks=547", "forwards-control"]"#;
+/// Parts of the evidence of a switch that has them.
+const RECORDED: [&str; 9] = [
+    r#""kind":"altered""#,
+    r#""kind":"corrupt""#,
+    r#""kind":"duplicate""#,
+    r#""kind":"malformed""#,
+    r#""kind":"own-control""#,
+    r#""kind":"remarked""#,
+    r#""kind":"reordered""#,
+    r#""kind":"resized""#,
+    r#""damaged":[["headers","#,
+];
+
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
@@ -99,7 +115,17 @@ fn root_what_pfc_and_rc_cases_record_and_report() {
     let folder = tempfile::tempdir().unwrap();
     let plan = folder.path().join("plan.toml");
     fs::write(&plan, PLAN).unwrap();
-    run_and_validate(folder.path(), &["--plan", plan.to_str().unwrap()]);
+    let plan = plan.to_str().unwrap();
+    run_and_validate(folder.path(), &["--plan", plan]);
+
+    // What is wrong with frames is recorded too.
+    run_and_validate(folder.path(), &["--plan", plan, "--set", FAULTS]);
+    let evidence = fs::read_to_string(folder.path().join("out/evidence.json")).unwrap();
+    let missing: Vec<_> = RECORDED
+        .iter()
+        .filter(|part| !evidence.contains(**part))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
