@@ -29,7 +29,7 @@ const SUMS: &str = "SHA256SUMS";
 pub struct Dist {
     #[command(flatten)]
     setup: setup::Install,
-    /// Then try what was made, or one part of it (as root)
+    /// Then try what was made (as root), or one part of it (`package` as root)
     #[arg(long, value_enum, value_name = "PART", num_args = 0..=1, require_equals = true)]
     check: Option<Option<check::Part>>,
 }
