@@ -45,6 +45,9 @@ fn extension(next: u8, eights: u8) -> Vec<u8> {
 const VNI: [u8; 8] = [8, 0, 0, 0, 0, 0, 7, 0];
 const JUMBO_OF_TCP: [u8; 8] = [6, 0, 0xc2, 4, 0, 1, 0, 0];
 
+/// Name, the headers in order, and the octets of them that are repeated and removed.
+type Case<'a> = (&'a str, &'a [&'a [u8]], (usize, usize));
+
 #[test]
 fn headers_end_behind_the_innermost_tcp_or_udp() {
     let (eth4, eth6) = (ethernet(ethernet::IPV4), ethernet(ethernet::IPV6));
@@ -55,7 +58,7 @@ fn headers_end_behind_the_innermost_tcp_or_udp() {
     long[0] = 0x46;
     long.extend([1; 4]);
     let tags = [0, 1, 0x81, 0, 0, 2, 8, 0];
-    let cases: &[(&str, &[&[u8]], (usize, usize))] = &[
+    let cases: &[Case] = &[
         ("TCP", &[&eth4, &v4(6), &tcp(5)], (54, 0)),
         ("options", &[&eth4, &long, &tcp(8)], (70, 0)),
         ("UDP", &[&eth6, &v6(17), &udp(4791)], (62, 0)),
