@@ -29,7 +29,7 @@ use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use pfc_ebpf::abi::flow::{ABI_VERSION, Config, Flow, OWN_SOURCES, Pauses, Port};
 use pfc_ebpf::bpf::packet::Packet;
-use pfc_ebpf::wire::{Octets, ethernet};
+use pfc_ebpf::wire::{Octets, Part, ethernet};
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
 #[used]
@@ -135,12 +135,13 @@ fn is_of_neighbours(packet: &Packet) -> bool {
     if header.ethertype != ethernet::IPV6 {
         return header.ethertype == ARP;
     }
-    let next = packet.get::<1>(header.payload + NEXT_HEADER);
-    let message = packet.get::<1>(header.payload + MESSAGE);
-    let (Some([next]), Some([message])) = (next, message) else {
+    // One look at the end: of two, the compiler makes a number from a pointer, which Linux 6.12 and
+    // before refuse.
+    let Some(ip) = packet.part::<{ MESSAGE + 1 }>(header.payload) else {
         return false;
     };
-    next == ICMPV6 && matches!(message, SOLICITATION_OF_ROUTERS..=REDIRECT)
+    ip.octet::<NEXT_HEADER>() == ICMPV6
+        && matches!(ip.octet::<MESSAGE>(), SOLICITATION_OF_ROUTERS..=REDIRECT)
 }
 
 /// The clock's reading.
