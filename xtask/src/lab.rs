@@ -1,30 +1,30 @@
 //! `cargo xtask lab`: devices, kernels and network cards that this machine does not have, in
-//! virtual machines.
+//! virtual machines; clients and servers of others; and fresh systems in chroots.
+//!
+//! The labs are programs of Python in `labs`. Here is what is installed and built for each.
 
 pub mod archive;
 mod browser;
 pub mod chromium;
-mod events;
-mod fleet;
-mod guest;
-mod initrd;
-mod kernel;
-mod modules;
 pub mod namespace;
 pub mod network;
-mod nic;
 pub mod otg;
 pub mod packages;
+#[cfg(test)]
 mod prometheus;
-pub mod python;
 pub mod rxe;
 mod script;
 pub mod userspace;
 
-use std::path::Path;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, iter};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+
+use crate::setup::{self, Group, Install};
+use crate::{build_ebpf, step};
 
 #[derive(clap::Args)]
 pub struct Lab {
@@ -35,16 +35,21 @@ pub struct Lab {
 #[derive(clap::Subcommand)]
 enum Device {
     /// Soft-RoCE (rdma_rxe) of Debian's stock kernel in QEMU, for the RC cases (as root)
-    Rxe(rxe::Rxe),
+    #[command(disable_help_flag = true)]
+    Rxe(Words),
     /// Every BPF program on every kernel of the range, in QEMU with virtual time
-    Kernel(kernel::KernelLab),
+    #[command(disable_help_flag = true)]
+    Kernel(Words),
     /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
-    Nic(nic::NicLab),
+    #[command(disable_help_flag = true)]
+    Nic(Words),
     /// Clients of the Open Traffic Generator API against `validator otg` (as root)
-    Otg(otg::Otg),
+    #[command(disable_help_flag = true)]
+    Otg(Words),
     /// Debian's Prometheus on 20 exporters: its alerts fire for what is planted, and clear (as
     /// root)
-    Fleet(fleet::FleetLab),
+    #[command(disable_help_flag = true)]
+    Fleet(Words),
     /// Setup and demo as on a freshly installed machine, in chroots (as root)
     Userspace(userspace::Userspace),
     /// Part of `cargo xtask test`: rdma_rxe
@@ -52,11 +57,9 @@ enum Device {
     TestRxe,
     /// Part of `cargo xtask test`: boots kernels
     #[command(hide = true)]
-    TestKernel {
-        #[arg(value_enum)]
-        kernels: Vec<packages::Kernel>,
-    },
-    /// Part of `cargo xtask test`: a driver of a real network card
+    TestKernel { kernels: Vec<String> },
+    /// Part of `cargo xtask test`: a driver of a real network card, which takes its link down when
+    /// a program is attached
     #[command(hide = true)]
     TestNic,
     /// Part of `cargo xtask test`: snappi against `validator otg`
@@ -73,21 +76,121 @@ enum Device {
     TestPrometheus,
 }
 
-/// Returns the validator's own exit code.
+/// What is passed on to the lab, which says with --help what it takes
+#[derive(clap::Args)]
+struct Words {
+    /// Options of the lab; --help lists them. With --no-install nothing is installed
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _words: Vec<String>,
+}
+
+/// Returns the lab's own exit code.
 pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
     match &lab.device {
-        Device::Rxe(options) => rxe::run(root, options),
-        Device::Kernel(options) => kernel::run(root, options),
+        Device::Rxe(_) => with_options(root, "rxe", &[Group::Build, Group::Lab]),
+        Device::Kernel(_) => with_options(root, "kernel", &[Group::Build]),
+        Device::Nic(_) => with_options(root, "nic", &[Group::Build]),
+        Device::Otg(_) => with_options(root, "otg", &[]),
+        Device::Fleet(_) => with_options(root, "fleet", &[Group::Build, Group::Test]),
         Device::Userspace(options) => userspace::run(root, options),
-        Device::Otg(options) => otg::run(root, options),
-        Device::TestOtg => otg::smoke::test(root),
-        Device::TestRxe => rxe::test(root),
-        Device::Nic(options) => nic::run(root, options),
-        Device::TestNic => nic::test_one(root),
+        // `target/release/validator` is up to date.
+        Device::TestRxe => {
+            rxe::build_agent(root)?;
+            start(root, "rxe", ["--test"])
+        }
+        Device::TestKernel { kernels } => {
+            let words = kernels.iter().flat_map(|kernel| ["--kernel", kernel]);
+            start(root, "kernel", words)
+        }
+        Device::TestNic => {
+            let igb = "--quick --model igb --kernel 6.12";
+            start(root, "nic", igb.split(' '))
+        }
+        Device::TestOtg => start(root, "otg", ["--smoke"]),
         Device::TestBrowser => browser::test(root),
-        Device::Fleet(options) => fleet::run(root, options),
-        Device::TestFleet => fleet::test(root),
-        Device::TestPrometheus => prometheus::test(root),
-        Device::TestKernel { kernels } => kernel::test(root, kernels),
+        Device::TestFleet => {
+            step::explain_cargo(build_ebpf::run(root), root)?;
+            start(root, "fleet", iter::empty())
+        }
+        Device::TestPrometheus => start(root, "prometheus", iter::empty()),
+    }
+}
+
+/// Installs and builds what a lab needs, and starts it with the options of this call.
+fn with_options(root: &Path, name: &str, groups: &[Group]) -> Result<ExitCode> {
+    // As they were typed: clap would take the first `--` for its own.
+    let mut words: Vec<String> = env::args().skip(3).collect();
+    let own = words.iter().position(|word| word == "--");
+    let own = own.unwrap_or(words.len());
+    let asked = |flag: &str| words[..own].iter().any(|word| word == flag);
+    if asked("--help") || asked("-h") {
+        return start(root, name, ["--help"]);
+    }
+    let install = Install {
+        no_install: asked("--no-install"),
+    };
+    if name == "rxe" {
+        rxe::check_machine()?;
+    }
+    if name == "fleet" || name == "otg" && !asked("--offline") {
+        need_root()?;
+    }
+    setup::run(groups, &install)?;
+    let built = match name {
+        "rxe" if asked("--exec") => rxe::build_agent(root),
+        "rxe" => build_ebpf::run(root).and_then(|()| rxe::build_agent(root)),
+        "otg" if asked("--offline") => Ok(()),
+        "otg" => otg::build(root),
+        _ => build_ebpf::run(root),
+    };
+    step::explain_cargo(built, root)?;
+    let no_install = words[..own].iter().position(|word| word == "--no-install");
+    no_install.map(|place| words.remove(place));
+    start(root, name, words.iter().map(String::as_str))
+}
+
+fn need_root() -> Result<()> {
+    if !step::is_root() {
+        bail!("network namespaces need root: run it with sudo or as root");
+    }
+    Ok(())
+}
+
+/// A program in `labs`, to which options can be added.
+fn program(root: &Path, file: &str) -> Command {
+    let mut python = Command::new("python3");
+    // Without compiled files beside it.
+    python
+        .arg("-B")
+        .arg(root.join("labs").join(file))
+        .current_dir(root);
+    python
+}
+
+/// Becomes a lab.
+fn start<'a>(
+    root: &Path,
+    name: &str,
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<ExitCode> {
+    let mut lab = program(root, &format!("{name}.py"));
+    lab.args(words);
+    Err(lab.exec()).with_context(|| format!("cannot run {}", step::show(&lab)))
+}
+
+/// The Python of an environment with packages of PyPI. It is made first if it is not there.
+pub fn python(root: &Path, environment: &str) -> Result<PathBuf> {
+    let mut make = program(root, "shared/packages.py");
+    step::output(make.arg(environment)).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_labs_read_and_say() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        step::run(&mut program(root, "tests.py")).unwrap();
     }
 }

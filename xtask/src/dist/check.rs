@@ -85,7 +85,7 @@ impl Part {
     fn check(self, release: &Release) -> Result<()> {
         match self {
             Self::Crates => crates::verify(release),
-            Self::Sbom => sbom::validate(&release.out().join(sbom::file_name())),
+            Self::Sbom => sbom::validate(release.root, &release.out().join(sbom::file_name())),
             Self::Policy => policy(release),
             Self::Package => on_debian(release),
             Self::Again => again(release),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Release;
-use crate::lab::python::Environment;
+use crate::lab;
 use crate::step;
 use crate::toolchain::Toolchain;
 use crate::workspace::VERSION;
@@ -77,15 +77,9 @@ pub fn write(release: &Release) -> Result<()> {
     fs::write(&file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// The reader and validator of the authors of SPDX.
-const VALIDATOR: Environment = Environment {
-    name: "spdx",
-    packages: &["spdx-tools==0.8.3"],
-};
-
-/// Fails, with what it found, unless the validator takes the list.
-pub fn validate(list: &Path) -> Result<()> {
-    let python = VALIDATOR.python()?;
+/// Fails, with what it found, unless the validator of SPDX's authors takes the list.
+pub fn validate(root: &Path, list: &Path) -> Result<()> {
+    let python = lab::python(root, "spdx")?;
     let mut validate = Command::new(python.with_file_name("pyspdxtools"));
     step::run(validate.arg("--infile").arg(list))
 }

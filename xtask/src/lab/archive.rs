@@ -95,18 +95,6 @@ impl Archive {
             .with_context(|| format!("no suite of Debian has a package {prefix}*-amd64"))
     }
 
-    /// Packages that `package` depends on and whose names start with `prefix`.
-    pub fn depends(&self, package: &str, prefix: &str) -> Result<Vec<String>> {
-        let listed = step::output(self.apt("apt-cache").args(["depends", package]))?;
-        let names = listed
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("Depends: "));
-        Ok(names
-            .filter(|name| name.starts_with(prefix))
-            .map(str::to_owned)
-            .collect())
-    }
-
     /// Resolves what has to be unpacked beside the machine's own packages to run `packages`, which
     /// are themselves included. Returns one line per package with name, version, size and hash;
     /// uses no network. `suite` is preferred to others.

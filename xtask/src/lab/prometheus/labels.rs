@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use saphyr::{LoadableYamlNode, Yaml};
 use serde_json::Value;
 
-use super::tests::{dashboard, read};
+use super::{dashboard, read};
 
 /// Labels that Prometheus gives all that it scrapes.
 const OF_TARGETS: [&str; 2] = ["instance", "job"];

@@ -5,7 +5,6 @@ far ends of the hosts' ports are. Lines on standard input plant and end, such as
 `pause 9 off`. Each is answered with the same line when it is done.
 """
 
-import ctypes
 import os
 import select
 import socket
@@ -13,7 +12,8 @@ import struct
 import sys
 import time
 
-CLONE_NEWNET = 0x40000000
+from shared.namespaces import enter
+
 # Each tick sends a frame of each kind on each host: 50 a second.
 TICK = 0.02
 LOSSLESS, LOSSY = 3, 0
@@ -22,12 +22,6 @@ DSCPS = {3: 3, 0: 8}
 # 65,535 quanta are 33.6 ms at 1 Gbit/s, longer than a tick; 6,000 are 3.1 ms.
 STORM, SHORT = 65535, 6000
 SOURCE = bytes.fromhex("020000000001")
-
-
-def enter(namespace):
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "setns")
 
 
 def port(interface):
@@ -70,7 +64,7 @@ def main():
     near = []
     for path in sys.argv[1:]:
         with open(path) as namespace:
-            enter(namespace)
+            enter(namespace.fileno())
         near.append(port("eth0"))
     frames = [data(LOSSLESS), data(LOSSY)]
     planted, orders = set(), ""

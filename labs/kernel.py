@@ -1,0 +1,85 @@
+"""Every BPF program on every kernel of the range, in QEMU with virtual time.
+
+The kernels are stock ones of Debian: 6.1 and 6.12, on which the programs have to work; 5.10, which
+is too old and has to be named so; and the newest that there are packages of.
+"""
+
+import argparse
+import json
+
+from shared import guest, packages
+from shared.steps import ROOT, VALIDATOR, Failure, Tally, cargo, elapsed, main, output, step
+
+MUST_WORK = ("6.1", "6.12")
+# Test programs that the guest runs.
+PROGRAMS = ("traffic_live", "xdp", "watch", "responder", "engine")
+MODULES = ("veth", "sch_ingress", "cls_bpf", "act_mirred", "vxlan")
+# A kernel takes at most two minutes; several times as long on a busy machine.
+LIMIT = 900
+
+
+def test_programs():
+    """The test executables of pfc-user by name, built first if necessary."""
+    # With the features of `cargo xtask test`, which then finds them built.
+    command = cargo("test", "--package", "pfc-user", "--features", "otg", "--release", "--no-run",
+                    "--message-format", "json")
+    for name in PROGRAMS:
+        command += ["--test", name]
+    built = {}
+    for line in output(*command, cwd=ROOT).splitlines():
+        message = json.loads(line)
+        if message.get("executable"):
+            built[message["target"]["name"]] = message["executable"]
+    return {name: built[name] for name in PROGRAMS}
+
+
+def boot(tools, name, tree, script, clock, programs):
+    folder = ROOT / f"target/lab/kernel-{name}-{script}"
+    text = (guest.SCRIPTS / f"kernel-{script}.sh").read_text()
+    initrd = guest.Initrd(folder, tools, tree, MODULES, text)
+    initrd.stripped(VALIDATOR, "tools/validator")
+    initrd.folder(ROOT / "configs", "configs")
+    for program, path in programs.items():
+        initrd.stripped(path, f"tools/{program}")
+    if programs:
+        for program in ("tc", "ethtool"):
+            initrd.program(tools.program(program), f"tools/{program}")
+        # The test programs look for both where cargo has them.
+        initrd.link("/tools/validator", VALIDATOR)
+        initrd.link("/configs", ROOT / "configs")
+    return guest.Machine(tools, tree, initrd.pack(), clock).work(LIMIT)
+
+
+def lab():
+    parser = argparse.ArgumentParser(prog="cargo xtask lab kernel", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", choices=guest.KERNELS, action="append",
+                        help="boot only this kernel; may be given several times")
+    names = parser.parse_args().kernel or guest.KERNELS
+    archive = packages.Archive()
+    tools, tally = packages.tools(archive), Tally()
+    for name in names:
+        try:
+            tree = guest.kernel(archive, name)
+        except Failure as error:
+            # The archive may have dropped one and not have the other yet.
+            if name in MUST_WORK:
+                raise
+            print(f"==> Linux {name} is left out: {error}")
+            continue
+        with step(f"Linux {name}"):
+            if name == "5.10":
+                done = [boot(tools, name, tree, "refuses", "virtual", {})]
+            else:
+                done = [boot(tools, name, tree, "counts", "real", test_programs()),
+                        boot(tools, name, tree, "verdicts", "virtual", {})]
+        steps = sum(len(one.passed) for one in done)
+        print(f"    {steps} steps in {elapsed(sum(one.seconds for one in done))}")
+        for one in done:
+            tally.passed += one.passed
+            tally.failed += [f"Linux {name}: {line}" for line in one.failed]
+    return tally.close()
+
+
+if __name__ == "__main__":
+    main(lab)
