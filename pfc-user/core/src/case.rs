@@ -229,13 +229,10 @@ pub struct CaseResult {
     /// Checks, repetition by repetition, in the order of the table.
     pub checks: Vec<CheckResult>,
     /// Each attempt at a repetition that was measured more than once.
-    #[serde(default)]
     pub attempts: Vec<AttemptResult>,
     /// Assertions of the document, in its order.
-    #[serde(default)]
     pub assertions: Vec<AssertionResult>,
     /// Steps of the document, repetition by repetition.
-    #[serde(default)]
     pub steps: Vec<StepResult>,
     /// Informational figures.
     pub figures: Vec<Figure>,

@@ -40,25 +40,17 @@ pub struct Evidence {
     /// Name of the testbed, and its file as it was read.
     pub testbed: Testbed,
     /// Plan and command line, and when each case ran. Nothing is judged by it.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub invocation: Invocation,
     /// Facts about the ports before the run.
-    #[serde(default)]
     pub preflight: Option<preflight::Preflight>,
     /// Ids of the cases that were to run, in their order.
-    #[serde(default)]
     pub planned: Vec<String>,
     /// Output of the hooks `prepare` and `restore`.
-    #[serde(default)]
     pub hooks: Vec<hooks::HookOutput>,
     /// Cases in the order they ran.
     pub cases: Vec<CaseEvidence>,
     /// The run was interrupted before its end.
     pub interrupted: bool,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// What was asked for, and when it was done.
@@ -89,7 +81,6 @@ pub struct CaseTime {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// `uname -n`. Nothing is judged by it.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
     /// `uname -r`.
     pub kernel: String,
@@ -97,9 +88,7 @@ pub struct Host {
     pub machine: String,
     /// CPUs that may be used.
     pub cpus: usize,
-    /// Time of day when CLOCK_MONOTONIC was 0, in nanoseconds since 1970 (UTC); 0 in evidence that
-    /// does not say it.
-    #[serde(default)]
+    /// Time of day when CLOCK_MONOTONIC was 0, in nanoseconds since 1970 (UTC).
     pub clock: u64,
 }
 
@@ -111,7 +100,6 @@ pub struct Testbed {
     /// Kind of DUT: `sim`, `bridge` or `external`.
     pub dut: String,
     /// The DUT as the testbed describes it. Nothing is judged by it.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub identity: Identity,
     /// The TOML text.
     pub toml: String,
@@ -150,17 +138,14 @@ pub struct CaseEvidence {
     /// Case id.
     pub case: String,
     /// Repetitions that were to be done, in their order.
-    #[serde(default)]
     pub planned: Vec<Planned>,
     /// Repetitions that were done: every attempt at each, in the order they were made.
     pub repetitions: Vec<Repetition>,
     /// The number of these attempts, counted as each ended.
-    #[serde(default)]
     pub attempts: u64,
     /// Repetitions of the plan that were not done, and why.
     pub omitted: Vec<Omitted>,
     /// The DUT's lossless set, where it cannot be changed and the repetitions follow it.
-    #[serde(default)]
     pub fixed_set: Option<FixedSet>,
     /// The reason why the case could not go on: a fault of the tester or its surroundings.
     pub error: Option<String>,

@@ -45,13 +45,10 @@ pub struct MacReading {
     /// Its private counters.
     pub private: Vec<(String, u64)>,
     /// aPAUSEMACCtrlFrames.
-    #[serde(default)]
     pub pause: FrameCounts,
     /// aMACControlFrames.
-    #[serde(default)]
     pub mac_control: FrameCounts,
     /// PFC settings and counters.
-    #[serde(default)]
     pub pfc: Option<Pfc>,
 }
 
@@ -73,7 +70,6 @@ pub struct MacCounter {
     /// Its value at each reading.
     pub values: Vec<u64>,
     /// [`MacCounter::rise`] as it was noted with the last reading.
-    #[serde(default)]
     pub rose: Option<u64>,
 }
 

@@ -23,9 +23,7 @@ pub struct MadEvidence {
     /// the kernel.
     pub shows_unmatched: bool,
     /// True if the transport leaves all of a TID as it is; else its upper half may be another.
-    /// `None` in evidence of earlier versions, which do not say it.
-    #[serde(default)]
-    pub keeps_tids: Option<bool>,
+    pub keeps_tids: bool,
     /// Requests in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.
@@ -35,13 +33,10 @@ pub struct MadEvidence {
     /// The same of traps and of other nodes' requests, which answer nothing.
     pub traps_left_out: u64,
     /// Times at which the tester or its simulated DUT stood still, in their order.
-    #[serde(default)]
     pub stalls: Vec<Stall>,
     /// All of them, counted as they were told.
-    #[serde(default)]
     pub stalls_noted: StallsNoted,
     /// Packets that crossed the transport.
-    #[serde(default)]
     pub traffic: Traffic,
     /// Until when packets were listened for; the transport's time, as all times here.
     pub listened_until: Nanos,
@@ -49,10 +44,8 @@ pub struct MadEvidence {
     pub interrupted: bool,
     /// Protection to be restored: M_Key, protect bits and lease as they were before the run's
     /// first Set. `None` where nothing was to be set.
-    #[serde(default)]
     pub original: Option<Protection>,
     /// The reason why the repetition ended early: the tester or its surroundings failed.
-    #[serde(default)]
     pub error: Option<String>,
 }
 
@@ -133,9 +126,8 @@ pub struct Exchange {
     /// Until when its answer was waited for.
     pub deadline: Nanos,
     /// Until when its answer could be seen, even where the transport drops what answers no request
-    /// that it keeps. `None` in evidence of earlier versions: until `deadline`.
-    #[serde(default)]
-    pub kept: Option<Nanos>,
+    /// that it keeps.
+    pub kept: Nanos,
     /// The request.
     pub request: Octets,
     /// The answer; `None` if none came in time.

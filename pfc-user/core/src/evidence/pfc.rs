@@ -21,28 +21,23 @@ use crate::plan::{Limits, ProbeBurst, RepetitionPlan};
 pub struct PfcEvidence {
     /// The attempted action.
     pub plan: RepetitionPlan,
-    /// Number of the attempt at it, from 1. Absent in evidence of a version that made only one.
-    #[serde(default = "first_attempt")]
+    /// Number of the attempt at it, from 1.
     pub attempt: u32,
     /// Limits for the judgement.
     pub limits: Limits,
     /// The tester's ports and declared facts.
     pub ports: Ports,
     /// The readings that were to be taken.
-    #[serde(default)]
     pub instruments: Instruments,
     /// Begin and end of each phase.
     pub phases: Vec<PhaseSpan>,
-    /// The waits for the last frames of phases; absent in evidence of a version that kept none.
-    #[serde(default)]
+    /// The waits for the last frames of phases.
     pub waits: Vec<Wait>,
     /// Phases of the plan that did not begin.
-    #[serde(default)]
     pub not_begun: Vec<Phase>,
     /// The sender's own account.
     pub sender: SenderReport,
-    /// The ports' way of counting; absent: each frame by itself.
-    #[serde(default)]
+    /// The ports' way of counting.
     pub counting: Counting,
     /// Counts of the rx port's program, flow by flow.
     pub received: Vec<FlowReceived>,
@@ -53,7 +48,6 @@ pub struct PfcEvidence {
     /// The probes' own account, one for each attempt.
     pub probes: Vec<ProbeReport>,
     /// Pause frames that the rx port sent beside the storm, as its socket counted.
-    #[serde(default)]
     pub single_pauses: u64,
     /// Logged arrivals at the rx port.
     pub arrivals: Arrivals,
@@ -65,7 +59,6 @@ pub struct PfcEvidence {
     /// Offending frames of both ports, for the capture; octets in hexadecimal.
     pub offences: Vec<Offence>,
     /// PAUSE/PFC frames counted by the ports' MACs.
-    #[serde(default)]
     pub mac: Vec<MacReport>,
     /// Losses on the tester's own side, and where a loss would have been counted.
     pub accounting: Vec<DropCounter>,
@@ -74,14 +67,9 @@ pub struct PfcEvidence {
     /// Output of hook commands.
     pub hooks: Vec<HookOutput>,
     /// Counters of the DUT that changed from the hook `counters` before to the one after.
-    #[serde(default)]
     pub dut_counters: Vec<DutCounter>,
     /// The repetition was cut short.
     pub interrupted: bool,
-}
-
-fn first_attempt() -> u32 {
-    1
 }
 
 /// The readings that were to be taken in a repetition, noted before its traffic.
@@ -122,7 +110,6 @@ pub struct Ports {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortFacts {
     /// The port: `tx` or `rx`.
-    #[serde(default)]
     pub port: String,
     /// Interface.
     pub interface: String,
@@ -132,7 +119,6 @@ pub struct PortFacts {
     pub carrier: bool,
     /// Disturbance of the link in between, even if it is as before now: its carrier went and came,
     /// or it got another MTU.
-    #[serde(default)]
     pub disturbed: Option<String>,
     /// Link speed in bit/s, where the port has one that means something.
     pub speed: Option<u64>,
@@ -142,7 +128,6 @@ pub struct PortFacts {
     pub pfc_visible: Option<String>,
     /// The port's MAC takes PAUSE/PFC frames that the other port sent, before the program sees
     /// them: how that was seen. It may then obey the tester's own storm.
-    #[serde(default)]
     pub takes_own_pfc: Option<String>,
 }
 
@@ -196,25 +181,20 @@ pub struct SenderReport {
     /// Spans in which a priority was held back by the DUT's XOFF.
     pub withheld: Vec<Withheld>,
     /// Further such spans.
-    #[serde(default)]
     pub withheld_left_out: Vec<WithheldLeftOut>,
     /// Total length of all such spans, by priority, summed up as they were recorded.
-    #[serde(default)]
     pub withheld_total: [Nanos; 8],
     /// Largest number of octets that left after one XOFF of the DUT took effect, by priority.
     pub after_xoff: [u64; 8],
     /// Spans above 0.5 ms in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
     /// Further such spans.
-    #[serde(default)]
     pub stalls_left_out: LeftOut,
     /// All such spans, counted as each was noted.
-    #[serde(default)]
     pub stalls_noted: StallsNoted,
     /// Frames that the kernel refused and that never left.
     pub errors: u64,
     /// Times that the port had no room for a test frame or a single pause frame, which left later.
-    #[serde(default)]
     pub waits: u64,
     /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at
     /// line rate.
@@ -236,7 +216,6 @@ pub struct FlowSent {
     pub last: Nanos,
     /// Sum of the numbers of the windows in which they are counted in [`Windows::offered`], added
     /// up frame by frame.
-    #[serde(default)]
     pub window_sum: u64,
 }
 
@@ -304,7 +283,6 @@ pub struct FlowReceived {
     /// Frames too far behind to tell which.
     pub beyond_window: u64,
     /// Frames of which length, UDP checksum and filling were verified; absent: all.
-    #[serde(default)]
     pub verified: Option<u64>,
     /// Of those, frames with a wrong checksum.
     pub corrupt: u64,
@@ -322,7 +300,6 @@ pub struct FlowReceived {
     pub last: Nanos,
     /// Sum of the numbers of the windows in which the distinct frames are counted in
     /// [`Windows::received`], added up frame by frame.
-    #[serde(default)]
     pub window_sum: u64,
     /// Largest latency.
     pub latency_max: Nanos,
@@ -527,7 +504,6 @@ pub struct DutReport {
     /// Spans above 0.5 ms in which the process did not run.
     pub stalls: Vec<Stall>,
     /// All such spans, counted as each was noted.
-    #[serde(default)]
     pub stalls_noted: StallsNoted,
     /// Largest lateness of a departure against the model's time.
     pub max_lateness: Nanos,

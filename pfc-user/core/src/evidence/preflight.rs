@@ -239,7 +239,6 @@ pub enum SelfTest {
         /// Counters of the MAC that rose, and by how much.
         mac: Vec<(String, u64)>,
         /// Times that the port itself had no room for a frame of its own, which was tried again.
-        #[serde(default)]
         waits: u64,
     },
 }

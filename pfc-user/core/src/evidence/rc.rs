@@ -31,10 +31,8 @@ pub struct RcEvidence {
     /// The repetition was interrupted.
     pub interrupted: bool,
     /// Times at which the simulated DUT stood still, in their order.
-    #[serde(default)]
     pub stalls: Vec<Stall>,
     /// All of them, counted as they were told.
-    #[serde(default)]
     pub stalls_noted: StallsNoted,
 }
 
@@ -58,7 +56,6 @@ pub struct Phase {
     /// Retries that were left, where the DUT shows them.
     pub shown: Vec<Shown>,
     /// Packets for another queue pair, which are left out.
-    #[serde(default)]
     pub foreign: u64,
     /// Packets whose record was lost.
     pub lost: u64,
@@ -67,7 +64,6 @@ pub struct Phase {
     /// Completions of the DUT's send queue.
     pub completions: Vec<Completion>,
     /// Events as they were counted when they came.
-    #[serde(default)]
     pub counted: Counted,
     /// Until when packets and completions were awaited.
     pub until: Nanos,

@@ -69,18 +69,12 @@ fn unique(stem: String, taken: &mut BTreeSet<String>) -> String {
 }
 
 /// Writes the offending frames of a repetition in the order of arrival, with their time of day.
-/// `clock` is that of CLOCK_MONOTONIC 0; where it is 0, times are those of CLOCK_MONOTONIC.
+/// `clock` is the time of day at CLOCK_MONOTONIC 0.
 pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<()> {
-    let remark = if clock == 0 {
-        "; times are of CLOCK_MONOTONIC"
-    } else {
-        ""
-    };
     let section = SectionHeaderBlock {
-        options: vec![SectionHeaderOption::Comment(Cow::Owned(format!(
-            "{}{remark}",
-            evidence.plan.name
-        )))],
+        options: vec![SectionHeaderOption::Comment(Cow::Owned(
+            evidence.plan.name.clone(),
+        ))],
         ..Default::default()
     };
     let mut writer = PcapNgWriter::with_section_header(out, section).map_err(io::Error::other)?;

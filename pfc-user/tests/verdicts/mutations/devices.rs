@@ -10,7 +10,7 @@ use pfc_ebpf::stamp::Phase;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use validator::evidence::pfc::{DropCounter, DutReport, FlowReceived, PfcEvidence, Stall};
-use validator::evidence::{CaseEvidence, Repetition, SCHEMA, numbers};
+use validator::evidence::{CaseEvidence, Host, Invocation, Repetition, SCHEMA, Testbed, numbers};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::bench;
@@ -206,8 +206,9 @@ impl Device {
             "version": "1.2.3",
             "started": 1_800_000_000,
             "seconds": 1.5,
-            "host": {"kernel": "6.18.0", "machine": "x86_64", "cpus": 2, "clock": 1},
-            "testbed": {"name": "sim", "dut": "sim", "toml": ""},
+            "host": Host::default(),
+            "testbed": Testbed::default(),
+            "invocation": Invocation::default(),
             "preflight": null,
             "hooks": [],
             "planned": [self.case],

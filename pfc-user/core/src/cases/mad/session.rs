@@ -318,7 +318,7 @@ impl<'s, 'l> Session<'s, 'l> {
             attempt: self.attempt,
             sent: nanos(sent),
             deadline: nanos(deadline),
-            kept: Some(nanos(kept)),
+            kept: nanos(kept),
             request: request.octets().into(),
             answer,
         });
@@ -501,7 +501,7 @@ impl<'s, 'l> Session<'s, 'l> {
             plan: self.plan.clone(),
             transport: self.equipment.transport.clone(),
             shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
-            keeps_tids: Some(self.equipment.requester.transport().keeps_tids()),
+            keeps_tids: self.equipment.requester.transport().keeps_tids(),
             exchanges: self.exchanges,
             strays: self.strays,
             strays_left_out: self.left_out.others,

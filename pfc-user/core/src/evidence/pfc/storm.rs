@@ -23,18 +23,14 @@ pub struct StormReport {
     /// Every gap in which the shortest pause that the tolerances allow may have run out.
     pub gaps: Vec<Gap>,
     /// Further such gaps.
-    #[serde(default)]
     pub gaps_left_out: LeftOut,
     /// All gaps between frames, by their length.
     pub histogram: GapHistogram,
     /// Spans above 0.5 ms in which a sender of the storm should have sent and did not run.
-    #[serde(default)]
     pub stalls: Vec<Stall>,
     /// Further such spans.
-    #[serde(default)]
     pub stalls_left_out: LeftOut,
     /// All such spans, counted as each was noted.
-    #[serde(default)]
     pub stalls_noted: StallsNoted,
 }
 
@@ -51,7 +47,6 @@ impl StormReport {
 /// So no gap is shorter than it was, whichever sender the frames are of: the frame before it may
 /// have left later than at `from`, the frame after it earlier than at `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "GapFormat")]
 pub struct Gap {
     /// Begin.
     pub from: Nanos,
@@ -66,58 +61,10 @@ impl Gap {
     }
 }
 
-/// The present format, and the former one with the two frames.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum GapFormat {
-    Span { from: Nanos, to: Nanos },
-    Frames(Departure, Departure),
-}
-
-impl From<GapFormat> for Gap {
-    fn from(format: GapFormat) -> Self {
-        match format {
-            GapFormat::Span { from, to } => Self { from, to },
-            GapFormat::Frames(before, after) => Self {
-                from: before.before,
-                to: after.after,
-            },
-        }
-    }
-}
-
 /// Gaps by their length. In the file an array of pairs: a length, and how many gaps were below it
 /// but not below that of the pair before; lengths without gaps are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "HistogramFormat")]
 pub struct GapHistogram(pub Vec<(Nanos, u64)>);
-
-/// The present format, and the former one with a count for each number of significant bits.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum HistogramFormat {
-    Pairs(Vec<(Nanos, u64)>),
-    Bits(Vec<u64>),
-}
-
-impl From<HistogramFormat> for GapHistogram {
-    fn from(format: HistogramFormat) -> Self {
-        match format {
-            HistogramFormat::Pairs(pairs) => Self(pairs),
-            HistogramFormat::Bits(counts) => {
-                let below = |bits: usize| 1u64.checked_shl(bits as u32).unwrap_or(Nanos::MAX);
-                Self(
-                    counts
-                        .into_iter()
-                        .enumerate()
-                        .filter(|(_, count)| *count > 0)
-                        .map(|(bits, count)| (below(bits), count))
-                        .collect(),
-                )
-            }
-        }
-    }
-}
 
 impl GapHistogram {
     /// Gaps in all.
@@ -164,25 +111,5 @@ mod tests {
             GapHistogram(vec![(10, u64::MAX), (20, u64::MAX)]).quantile(1.0),
             Some(10)
         );
-    }
-
-    #[test]
-    fn the_account_of_an_earlier_version_is_read() {
-        let departure = |before, after| format!(r#"{{"before":{before},"after":{after}}}"#);
-        let (first, last) = (departure(100, 110), departure(900, 930));
-        let text = format!(
-            r#"{{"method":"send, sleep and spin","frames":3,"errors":1,
-                "first":{first},"last":{last},"max_gap":830,
-                "gaps":[[{first},{last}]],"histogram":[0,0,0,0,5,0,0,0,0,0,2]}}"#
-        );
-        let report: StormReport = serde_json::from_str(&text).unwrap();
-        assert_eq!(report.gaps, [Gap { from: 100, to: 930 }]);
-        assert_eq!(report.histogram, GapHistogram(vec![(16, 5), (1024, 2)]));
-        let again: StormReport =
-            serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
-        assert_eq!(again, report);
-        // More bits than a number has: nonsense, and no reason to panic.
-        let bits: GapHistogram = serde_json::from_str(&format!("[{}1]", "0,".repeat(64))).unwrap();
-        assert_eq!(bits, GapHistogram(vec![(Nanos::MAX, 1)]));
     }
 }

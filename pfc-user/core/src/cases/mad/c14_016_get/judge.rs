@@ -248,7 +248,7 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn restored(view: &View<'_>) -> Finding {
-    let (Some(original), Some(asking)) = (view.original(), view.asking(Purpose::Restored)) else {
+    let (Some(original), Some(asking)) = (view.e.original, view.asking(Purpose::Restored)) else {
         let sets = [Purpose::KeySet, Purpose::Reset, Purpose::Restore];
         return match sets.into_iter().find_map(|purpose| view.asking(purpose)) {
             None => Finding::inconclusive("no Set was sent, so that nothing was to be restored"),

@@ -82,7 +82,7 @@ fn set(view: &View<'_>, asked: &Asked) -> Result<(), String> {
             lease_period: 0,
         },
         (Purpose::Reset, _) => Protection::NONE,
-        (Purpose::Restore, _) => match view.original() {
+        (Purpose::Restore, _) => match view.e.original {
             Some(found) => found,
             None => return Err("restores what was never read".into()),
         },

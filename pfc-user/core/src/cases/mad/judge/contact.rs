@@ -202,7 +202,8 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
         ));
     }
     // What an earlier repetition could not put back hides no key that is not known.
-    if !m_key::may_be_another(&port, current) || view.original() != view.found() {
+    let is_as_found = view.e.original.is_none() || view.e.original == view.found();
+    if !m_key::may_be_another(&port, current) || !is_as_found {
         return None;
     }
     let hides = format!(

@@ -288,11 +288,6 @@ impl<'e> View<'e> {
             .map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
     }
 
-    /// The protection to restore; evidence of earlier versions does not say it.
-    pub(in crate::cases::mad) fn original(&self) -> Option<Protection> {
-        self.e.original.or_else(|| self.found())
-    }
-
     /// True if a Get has shown M_KEY_DUT after a Set of it.
     pub(in crate::cases::mad) fn shows_dut_key(&self) -> bool {
         let shows = |asking: &Asking<'_>| {
@@ -367,7 +362,7 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
             exchange.sent, exchange.deadline
         ));
     }
-    if exchange.kept.is_some_and(|kept| kept < exchange.deadline) {
+    if exchange.kept < exchange.deadline {
         return Err(format!(
             "the answer to the request at {} ns was waited for until {} ns, and could not be seen \
              that long",
@@ -401,7 +396,7 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
         attempt,
         sent,
         deadline,
-        kept: kept.unwrap_or(deadline),
+        kept,
         request,
         answer,
     })

@@ -111,12 +111,7 @@ fn tids(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Finding) {
     let what = format!("TID of the answer to {}", asked.name());
     let (count, of) = (1 + wrong.count(), answered.len());
     let found = format!("{}; wrong in {count} of {of} answers", answer.tid());
-    match view.e.keeps_tids {
-        Some(true) => finding.expect(what, asked.request.tid(), found, false),
-        Some(false) => {}
-        None => {
-            let found = format!("{found}; the evidence does not say if the transport changes TIDs");
-            finding.undecided(what, asked.request.tid(), found);
-        }
+    if view.e.keeps_tids {
+        finding.expect(what, asked.request.tid(), found, false);
     }
 }
