@@ -207,13 +207,3 @@ fn only_a_disturbance_of_the_tester_is_a_reason_to_measure_again() {
         assert_eq!(cases::again(&attempts(case, &[tamper])), None, "{what}");
     }
 }
-
-#[test]
-fn evidence_of_a_version_that_made_one_attempt_is_read() {
-    let mut value = serde_json::to_value(good(SINGLE)).unwrap();
-    value.as_object_mut().unwrap().remove("attempt").unwrap();
-    assert_eq!(
-        serde_json::from_value::<PfcEvidence>(value).unwrap(),
-        good(SINGLE)
-    );
-}

@@ -351,13 +351,3 @@ fn where_every_priority_is_lossless_there_is_none_that_an_xoff_is_wrong_for() {
         .unwrap();
     assert_eq!(result.verdict, Verdict::NotApplicable, "{result:?}");
 }
-
-#[test]
-fn evidence_from_before_there_were_such_readings_is_read() {
-    let mut value = serde_json::to_value(good(SINGLE)).unwrap();
-    value.as_object_mut().unwrap().remove("mac").unwrap();
-    assert_eq!(
-        serde_json::from_value::<PfcEvidence>(value).unwrap(),
-        good(SINGLE)
-    );
-}
