@@ -10,10 +10,12 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import browser
 import fleet
 import nic
 import otg
 import prometheus
+import screenshots
 from shared import guest, packages
 from shared.steps import ROOT, Failure, Tally
 
@@ -208,6 +210,40 @@ class Fleet(unittest.TestCase):
         usage = fleet.Usage(os.getpid())
         self.assertGreater(usage.rss, 1e6)
         self.assertGreater(usage.cpu, 0)
+
+
+class Browser(unittest.TestCase):
+    def test_the_list_of_mistakes_is_read_from_the_page(self):
+        page = '<body data-wrong="[&quot;a &lt;b&gt; &amp;amp;&quot;]"></body>'
+        self.assertEqual(browser.of_probe(page), ["a <b> &amp;"])
+        self.assertEqual(browser.of_probe('<body data-wrong="[]">'), [])
+        self.assertIsNone(browser.of_probe("<body>"))
+
+    def test_sheets_are_pages_and_not_their_list(self):
+        pdf = b"%PDF-1.4\n<</Type /Pages>>\n<</Type /Page\n>> <</Type /Page>>\xff"
+        self.assertEqual(browser.sheets_of(pdf), 2)
+
+    def test_the_pictures_of_the_documentation_are_there_and_small(self):
+        # The drawing beside them comes from pfc-user/otg/tests/python/storm.py.
+        pictures = [path.read_bytes() for path in (ROOT / "docs/images").glob("*.png")]
+        self.assertEqual(len(pictures), 5)
+        for picture in pictures:
+            self.assertTrue(picture.startswith(b"\x89PNG"))
+            # An empty page has some hundred octets; a reader loads several pictures.
+            self.assertIn(len(picture), range(2_000, 150_000))
+
+
+class Screenshots(unittest.TestCase):
+    def test_a_window_fits_what_a_terminal_shows(self):
+        page, window = screenshots.terminal("printf ab", "a<b\nsecond")
+        self.assertIn("<b>$ printf ab</b>\na&lt;b\nsecond</pre>", page)
+        self.assertEqual(window, (11 * 8 + 32, 3 * 17 + 32))
+
+    def test_a_storm_is_told_by_the_share_of_the_last_interval(self):
+        for share, expected in (("100.0", True), ("41.3", False)):
+            line = f"  priority 3    10.0   687   1   59.0   0.00   {share} %"
+            self.assertEqual(screenshots.in_storm(["d1", line]), expected)
+        self.assertFalse(screenshots.in_storm(["d1"]))
 
 
 class Otg(unittest.TestCase):

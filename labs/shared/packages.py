@@ -44,6 +44,8 @@ ENVIRONMENTS = {
     "sonic": (SNAPPI, SCAPY, "dpkt==1.9.8", "ipaddr==2.2.0", "natsort==8.4.0", "netaddr==1.3.0",
               "pandas==3.1.1", "pytest==9.2.0", "PyYAML==6.0.3", "six==1.17.0",
               "tabulate==0.10.0"),
+    # What stands on a terminal after cursor movements.
+    "screenshots": ("pyte==0.8.2",),
     # The reader and validator of the authors of SPDX.
     "spdx": ("spdx-tools==0.8.3",),
 }
@@ -297,8 +299,9 @@ def prometheus(archive):
 
 
 def browser(archive):
-    """A browser without a window, and a font."""
-    names = ("chromium-headless-shell", "fonts-dejavu-core")
+    """A browser without a window, and a font. It reads files of the package beside it, which would
+    be left out where the machine has that."""
+    names = ("chromium-headless-shell", "chromium-common", "fonts-dejavu-core")
     return unpacked(archive, "browser", lambda: archive.closure(*names))
 
 

@@ -3,17 +3,10 @@
 //!
 //! The labs are programs of Python in `labs`. Here is what is installed and built for each.
 
-pub mod archive;
-mod browser;
-pub mod chromium;
-pub mod namespace;
-pub mod network;
 pub mod otg;
-pub mod packages;
 #[cfg(test)]
 mod prometheus;
 pub mod rxe;
-mod script;
 pub mod userspace;
 
 use std::os::unix::process::CommandExt;
@@ -96,23 +89,23 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         // `target/release/validator` is up to date.
         Device::TestRxe => {
             rxe::build_agent(root)?;
-            start(root, "rxe", ["--test"])
+            here(root, "rxe", ["--test"])
         }
         Device::TestKernel { kernels } => {
             let words = kernels.iter().flat_map(|kernel| ["--kernel", kernel]);
-            start(root, "kernel", words)
+            here(root, "kernel", words)
         }
         Device::TestNic => {
             let igb = "--quick --model igb --kernel 6.12";
-            start(root, "nic", igb.split(' '))
+            here(root, "nic", igb.split(' '))
         }
-        Device::TestOtg => start(root, "otg", ["--smoke"]),
-        Device::TestBrowser => browser::test(root),
+        Device::TestOtg => here(root, "otg", ["--smoke"]),
+        Device::TestBrowser => here(root, "browser", iter::empty()),
         Device::TestFleet => {
             step::explain_cargo(build_ebpf::run(root), root)?;
-            start(root, "fleet", iter::empty())
+            here(root, "fleet", iter::empty())
         }
-        Device::TestPrometheus => start(root, "prometheus", iter::empty()),
+        Device::TestPrometheus => here(root, "prometheus", iter::empty()),
     }
 }
 
@@ -124,7 +117,7 @@ fn with_options(root: &Path, name: &str, groups: &[Group]) -> Result<ExitCode> {
     let own = own.unwrap_or(words.len());
     let asked = |flag: &str| words[..own].iter().any(|word| word == flag);
     if asked("--help") || asked("-h") {
-        return start(root, name, ["--help"]);
+        return here(root, name, ["--help"]);
     }
     let install = Install {
         no_install: asked("--no-install"),
@@ -146,7 +139,7 @@ fn with_options(root: &Path, name: &str, groups: &[Group]) -> Result<ExitCode> {
     step::explain_cargo(built, root)?;
     let no_install = words[..own].iter().position(|word| word == "--no-install");
     no_install.map(|place| words.remove(place));
-    start(root, name, words.iter().map(String::as_str))
+    here(root, name, words.iter().map(String::as_str))
 }
 
 fn need_root() -> Result<()> {
@@ -156,9 +149,12 @@ fn need_root() -> Result<()> {
     Ok(())
 }
 
-/// A program in `labs`, to which options can be added.
-fn program(root: &Path, file: &str) -> Command {
-    let mut python = Command::new("python3");
+/// Debian's own, or the user's.
+const PYTHON: &str = "python3";
+
+/// A program in `labs` under a Python, to which options can be added.
+fn program(root: &Path, python: &Path, file: &str) -> Command {
+    let mut python = Command::new(python);
     // Without compiled files beside it.
     python
         .arg("-B")
@@ -167,20 +163,26 @@ fn program(root: &Path, file: &str) -> Command {
     python
 }
 
-/// Becomes a lab.
-fn start<'a>(
+/// Becomes a lab that needs no package of Python's.
+fn here<'a>(root: &Path, name: &str, words: impl IntoIterator<Item = &'a str>) -> Result<ExitCode> {
+    start(root, Path::new(PYTHON), name, words)
+}
+
+/// Becomes a lab under that Python.
+pub fn start<'a>(
     root: &Path,
+    python: &Path,
     name: &str,
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<ExitCode> {
-    let mut lab = program(root, &format!("{name}.py"));
+    let mut lab = program(root, python, &format!("{name}.py"));
     lab.args(words);
     Err(lab.exec()).with_context(|| format!("cannot run {}", step::show(&lab)))
 }
 
 /// The Python of an environment with packages of PyPI. It is made first if it is not there.
 pub fn python(root: &Path, environment: &str) -> Result<PathBuf> {
-    let mut make = program(root, "shared/packages.py");
+    let mut make = program(root, Path::new(PYTHON), "shared/packages.py");
     step::output(make.arg(environment)).map(PathBuf::from)
 }
 
@@ -191,6 +193,6 @@ mod tests {
     #[test]
     fn what_the_labs_read_and_say() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        step::run(&mut program(root, "tests.py")).unwrap();
+        step::run(&mut program(root, Path::new(PYTHON), "tests.py")).unwrap();
     }
 }
