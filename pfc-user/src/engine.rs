@@ -324,13 +324,14 @@ impl Engine for LiveEngine {
 
     fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem> {
         for port in ports {
-            let keeps = self.plan.ports.get(port.0).map(|port| port.keeps);
+            let captures = self.plan.ports.get(port.0);
+            let captures = captures.map(|port| port.captures.clone());
             let live = if on {
                 self.present(*port)
             } else {
                 self.port(*port)
             };
-            live?.capture(on, keeps.unwrap_or_default())?;
+            live?.capture(on, captures.unwrap_or_default())?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use validator::driver::kernel::netns::Namespace;
 use validator::engine::{LiveEngine, Options};
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 use validator_core::engine::plan::{
-    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    self, Captures, Flow, FlowIndex, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
     Span,
 };
 use validator_core::engine::snapshot::Snapshot;
@@ -151,7 +151,7 @@ fn start_all(
         line_rate: LineRate::from_bits_per_second(line_rate).ok(),
         mtu: None,
         obeys: Obeys::Nothing,
-        keeps: Keeps::Newest,
+        captures: Captures::default(),
     };
     let all: Vec<_> = (0..flows.len()).map(FlowIndex).collect();
     let plan = Plan {

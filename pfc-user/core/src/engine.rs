@@ -6,6 +6,7 @@
 //! are obeyed, [`storm`] finds gaps between those that are sent. Who drives real ports implements
 //! [`Engine`]; a server of another protocol needs no more than this module.
 
+pub mod filter;
 pub mod flow;
 pub mod length;
 pub mod neighbour;
@@ -18,6 +19,7 @@ pub mod snapshot;
 pub mod storm;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use plan::{Flow, FlowIndex, Length, Plan, PortIndex, Rate};
@@ -122,8 +124,8 @@ impl Change {
 /// What was captured at a port.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Captured {
-    /// Frames, in the order of arrival.
-    pub frames: Vec<CapturedFrame>,
+    /// Frames, in the order of arrival. They may be a gigabyte, and are never copied.
+    pub frames: Arc<Vec<CapturedFrame>>,
     /// Frames that arrived meanwhile and are not among them, for lack of room.
     pub missed: u64,
 }

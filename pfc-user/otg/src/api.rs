@@ -4,7 +4,7 @@ use prost_reflect::DynamicMessage;
 
 use crate::error::Refusal;
 use crate::model::{self, Builder};
-use crate::session::Session;
+use crate::session::{File, Session};
 
 /// What a client may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,12 +141,11 @@ pub const OPERATIONS: [Operation; 11] = [
 ];
 
 /// What an operation returns.
-#[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// A message.
     Message(DynamicMessage),
     /// A file.
-    Octets(Vec<u8>),
+    File(File),
 }
 
 /// Carries out a call.
@@ -184,7 +183,7 @@ pub fn perform(
         Call::GetMetrics => session.metrics(&argument.ok_or_else(needed)?)?,
         Call::GetStates => session.states(&argument.ok_or_else(needed)?)?,
         Call::GetCapture => {
-            return Ok(Answer::Octets(
+            return Ok(Answer::File(
                 session.captured(&argument.ok_or_else(needed)?)?,
             ));
         }

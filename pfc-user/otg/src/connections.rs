@@ -4,16 +4,16 @@
 use std::future::{Future, pending};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
@@ -28,6 +28,9 @@ const CONNECTIONS: usize = 256;
 const FIRST: Duration = Duration::from_secs(10);
 /// Longest time without a request between two of them.
 pub const IDLE: Duration = Duration::from_secs(60);
+/// Time for a connection that was asked to give way, until the next one is asked: what it has under
+/// way is ended first.
+const GIVES_WAY: Duration = Duration::from_millis(100);
 /// Longest time to end what is under way when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -40,8 +43,74 @@ pub struct Connection {
     first: First,
     /// Set while the client takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
-    /// Free for another one when this is dropped.
-    _place: OwnedSemaphorePermit,
+    place: Arc<Place>,
+}
+
+/// The places of all connections.
+struct Places {
+    free: Arc<Semaphore>,
+    taken: Mutex<Vec<Weak<Place>>>,
+}
+
+/// The place of a connection, which is free for another one when this is dropped.
+struct Place {
+    /// When the client was last heard.
+    heard: Mutex<Instant>,
+    asked: AtomicBool,
+    leave: Notify,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Places {
+    fn new(count: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(count)),
+            taken: Mutex::default(),
+        }
+    }
+
+    /// Takes a place. Where none is free, the connection that was silent for longest gives way.
+    async fn take(&self) -> Arc<Place> {
+        let permit = loop {
+            if self.free.available_permits() == 0 {
+                self.ask_one_to_leave();
+            }
+            let free = Arc::clone(&self.free).acquire_owned();
+            if let Ok(permit) = timeout(GIVES_WAY, free).await {
+                break permit.expect("nobody closes the semaphore");
+            }
+        };
+        let place = Arc::new(Place {
+            heard: Mutex::new(Instant::now()),
+            asked: AtomicBool::new(false),
+            leave: Notify::new(),
+            _permit: permit,
+        });
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|place| place.strong_count() > 0);
+        taken.push(Arc::downgrade(&place));
+        place
+    }
+
+    fn ask_one_to_leave(&self) {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = taken.iter().filter_map(Weak::upgrade);
+        let staying = places.filter(|place| !place.asked.load(Relaxed));
+        if let Some(silent) = staying.min_by_key(|place| place.heard()) {
+            silent.asked.store(true, Relaxed);
+            silent.leave.notify_one();
+        }
+    }
+}
+
+impl Place {
+    fn heard(&self) -> Instant {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hears(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
 }
 
 enum Stream {
@@ -50,20 +119,22 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The first request of a connection that is let in.
-#[derive(Clone, Debug)]
+/// The first request of a connection that is let in, and the place that it has.
+#[derive(Clone)]
 pub struct First {
     /// When it has to have come.
     pub by: Instant,
     come: Arc<AtomicBool>,
+    place: Weak<Place>,
 }
 
 impl First {
     /// It comes from now on.
-    fn awaited() -> Self {
+    fn awaited(place: &Arc<Place>) -> Self {
         Self {
             by: Instant::now() + FIRST,
             come: Arc::default(),
+            place: Arc::downgrade(place),
         }
     }
 
@@ -73,10 +144,18 @@ impl First {
     }
 
     /// Waits until it is late; for ever if it has come.
-    async fn late(self) {
+    async fn late(&self) {
         sleep_until(self.by).await;
         if self.come.load(Relaxed) {
             pending::<()>().await;
+        }
+    }
+
+    /// Waits until another connection needs the place.
+    async fn leave(&self) {
+        match self.place.upgrade() {
+            Some(place) => leave(&place).await,
+            None => pending().await,
         }
     }
 }
@@ -100,20 +179,19 @@ pub async fn each<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Places::new(CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
         let accept = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            let place = place.expect("nobody closes the semaphore");
-            (place, listener.accept().await)
+            let (stream, _) = listener.accept().await?;
+            Ok::<_, io::Error>((stream, places.take().await))
         };
-        let (place, stream) = tokio::select! {
+        let accepted = tokio::select! {
             accepted = accept => accepted,
             _ = stopped.changed() => break,
         };
-        let stream = match stream {
-            Ok((stream, _)) => stream,
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
             // A connection that was reset before it was accepted, or no descriptors for now.
             Err(error) => {
                 tell(&format!("cannot accept a connection: {error}"));
@@ -123,8 +201,13 @@ pub async fn each<F>(
         };
         let (tls, serve) = (tls.clone(), serve.clone());
         connections.spawn(async move {
+            let begun = tokio::select! {
+                begun = Connection::begin(stream, &tls, Arc::clone(&place)) => begun,
+                () = leave(&place) => return,
+            };
+            drop(place);
             // Otherwise the client is gone, or spoke something else; it knows.
-            if let Ok(connection) = Connection::begin(stream, &tls, place).await {
+            if let Ok(connection) = begun {
                 serve(connection).await;
             }
         });
@@ -135,8 +218,13 @@ pub async fn each<F>(
     let _ = timeout(GRACE, ended).await;
 }
 
-/// Serves a connection until it ends, or its first request is late, or what is under way once the
-/// sender of `stopped` is gone.
+/// Waits until another connection needs this place.
+async fn leave(place: &Place) {
+    place.leave.notified().await;
+}
+
+/// Serves a connection until it ends, or its first request is late; or what is under way once
+/// another connection needs its place, or the sender of `stopped` is gone.
 ///
 /// # Errors
 ///
@@ -150,19 +238,16 @@ pub async fn serve<C: GracefulConnection>(
     tokio::select! {
         ended = connection.as_mut() => return ended,
         () = first.late() => return Ok(()),
+        () = first.leave() => connection.as_mut().graceful_shutdown(),
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
 }
 
 impl Connection {
-    async fn begin(
-        stream: TcpStream,
-        tls: &TlsAcceptor,
-        place: OwnedSemaphorePermit,
-    ) -> io::Result<Self> {
+    async fn begin(stream: TcpStream, tls: &TlsAcceptor, place: Arc<Place>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let first = First::awaited();
+        let first = First::awaited(&place);
         let mut octet = [0];
         timeout_at(first.by, stream.peek(&mut octet)).await??;
         let stream = if octet[0] == HANDSHAKE {
@@ -175,7 +260,7 @@ impl Connection {
             stream,
             first,
             stuck: None,
-            _place: place,
+            place,
         })
     }
 
@@ -218,10 +303,15 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().stream {
+        let this = self.get_mut();
+        let read = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        };
+        if read.is_ready() {
+            this.place.hears();
         }
+        read
     }
 }
 

@@ -180,7 +180,10 @@ async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Re
     };
     match shared.perform(operation.call, argument).await {
         Ok(Answer::Message(message)) => reply(StatusCode::OK, JSON, json::text(&message)),
-        Ok(Answer::Octets(octets)) => reply(StatusCode::OK, OCTETS, octets),
+        Ok(Answer::File(file)) => {
+            let body = Body::from_stream(tokio_stream::iter(file));
+            reply(StatusCode::OK, OCTETS, body)
+        }
         Err(refusal) => refused(&refusal),
     }
 }

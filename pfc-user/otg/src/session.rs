@@ -12,6 +12,7 @@ use prost_reflect::{DynamicMessage, Value};
 use validator_core::engine::plan::{FlowIndex, PortIndex};
 use validator_core::engine::{Engine, Order};
 
+pub use capture::File;
 pub use counters::Counters;
 
 use crate::error::Refusal;

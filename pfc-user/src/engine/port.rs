@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
-use validator_core::engine::plan::{Flow, Keeps, Plan, Port, PortIndex};
+use validator_core::engine::plan::{Captures, Flow, Plan, Port, PortIndex};
 use validator_core::engine::snapshot::PortCounts;
 use validator_core::engine::{Captured, Problem};
 
@@ -216,10 +216,10 @@ impl LivePort {
     }
 
     /// Begins to capture with nothing captured yet, or ends it.
-    pub(super) fn capture(&mut self, on: bool, keeps: Keeps) -> Result<(), Problem> {
+    pub(super) fn capture(&mut self, on: bool, captures: Captures) -> Result<(), Problem> {
         if on {
             self.program.capture(false);
-            self.reader.begin_capture(keeps).map_err(machine)?;
+            self.reader.begin_capture(captures).map_err(machine)?;
             self.missed_before = self.missed()?;
             self.program.capture(true);
         } else if self.capturing {

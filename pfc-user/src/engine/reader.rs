@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pfc_ebpf::units::Nanos;
 use validator_core::engine::Captured;
 use validator_core::engine::neighbour::Host;
-use validator_core::engine::plan::Keeps;
+use validator_core::engine::plan::Captures;
 
 use self::capture::{Capture, ROOM, record};
 use crate::driver::bpf::flow::FrameRings;
@@ -29,7 +29,7 @@ enum Order {
     /// These are the interfaces.
     Interfaces(Vec<Host>),
     /// Captures begin with nothing captured; what is in the ring is of before.
-    Begin(Keeps),
+    Begin(Captures),
     /// No more will come; what is in the ring belongs to the capture.
     End,
     /// What was captured so far.
@@ -97,8 +97,8 @@ impl ReaderThread {
     }
 
     /// A capture begins: to be called before the program keeps frames for it.
-    pub fn begin_capture(&self, keeps: Keeps) -> io::Result<()> {
-        self.order(Order::Begin(keeps))
+    pub fn begin_capture(&self, captures: Captures) -> io::Result<()> {
+        self.order(Order::Begin(captures))
     }
 
     /// It ends: to be called after the program keeps frames no longer.
@@ -201,10 +201,10 @@ impl Worker {
                 *self.macs.lock() = vec![None; hosts.len()];
                 self.hosts = hosts;
             }
-            Order::Begin(keeps) => {
+            Order::Begin(captures) => {
                 while self.rings.capture.next().is_some() {}
                 self.missed.store(0, Ordering::Relaxed);
-                self.capture = Some(Capture::begin(ROOM, keeps));
+                self.capture = Some(Capture::begin(ROOM, captures));
                 self.is_on = true;
             }
             Order::End => {
@@ -214,7 +214,7 @@ impl Worker {
             Order::Captured(reply) => {
                 self.take_capture();
                 // Who asked may have gone.
-                let _ = reply.send(self.capture.as_ref().map(Capture::captured));
+                let _ = reply.send(self.capture.as_mut().map(Capture::captured));
             }
         }
     }

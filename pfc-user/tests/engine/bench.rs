@@ -8,7 +8,7 @@ use validator::driver::kernel::netns::Namespace;
 use validator::engine::{LiveEngine, Options};
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 use validator_core::engine::plan::{
-    self, Flow, FlowIndex, Keeps, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
+    self, Captures, Flow, FlowIndex, Length, Metrics, Obeys, Plan, Port, PortIndex, Rate, Schedule,
     Span,
 };
 use validator_core::engine::snapshot::{Snapshot, Transmit};
@@ -97,7 +97,7 @@ pub fn plan(obeys: Obeys, flows: Vec<Flow>) -> Plan {
         line_rate: Some(gigabit()),
         mtu: None,
         obeys,
-        keeps: Keeps::Newest,
+        captures: Captures::default(),
     };
     Plan {
         ports: vec![port("a", obeys), port("b", Obeys::Nothing)],

@@ -40,7 +40,7 @@ fn decode(captured: &Captured, fields: &[&str]) -> Vec<Vec<String>> {
     };
     let mut writer =
         PcapWriter::with_header(std::fs::File::create(&path).unwrap(), header).unwrap();
-    for frame in &captured.frames {
+    for frame in captured.frames.iter() {
         let time = frame.at.duration_since(std::time::UNIX_EPOCH).unwrap();
         let length = frame.octets.len() as u32;
         let packet = PcapPacket::new(time, length, &frame.octets);

@@ -41,7 +41,7 @@ fn root_frames_of_an_earlier_start_count_nowhere() {
     assert_eq!(start(&mut bench).flows[0].received.frames, 50);
     let socket = bench.namespace.run(|| PacketSocket::open("a")).unwrap();
     let socket = socket.unwrap();
-    for frame in &old.frames {
+    for frame in old.frames.iter() {
         socket.send(&frame.octets).unwrap();
     }
     let now = bench.until("the old frames", |now| now.ports[1].received.frames == 100);

@@ -338,7 +338,7 @@ fn root_pause_frames_leave_octet_by_octet_and_count_at_no_flow() {
     let done = bench.until_done();
     let captured = bench.engine.captured(PortIndex(0)).unwrap().unwrap();
     assert_eq!((captured.frames.len(), captured.missed), (300, 0));
-    for frame in &captured.frames {
+    for frame in captured.frames.iter() {
         assert_eq!(frame.octets, expected);
     }
     assert_eq!(done.ports[1].pfc_sent, [0, 0, 0, 300, 0, 0, 300, 0]);

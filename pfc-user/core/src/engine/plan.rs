@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
+use super::filter::Filter;
 use super::packet::Packet;
 
 /// A port, by its place in [`Plan::ports`].
@@ -73,7 +74,16 @@ pub struct Port {
     pub mtu: Option<u16>,
     /// Pause frames that hold the port's queues.
     pub obeys: Obeys,
-    /// What a capture keeps that outgrows the memory for it.
+    /// What a capture keeps.
+    pub captures: Captures,
+}
+
+/// Frames that a capture keeps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Captures {
+    /// Those that pass each of these.
+    pub filters: Vec<Filter>,
+    /// Those of them that stay if they outgrow the memory for them.
     pub keeps: Keeps,
 }
 

@@ -1,4 +1,4 @@
-//! Messages as octets: which message they are, the method says.
+//! Messages as octets: which message they are, the method says. One that is sent may be in parts.
 
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -10,7 +10,7 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 pub struct Octets;
 
 impl Codec for Octets {
-    type Encode = Bytes;
+    type Encode = Vec<Bytes>;
     type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
@@ -25,11 +25,13 @@ impl Codec for Octets {
 }
 
 impl Encoder for Octets {
-    type Item = Bytes;
+    type Item = Vec<Bytes>;
     type Error = Status;
 
-    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item);
+    fn encode(&mut self, parts: Vec<Bytes>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.reserve(parts.iter().map(Bytes::len).sum());
+        // Each is dropped once it is there.
+        parts.into_iter().for_each(|part| buffer.put(part));
         Ok(())
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use pcap_file::PcapError;
 use prost_reflect::prost::Message as _;
+use prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
 use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, Value};
 use tonic::body::Body;
 use tonic::codegen::http;
@@ -120,7 +122,7 @@ async fn perform(
                 async move {
                     let octets = gathered(request.into_inner()).await?;
                     let inner = carry_out(&shared, operation, octets, false).await?;
-                    Ok::<_, Status>(Response::new(wrapped(operation, inner)))
+                    Ok::<_, Status>(Response::new(wrapped(operation, inner)?))
                 }
             };
             grpc.client_streaming(tower::service_fn(whole), request)
@@ -131,8 +133,7 @@ async fn perform(
                 let shared = Arc::clone(&shared);
                 async move {
                     let inner = carry_out(&shared, operation, request.into_inner(), true).await?;
-                    let pieces = pieces(&bare(inner));
-                    Ok::<_, Status>(Response::new(tokio_stream::iter(pieces)))
+                    Ok::<_, Status>(Response::new(tokio_stream::iter(pieces(inner))))
                 }
             };
             grpc.server_streaming(tower::service_fn(pieces), request)
@@ -143,7 +144,7 @@ async fn perform(
                 let shared = Arc::clone(&shared);
                 async move {
                     let inner = carry_out(&shared, operation, request.into_inner(), true).await?;
-                    Ok::<_, Status>(Response::new(wrapped(operation, inner)))
+                    Ok::<_, Status>(Response::new(wrapped(operation, inner)?))
                 }
             };
             grpc.unary(tower::service_fn(unary), request).await
@@ -188,42 +189,59 @@ fn only_field(message: &MessageDescriptor) -> FieldDescriptor {
     field.expect("requests and responses of the model have one field")
 }
 
-/// A response with the answer in it.
-fn wrapped(operation: &Operation, answer: Answer) -> Bytes {
+/// A response with the answer in it, in parts.
+fn wrapped(operation: &Operation, answer: Answer) -> Result<Vec<Bytes>, Status> {
     let kind = model::descriptor(&format!("{}Response", operation.rpc));
     let field = only_field(&kind);
-    let mut response = DynamicMessage::new(kind);
-    let value = match answer {
-        Answer::Message(message) => Value::Message(message),
-        Answer::Octets(octets) => Value::Bytes(octets.into()),
-    };
-    response.set_field(&field, value);
-    response.encode_to_vec().into()
-}
-
-fn bare(answer: Answer) -> Bytes {
     match answer {
-        Answer::Message(message) => message.encode_to_vec().into(),
-        Answer::Octets(octets) => octets.into(),
+        Answer::Message(message) => {
+            let mut response = DynamicMessage::new(kind);
+            response.set_field(&field, Value::Message(message));
+            Ok(vec![response.encode_to_vec().into()])
+        }
+        Answer::File(file) => {
+            let file: Vec<Bytes> = file
+                .collect::<Result<_, _>>()
+                .map_err(|error| lost(&error))?;
+            let octets = file.iter().map(Bytes::len).sum::<usize>() as u64;
+            let mut head = Vec::new();
+            encode_key(field.number(), WireType::LengthDelimited, &mut head);
+            encode_varint(octets, &mut head);
+            Ok([vec![head.into()], file].concat())
+        }
     }
 }
 
 /// The messages in which a reply goes in pieces; one if it is empty.
-fn pieces(whole: &Bytes) -> Vec<Result<Bytes, Status>> {
+fn pieces(answer: Answer) -> Box<dyn Iterator<Item = Result<Vec<Bytes>, Status>> + Send> {
     let piece = |octets: Bytes| {
         let message = Builder::new("Data")
             .with("chunk_size", PIECE as u64)
             .with("datum", octets)
             .done();
-        Ok(message.encode_to_vec().into())
+        vec![message.encode_to_vec().into()]
     };
-    if whole.is_empty() {
-        return vec![piece(Bytes::new())];
+    match answer {
+        Answer::Message(message) => {
+            let whole = Bytes::from(message.encode_to_vec());
+            let starts = (0..whole.len().max(1)).step_by(PIECE);
+            Box::new(
+                starts.map(move |start| {
+                    Ok(piece(whole.slice(start..whole.len().min(start + PIECE))))
+                }),
+            )
+        }
+        Answer::File(file) => {
+            Box::new(file.map(move |octets| Ok(piece(octets.map_err(|error| lost(&error))?))))
+        }
     }
-    let starts = (0..whole.len()).step_by(PIECE);
-    starts
-        .map(|start| piece(whole.slice(start..whole.len().min(start + PIECE))))
-        .collect()
+}
+
+/// A file that cannot be written to its end.
+fn lost(error: &PcapError) -> Status {
+    refused(&Refusal::internal(format!(
+        "cannot write the capture: {error}"
+    )))
 }
 
 /// A request that came in pieces.

@@ -1,8 +1,12 @@
 //! Captures as files.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
+use bytes::Bytes;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
@@ -20,6 +24,8 @@ use crate::translate::{Capture, Format};
 
 /// Octets of a frame that a file may have.
 const LONGEST: u32 = 65_535;
+/// Octets of a piece of a file, or a frame more: well below the 4 MiB that clients of gRPC take.
+const PIECE: usize = 1 << 20;
 /// Octets of the frame check sequence.
 const FCS: u8 = 4;
 
@@ -29,7 +35,7 @@ impl Session {
     /// # Errors
     ///
     /// A port that is unknown, or has captured nothing yet.
-    pub fn captured(&mut self, request: &DynamicMessage) -> Result<Vec<u8>, Refusal> {
+    pub fn captured(&mut self, request: &DynamicMessage) -> Result<File, Refusal> {
         let port = read(request, |reader| {
             if let Some(packets) = reader.child("packets") {
                 let chosen = packets.choice("all");
@@ -66,7 +72,7 @@ impl Session {
         if captured.missed > 0 {
             (self.tell)(&overflow(&names.name, capture, captured.missed));
         }
-        file(&captured, capture, &names.name)
+        File::new(&captured, capture, &names.name)
             .map_err(|error| Refusal::internal(format!("cannot write the capture: {error}")))
     }
 
@@ -98,20 +104,105 @@ fn overflow(port: &str, capture: Capture, missed: u64) -> String {
     )
 }
 
-/// The file of a capture.
-///
-/// # Errors
-///
-/// Those of the writer.
-pub fn file(captured: &Captured, capture: Capture, port: &str) -> Result<Vec<u8>, PcapError> {
-    let kept = capture.octets.unwrap_or(LONGEST).min(LONGEST);
-    match capture.format {
-        Format::Pcap => pcap(captured, kept),
-        Format::PcapNg => pcapng(captured, kept, port),
+/// The file of a capture, piece by piece, as nobody needs it whole.
+pub struct File {
+    frames: Arc<Vec<CapturedFrame>>,
+    next: usize,
+    kept: u32,
+    writer: Writer,
+    written: Written,
+}
+
+enum Writer {
+    Pcap(PcapWriter<Written>),
+    PcapNg(Box<PcapNgWriter<Written>>),
+}
+
+/// What a writer has written, and nobody has taken yet.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    fn get(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn pcap(captured: &Captured, kept: u32) -> Result<Vec<u8>, PcapError> {
+impl Write for Written {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.get().extend_from_slice(octets);
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl File {
+    /// Of what a port captured.
+    ///
+    /// # Errors
+    ///
+    /// Those of the writer.
+    pub fn new(captured: &Captured, capture: Capture, port: &str) -> Result<Self, PcapError> {
+        let kept = capture.octets.unwrap_or(LONGEST).min(LONGEST);
+        let written = Written::default();
+        let writer = match capture.format {
+            Format::Pcap => Writer::Pcap(pcap(written.clone(), kept)?),
+            Format::PcapNg => Writer::PcapNg(Box::new(pcapng(written.clone(), kept, port)?)),
+        };
+        Ok(Self {
+            frames: Arc::clone(&captured.frames),
+            next: 0,
+            kept,
+            writer,
+            written,
+        })
+    }
+
+    fn write(&mut self, place: usize) -> Result<(), PcapError> {
+        let frame = &self.frames[place];
+        let (octets, length) = whole(frame, self.kept);
+        match &mut self.writer {
+            Writer::Pcap(writer) => {
+                let packet = PcapPacket::new(since_1970(frame), length, &octets);
+                writer.write_packet(&packet)?;
+            }
+            Writer::PcapNg(writer) => {
+                let block = EnhancedPacketBlock {
+                    interface_id: 0,
+                    timestamp: since_1970(frame),
+                    original_len: length,
+                    data: Cow::Owned(octets),
+                    options: Vec::new(),
+                };
+                writer.write_block(&block.into_block())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for File {
+    type Item = Result<Bytes, PcapError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.next < self.frames.len() && self.written.get().len() < PIECE {
+            let place = self.next;
+            self.next += 1;
+            if let Err(error) = self.write(place) {
+                self.next = self.frames.len();
+                self.written.get().clear();
+                return Some(Err(error));
+            }
+        }
+        let piece = mem::take(&mut *self.written.get());
+        (!piece.is_empty()).then(|| Ok(piece.into()))
+    }
+}
+
+fn pcap(written: Written, kept: u32) -> Result<PcapWriter<Written>, PcapError> {
     let header = PcapHeader {
         snaplen: kept,
         datalink: DataLink::ETHERNET,
@@ -120,16 +211,11 @@ fn pcap(captured: &Captured, kept: u32) -> Result<Vec<u8>, PcapError> {
         endianness: Endianness::Little,
         ..PcapHeader::default()
     };
-    let mut writer = PcapWriter::with_header(Vec::new(), header)?;
-    for frame in &captured.frames {
-        let (octets, length) = whole(frame, kept);
-        writer.write_packet(&PcapPacket::new(since_1970(frame), length, &octets))?;
-    }
-    Ok(writer.into_writer())
+    PcapWriter::with_header(written, header)
 }
 
-fn pcapng(captured: &Captured, kept: u32, port: &str) -> Result<Vec<u8>, PcapError> {
-    let mut writer = PcapNgWriter::new(Vec::new())?;
+fn pcapng(written: Written, kept: u32, port: &str) -> Result<PcapNgWriter<Written>, PcapError> {
+    let mut writer = PcapNgWriter::new(written)?;
     let interface = InterfaceDescriptionBlock {
         linktype: DataLink::ETHERNET,
         snaplen: kept,
@@ -140,18 +226,7 @@ fn pcapng(captured: &Captured, kept: u32, port: &str) -> Result<Vec<u8>, PcapErr
         ],
     };
     writer.write_block(&interface.into_block())?;
-    for frame in &captured.frames {
-        let (octets, original_len) = whole(frame, kept);
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: since_1970(frame),
-            original_len,
-            data: Cow::Owned(octets),
-            options: Vec::new(),
-        };
-        writer.write_block(&block.into_block())?;
-    }
-    Ok(writer.into_inner())
+    Ok(writer)
 }
 
 /// A frame with its FCS, which clients expect though NICs keep it; cut, and its whole length.
@@ -172,20 +247,49 @@ fn since_1970(frame: &CapturedFrame) -> Duration {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_pcap_file_has_the_low_octet_first_and_frames_with_their_fcs() {
+    fn frame(octets: usize) -> CapturedFrame {
+        CapturedFrame {
+            at: UNIX_EPOCH + Duration::new(1, 2),
+            octets: vec![0; octets],
+        }
+    }
+
+    fn pieces(frames: Vec<CapturedFrame>, format: Format) -> Vec<Bytes> {
         let captured = Captured {
-            frames: vec![CapturedFrame {
-                at: UNIX_EPOCH + Duration::new(1, 2),
-                octets: vec![0; 60],
-            }],
+            frames: frames.into(),
             missed: 0,
         };
-        let file = pcap(&captured, LONGEST).unwrap();
+        let capture = Capture {
+            format,
+            octets: None,
+            keeps: Keeps::First,
+        };
+        let file = File::new(&captured, capture, "p1").unwrap();
+        file.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_pcap_file_has_the_low_octet_first_and_frames_with_their_fcs() {
+        let file = pieces(vec![frame(60)], Format::Pcap).concat();
         // The magic of nanoseconds, then version 2.4.
         assert_eq!(file[..8], [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);
         let record = [1, 0, 0, 0, 2, 0, 0, 0, 64, 0, 0, 0, 64, 0, 0, 0];
         assert_eq!(file[24..40], record);
         assert_eq!(file.len(), 24 + 16 + 64);
+    }
+
+    #[test]
+    fn a_large_file_comes_in_pieces_and_one_without_frames_has_its_header() {
+        for (format, header, beside) in [(Format::Pcap, 24, 16), (Format::PcapNg, 28, 32)] {
+            let empty = pieces(Vec::new(), format).concat();
+            assert!(empty.len() >= header, "{}", empty.len());
+            let file = pieces(vec![frame(60_000); 100], format);
+            let lengths: Vec<usize> = file.iter().map(Bytes::len).collect();
+            assert_eq!(lengths.len(), 6, "{lengths:?}");
+            let (_, whole) = lengths.split_last().unwrap();
+            let most = PIECE + 60_004 + beside;
+            assert!(whole.iter().all(|length| (PIECE..most).contains(length)));
+            assert_eq!(file.concat().len(), empty.len() + 100 * (60_004 + beside));
+        }
     }
 }

@@ -1,6 +1,8 @@
-//! Captures: which ports, and the format of the file.
+//! Captures: which ports, which frames, and the format of the file.
 
-use validator_core::engine::plan::Keeps;
+mod filters;
+
+use validator_core::engine::plan::{Captures, Keeps};
 
 use super::names::Names;
 use super::ports::Ports;
@@ -30,10 +32,7 @@ pub struct Capture {
 pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
     for reader in config.children("captures") {
         names.take(&reader);
-        reader.refuse(
-            "filters",
-            "is not supported: it needs a matcher of frames; all frames are kept",
-        );
+        let filters = filters::read(&reader);
         let keeps = match reader.truth("overwrite") {
             Some(false) => Keeps::First,
             // The model's default.
@@ -55,7 +54,10 @@ pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
                 continue;
             };
             let (port, names) = ports.get_mut(index);
-            port.keeps = keeps;
+            port.captures = Captures {
+                filters: filters.clone(),
+                keeps,
+            };
             let capture = Capture {
                 format,
                 octets,

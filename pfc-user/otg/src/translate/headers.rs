@@ -2,7 +2,7 @@
 
 mod pattern;
 mod priority;
-mod table;
+pub(super) mod table;
 
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 
@@ -209,7 +209,7 @@ fn custom(reader: &Reader<'_>) -> Option<Header> {
 
 /// Octets of hexadecimal digits. Spaces and colons between them mean nothing, and neither does `0x`
 /// before them: the model's pattern has both.
-fn hex(text: &str) -> Option<Vec<u8>> {
+pub(super) fn hex(text: &str) -> Option<Vec<u8>> {
     let prefix = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let digits = prefix.unwrap_or(text).chars();
     let digits = digits.filter(|digit| ![' ', ':'].contains(digit));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use validator_core::engine::plan::{Keeps, Obeys, Port, PortIndex};
+use validator_core::engine::plan::{Captures, Obeys, Port, PortIndex};
 
 use super::captures::Capture;
 use super::names::Names;
@@ -98,7 +98,7 @@ pub fn read(config: &Reader<'_>, places: &Places, names: &mut Names) -> Ports {
                 line_rate: place.line_rate,
                 mtu: None,
                 obeys: Obeys::Nothing,
-                keeps: Keeps::default(),
+                captures: Captures::default(),
             },
             PortNames {
                 name,

@@ -286,7 +286,10 @@ fn all_mistakes_of_a_configuration_are_found_at_once() {
         "lags": [{"name": "l"}],
         "layer1": [{"name": "l1", "port_names": ["p", "s"], "speed": "speed_10_hd_mbps",
                     "flow_control": {"ieee_802_1qbb": {"pfc_delay": 3, "pfc_class_0": 8}}}],
-        "captures": [{"name": "c", "port_names": ["p"], "filters": [{"choice": "vlan"}]}],
+        "captures": [{"name": "c", "port_names": ["p"], "filters": [
+            {"choice": "vlan", "vlan": {"protocol": {"value": "0800"}, "id": {"value": "1000"}}},
+            {"choice": "custom", "custom": {"offset": 0}},
+            {"choice": "ethernet", "ethernet": {"src": {"value": "0x", "mask": "0g"}}}]}],
         "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}, "ethernets": [{
             "name": "e", "mac": "01:00:00:00:00:01",
             "connection": {"choice": "lag_name", "lag_name": "l"}}]}],
@@ -301,12 +304,16 @@ fn all_mistakes_of_a_configuration_are_found_at_once() {
         "layer1[0].speed \"speed_10_hd_mbps\"",
         "layer1[0].flow_control.ieee_802_1qbb.pfc_delay",
         "layer1[0].flow_control.ieee_802_1qbb.pfc_class_0 must be 0 to 7, found 8",
-        "captures[0].filters is not supported",
+        "captures[0].filters[0].vlan.protocol is not supported",
+        "captures[0].filters[0].vlan.id.value must be hexadecimal digits of at most 12 bits, found",
+        "captures[0].filters[1].custom is not supported behind another filter",
+        "captures[0].filters[2].ethernet.src.value must be hexadecimal digits of at most 48 bits",
+        "captures[0].filters[2].ethernet.src.mask must be hexadecimal digits of at most 48 bits",
         "devices[0].bgp is not supported",
         "devices[0].ethernets[0].mac must be",
         "devices[0].ethernets[0].connection.choice \"lag_name\"",
     ] {
         assert!(found.contains(expected), "{expected}\n{found}");
     }
-    assert_eq!(found.lines().count(), 12, "{found}");
+    assert_eq!(found.lines().count(), 16, "{found}");
 }

@@ -2,6 +2,7 @@
 
 use pfc_ebpf::units::{LineRate, Priority};
 use serde_json::{Value as Json, json};
+use validator_core::engine::filter::{Filter, From};
 use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{
     End, Length, Metrics, Obeys, Plan, PortIndex, Rate, Schedule, Span,
@@ -240,6 +241,43 @@ fn a_device_flow_takes_from_its_devices_what_it_leaves_out() {
             count: true,
             latency: true
         }
+    );
+}
+
+#[test]
+fn a_capture_has_a_filter_for_each_field_that_is_given() {
+    let mut config = with_flow(json!({}));
+    config["captures"] = json!([{"name": "c", "port_names": ["p1"], "filters": [
+        {"choice": "custom", "custom": {"offset": 96, "bit_length": 16, "value": "8808"}},
+        {"choice": "ethernet", "ethernet": {
+            "dst": {"value": "01:80:c2:00:00:01"},
+            "src": {"value": "0000faceface", "mask": "00ff", "negate": true}}},
+        {"choice": "vlan", "vlan": {"priority": {"value": "3"}, "id": {"value": "07"}}},
+        {"choice": "ipv4", "ipv4": {"priority": {"value": "b8", "mask": "03"}}},
+    ]}]);
+    let of = |from, bit, bits, value| Filter {
+        from,
+        bit,
+        bits,
+        value,
+        ignored: 0,
+        negate: false,
+    };
+    let masked = |ignored, negate, filter| Filter {
+        ignored,
+        negate,
+        ..filter
+    };
+    assert_eq!(
+        plan(&config).ports[0].captures.filters,
+        [
+            of(From::Frame, 96, 16, 0x8808),
+            of(From::Frame, 0, 48, 0x0180_c200_0001),
+            masked(0xff, true, of(From::Frame, 48, 48, 0xface_face)),
+            of(From::Tag, 0, 3, 3),
+            of(From::Tag, 4, 12, 7),
+            masked(3, false, of(From::Ipv4, 8, 8, 0xb8)),
+        ]
     );
 }
 

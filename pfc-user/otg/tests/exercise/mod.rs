@@ -27,7 +27,7 @@ pub fn exercise(octets: &[u8]) {
         };
         match perform(&mut session, operation.call, argument) {
             Ok(Answer::Message(message)) => drop(json::text(&message)),
-            Ok(Answer::Octets(_)) => {}
+            Ok(Answer::File(file)) => file.for_each(drop),
             Err(refusal) => assert!(!refusal.errors.is_empty()),
         }
     }

@@ -26,7 +26,7 @@ impl Client {
     ) -> Result<Bytes, Status> {
         let pieces = pieces.map(|datum| {
             let data = Builder::new("Data").with("datum", datum).done();
-            Bytes::from(data.encode_to_vec())
+            vec![Bytes::from(data.encode_to_vec())]
         });
         self.0.ready().await.unwrap();
         let request = Request::new(pieces);
@@ -37,7 +37,7 @@ impl Client {
     /// The pieces in which a reply comes.
     pub async fn streamed(&mut self, method: &str, request: Bytes) -> Streaming<Bytes> {
         self.0.ready().await.unwrap();
-        let request = Request::new(request);
+        let request = Request::new(vec![request]);
         let reply = self.0.server_streaming(request, path(method), Octets).await;
         reply.unwrap().into_inner()
     }
@@ -119,20 +119,38 @@ async fn greeted(served: &Served) -> TcpStream {
     stream
 }
 
+/// Asks the server for an answer, and waits for it (RFC 9113, 6.7).
+async fn ping(client: &mut TcpStream) {
+    const OPAQUE: [u8; 8] = *b"answered";
+    let frame = [&[0, 0, 8, 6, 0, 0, 0, 0, 0][..], &OPAQUE].concat();
+    client.write_all(&frame).await.unwrap();
+    let mut heard = Vec::new();
+    while !heard.ends_with(&OPAQUE) {
+        assert!(client.read_buf(&mut heard).await.unwrap() > 0, "closed");
+    }
+}
+
 #[tokio::test]
-async fn a_client_without_a_place_waits_until_another_has_gone() {
+async fn the_client_that_was_silent_for_longest_gives_way() {
     let served = Served::start().await;
     let mut clients = Vec::new();
     for _ in 0..PLACES {
         clients.push(greeted(&served).await);
     }
-    let mut next = Box::pin(greeted(&served));
-    let early = timeout(Duration::from_millis(200), &mut next).await;
-    assert!(early.is_err(), "served beside {PLACES} others");
-    drop(clients.pop());
-    // Before the others are left for their silence.
-    let served_now = timeout(Duration::from_secs(5), next).await;
-    assert!(served_now.is_ok(), "not served though a place is free");
-    drop(clients);
+    // It speaks: the second one is silent for longest.
+    ping(&mut clients[0]).await;
+    // Long before any is left for its silence.
+    let next = timeout(Duration::from_secs(5), greeted(&served)).await;
+    assert!(next.is_ok(), "not served though others are silent");
+    let end = timeout(
+        Duration::from_secs(5),
+        clients[1].read_to_end(&mut Vec::new()),
+    )
+    .await;
+    assert!(end.is_ok(), "the second one is served still");
+    for other in [0, 2, PLACES - 1] {
+        ping(&mut clients[other]).await;
+    }
+    drop((clients, next));
     served.stop().await;
 }

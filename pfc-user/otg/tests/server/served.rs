@@ -145,7 +145,7 @@ impl Engine for Fake {
     fn captured(&mut self, port: PortIndex) -> Result<Option<Captured>, Problem> {
         let record = self.0.get();
         Ok(record.captured[port.0].then(|| Captured {
-            frames: record.frames.clone(),
+            frames: record.frames.clone().into(),
             missed: 0,
         }))
     }

@@ -1,0 +1,106 @@
+//! Filters: fields of a header, or bits at a place of the frame.
+
+use validator_core::engine::filter::{Filter, From};
+
+use super::super::headers::{hex, table};
+use crate::reader::Reader;
+
+/// Most bits of a field.
+const MOST: usize = 128;
+
+/// The filters of a capture: a frame has to pass each.
+pub fn read(capture: &Reader<'_>) -> Vec<Filter> {
+    let list = capture.children("filters");
+    let mut filters = Vec::new();
+    for (place, reader) in list.iter().enumerate() {
+        let chosen = reader.choice("custom");
+        let object = reader.object(&chosen);
+        match &*chosen {
+            "custom" if place > 0 => reader.error(
+                "custom",
+                "is not supported behind another filter: the model counts its offset from that \
+                 one, and does not say from where in it; put it first",
+            ),
+            "custom" => filters.extend(custom(&object)),
+            "ethernet" => {
+                object.refuse("pfc_queue", "is not supported: it is on no wire");
+                filters.extend(fields(&object, "ethernet", From::Frame));
+            }
+            "vlan" => {
+                object.refuse(
+                    "protocol",
+                    "is not supported: the model does not say which of both types it is; match it \
+                     by custom",
+                );
+                filters.extend(fields(&object, "vlan", From::Tag));
+            }
+            "ipv4" => filters.extend(fields(&object, "ipv4", From::Ipv4)),
+            "ipv6" => filters.extend(fields(&object, "ipv6", From::Ipv6)),
+            other => reader.refuse_choice(other, "custom, ethernet, vlan, ipv4 and ipv6 are"),
+        }
+    }
+    filters
+}
+
+/// Bits at a place of the frame.
+fn custom(reader: &Reader<'_>) -> Option<Filter> {
+    let bit = reader.integer("offset").unwrap_or(0);
+    // The model's default.
+    let bits = reader.integer("bit_length").unwrap_or(8);
+    let (Ok(bit), Ok(bits)) = (usize::try_from(bit), usize::try_from(bits)) else {
+        return None;
+    };
+    if !(1..=MOST).contains(&bits) {
+        reader.error("bit_length", format!("must be 1 to {MOST}, found {bits}"));
+        return None;
+    }
+    field(reader, From::Frame, bit, bits)
+}
+
+/// The fields of a header that are given.
+fn fields(reader: &Reader<'_>, header: &str, from: From) -> Vec<Filter> {
+    let (_, fields) = table::of(header).expect("a header of the model");
+    let mut bit = 0;
+    let mut filters = Vec::new();
+    for known in fields
+        .iter()
+        .filter(|field| field.kind != table::Kind::Queue)
+    {
+        let bits = known.bits as usize;
+        if let Some(given) = reader.child(known.name) {
+            filters.extend(field(&given, from, bit, bits));
+        }
+        bit += bits;
+    }
+    filters
+}
+
+/// A field with the value and the mask that are given. The bits of the mask are those that are not
+/// compared, for its default, none, would else compare nothing.
+fn field(reader: &Reader<'_>, from: From, bit: usize, bits: usize) -> Option<Filter> {
+    let number = |name: &str| {
+        let text = reader.text(name).unwrap_or("00");
+        let octets = hex(text).filter(|octets| octets.len() <= MOST / 8);
+        let number = octets.map(|octets| {
+            let octets = octets.iter();
+            octets.fold(0, |number, octet| number << 8 | u128::from(*octet))
+        });
+        let fits = number.filter(|number| bits == MOST || number >> bits == 0);
+        if fits.is_none() {
+            let text =
+                format!("must be hexadecimal digits of at most {bits} bits, found \"{text}\"");
+            reader.error(name, text);
+        }
+        fits
+    };
+    let (value, ignored) = (number("value"), number("mask"));
+    let negate = reader.truth("negate").unwrap_or(false);
+    Some(Filter {
+        from,
+        bit,
+        bits,
+        value: value?,
+        ignored: ignored?,
+        negate,
+    })
+}
