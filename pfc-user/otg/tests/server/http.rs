@@ -294,7 +294,7 @@ async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
     ] {
         let config = TWO_PORTS.replace(r#""name": "c", "#, &format!(r#""name": "c", {overwrite}"#));
         send(served.http, "POST /config", &config).await;
-        assert_eq!(served.record.get().plan.ports[1].keeps, keeps);
+        assert_eq!(served.record.get().plan.ports[1].captures.keeps, keeps);
         let state = |state: &str| {
             format!(
                 r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#

@@ -62,10 +62,9 @@ fn fields(reader: &Reader<'_>, header: &str, from: From) -> Vec<Filter> {
     let (_, fields) = table::of(header).expect("a header of the model");
     let mut bit = 0;
     let mut filters = Vec::new();
-    for known in fields
-        .iter()
-        .filter(|field| field.kind != table::Kind::Queue)
-    {
+    // What flows have of a header, and filters have not.
+    let others = |field: &&table::Field| field.kind != table::Kind::Queue && field.name != "tpid";
+    for known in fields.iter().filter(others) {
         let bits = known.bits as usize;
         if let Some(given) = reader.child(known.name) {
             filters.extend(field(&given, from, bit, bits));
