@@ -4,8 +4,8 @@
 use std::future::{Future, pending};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -31,6 +31,9 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// Time for a connection that was asked to give way, until the next one is asked: what it has under
 /// way is ended first.
 const GIVES_WAY: Duration = Duration::from_millis(100);
+/// Longest silence of a connection that was asked to give way and has no request under way: hyper
+/// waits for an answer of its client, which may be gone.
+const SILENCE: Duration = Duration::from_millis(500);
 /// Longest time to end what is under way when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -40,7 +43,7 @@ const TAKE: Duration = Duration::from_secs(60);
 /// A connection.
 pub struct Connection {
     stream: Stream,
-    first: First,
+    handle: Handle,
     /// Set while the client takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
     place: Arc<Place>,
@@ -54,8 +57,10 @@ struct Places {
 
 /// The place of a connection, which is free for another one when this is dropped.
 struct Place {
-    /// When the client was last heard.
+    /// When the client last sent or took something.
     heard: Mutex<Instant>,
+    /// Requests that have no reply yet.
+    under_way: AtomicUsize,
     asked: AtomicBool,
     leave: Notify,
     _permit: OwnedSemaphorePermit,
@@ -82,6 +87,7 @@ impl Places {
         };
         let place = Arc::new(Place {
             heard: Mutex::new(Instant::now()),
+            under_way: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
             leave: Notify::new(),
             _permit: permit,
@@ -96,7 +102,9 @@ impl Places {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let places = taken.iter().filter_map(Weak::upgrade);
         let staying = places.filter(|place| !place.asked.load(Relaxed));
-        if let Some(silent) = staying.min_by_key(|place| place.heard()) {
+        if let Some(silent) =
+            staying.min_by_key(|place| (place.under_way.load(Relaxed) > 0, place.heard()))
+        {
             silent.asked.store(true, Relaxed);
             silent.leave.notify_one();
         }
@@ -119,18 +127,30 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The first request of a connection that is let in, and the place that it has.
+/// A handle of a connection, for those who serve its requests.
 #[derive(Clone)]
-pub struct First {
-    /// When it has to have come.
+pub struct Handle {
+    /// When the first request that is let in has to have come.
     pub by: Instant,
     come: Arc<AtomicBool>,
     place: Weak<Place>,
 }
 
-impl First {
-    /// It comes from now on.
-    fn awaited(place: &Arc<Place>) -> Self {
+/// A request that has no reply yet.
+pub struct UnderWay(Weak<Place>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(place) = self.0.upgrade() {
+            place.hears();
+            place.under_way.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Handle {
+    /// The first request is awaited from now on.
+    fn new(place: &Arc<Place>) -> Self {
         Self {
             by: Instant::now() + FIRST,
             come: Arc::default(),
@@ -138,12 +158,16 @@ impl First {
         }
     }
 
-    /// A request was let in.
-    pub fn let_in(&self) {
+    /// Lets a request in, which is under way until the value is dropped.
+    pub fn let_in(&self) -> UnderWay {
         self.come.store(true, Relaxed);
+        if let Some(place) = self.place.upgrade() {
+            place.under_way.fetch_add(1, Relaxed);
+        }
+        UnderWay(Weak::clone(&self.place))
     }
 
-    /// Waits until it is late; for ever if it has come.
+    /// Waits until the first request is late; for ever if it has come.
     async fn late(&self) {
         sleep_until(self.by).await;
         if self.come.load(Relaxed) {
@@ -156,6 +180,18 @@ impl First {
         match self.place.upgrade() {
             Some(place) => leave(&place).await,
             None => pending().await,
+        }
+    }
+
+    /// Waits until nothing is under way and the client has been silent for [`SILENCE`].
+    async fn silent(&self) {
+        while let Some(place) = self.place.upgrade() {
+            let silent_at = place.heard() + SILENCE;
+            if silent_at <= Instant::now() && place.under_way.load(Relaxed) == 0 {
+                return;
+            }
+            drop(place);
+            sleep_until(silent_at.max(Instant::now() + GIVES_WAY)).await;
         }
     }
 }
@@ -231,14 +267,20 @@ async fn leave(place: &Place) {
 /// What the client knows: that it spoke something else, or went.
 pub async fn serve<C: GracefulConnection>(
     connection: C,
-    first: First,
+    handle: Handle,
     mut stopped: watch::Receiver<()>,
 ) -> Result<(), C::Error> {
     tokio::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
-        () = first.late() => return Ok(()),
-        () = first.leave() => connection.as_mut().graceful_shutdown(),
+        () = handle.late() => return Ok(()),
+        () = handle.leave() => {
+            connection.as_mut().graceful_shutdown();
+            return tokio::select! {
+                ended = connection => ended,
+                () = handle.silent() => Ok(()),
+            };
+        }
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
@@ -247,26 +289,26 @@ pub async fn serve<C: GracefulConnection>(
 impl Connection {
     async fn begin(stream: TcpStream, tls: &TlsAcceptor, place: Arc<Place>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let first = First::awaited(&place);
+        let handle = Handle::new(&place);
         let mut octet = [0];
-        timeout_at(first.by, stream.peek(&mut octet)).await??;
+        timeout_at(handle.by, stream.peek(&mut octet)).await??;
         let stream = if octet[0] == HANDSHAKE {
-            let shaken = timeout_at(first.by, tls.accept(stream)).await??;
+            let shaken = timeout_at(handle.by, tls.accept(stream)).await??;
             Stream::Tls(Box::new(shaken))
         } else {
             Stream::Plain(stream)
         };
         Ok(Self {
             stream,
-            first,
+            handle,
             stuck: None,
             place,
         })
     }
 
-    /// Its first request.
-    pub fn first(&self) -> First {
-        self.first.clone()
+    /// Its handle.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
     /// Who connected.
@@ -288,6 +330,7 @@ impl Connection {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
+            self.place.hears();
             self.stuck = None;
             return written;
         }

@@ -41,8 +41,8 @@ pub async fn serve(
     let serve = move |connection: Connection| {
         let (shared, until) = (Arc::clone(&shared), until.clone());
         async move {
-            let (peer, first) = (connection.peer(), connection.first());
-            let lets_in = first.clone();
+            let (peer, handle) = (connection.peer(), connection.handle());
+            let lets_in = handle.clone();
             let call = service_fn(move |request| {
                 service::call(Arc::clone(&shared), peer, lets_in.clone(), request)
             });
@@ -54,7 +54,7 @@ pub async fn serve(
                 .keep_alive_interval(KEEPALIVE)
                 .serve_connection(TokioIo::new(connection), call);
             // An error: the client is gone, or spoke something else; it knows.
-            let _ = connections::serve(connection, first, until).await;
+            let _ = connections::serve(connection, handle, until).await;
         }
     };
     connections::each(listener, tls, stopped, tell, serve).await;
@@ -63,7 +63,7 @@ pub async fn serve(
 /// A connection that has begun to speak HTTP/2, for which hyper would wait for ever.
 async fn greeted(mut connection: Connection) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
     let mut preface = [0; PREFACE];
-    let by = connection.first().by;
+    let by = connection.handle().by;
     timeout_at(by, connection.read_exact(&mut preface)).await??;
     let (rest, write) = tokio::io::split(connection);
     let read = io::Cursor::new(preface).chain(rest);

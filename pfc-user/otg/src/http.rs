@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
-use crate::connections::{self, Connection, First, IDLE, Peer};
+use crate::connections::{self, Connection, Handle, IDLE, Peer};
 use crate::error::{Refusal, Why};
 use crate::json;
 use crate::server::Shared;
@@ -48,16 +48,16 @@ pub async fn serve(
     let router = router(shared, local);
     let until = stopped.clone();
     let serve = move |connection: Connection| {
-        let first = connection.first();
+        let handle = connection.handle();
         let router = router
             .clone()
             .layer(Extension(connection.peer()))
-            .layer(Extension(first.clone()));
+            .layer(Extension(handle.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
             .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
-        let served = connections::serve(connection, first, until.clone());
+        let served = connections::serve(connection, handle, until.clone());
         async move {
             // An error: the client is gone, or spoke something else; it knows.
             let _ = served.await;
@@ -97,7 +97,7 @@ fn router(shared: Arc<Shared>, local: bool) -> Router {
 async fn guard(
     State((shared, local)): State<(Arc<Shared>, bool)>,
     Extension(peer): Extension<Peer>,
-    Extension(first): Extension<First>,
+    Extension(handle): Extension<Handle>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -127,7 +127,7 @@ async fn guard(
         .lacking(peer, token.map(HeaderValue::as_bytes));
     let text = match lacking {
         None => {
-            first.let_in();
+            let _under_way = handle.let_in();
             return next.run(request).await;
         }
         Some(Lacking::Token) => {

@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::codec::Octets;
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation, Pieces};
-use crate::connections::{First, Peer};
+use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
 use crate::server::{LONGEST, Shared};
@@ -43,20 +43,20 @@ type Reply = http::Response<Body>;
 pub async fn call<B>(
     shared: Arc<Shared>,
     peer: Peer,
-    first: First,
+    handle: Handle,
     request: http::Request<B>,
 ) -> Result<Reply, Infallible>
 where
     B: hyper::body::Body<Data = Bytes, Error: Display>,
 {
-    let reply = answer(shared, peer, first, request).await;
+    let reply = answer(shared, peer, handle, request).await;
     Ok(reply.unwrap_or_else(|refusal| refused(&refusal).into_http()))
 }
 
 async fn answer<B>(
     shared: Arc<Shared>,
     peer: Peer,
-    first: First,
+    handle: Handle,
     request: http::Request<B>,
 ) -> Result<Reply, Refusal>
 where
@@ -76,7 +76,7 @@ where
         };
         return Err(Refusal::new(Why::Unproven, text));
     }
-    first.let_in();
+    let _under_way = handle.let_in();
     let path = request.uri().path();
     let method = method(path)
         .ok_or_else(|| Refusal::new(Why::Unknown, format!("there is no method {path}")))?;

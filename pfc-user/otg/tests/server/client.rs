@@ -65,9 +65,26 @@ pub async fn exchange(
         .expect("a head");
     let head = String::from_utf8(reply[..end].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Reply {
-        status,
-        head: head.to_ascii_lowercase(),
-        body: reply[end + 4..].to_vec(),
+    let head = head.to_ascii_lowercase();
+    let body = &reply[end + 4..];
+    let body = match head.contains("transfer-encoding: chunked") {
+        true => unchunked(body),
+        false => body.to_vec(),
+    };
+    Reply { status, head, body }
+}
+
+/// A body that came in chunks (RFC 9112, 7.1).
+fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n");
+        let (length, chunk) = rest.split_at(end.expect("the length of a chunk"));
+        let length = usize::from_str_radix(std::str::from_utf8(length).unwrap(), 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.extend(&chunk[2..][..length]);
+        rest = &chunk[2 + length + 2..];
     }
 }

@@ -16,12 +16,16 @@ pub fn read(capture: &Reader<'_>) -> Vec<Filter> {
         let chosen = reader.choice("custom");
         let object = reader.object(&chosen);
         match &*chosen {
-            "custom" if place > 0 => reader.error(
-                "custom",
-                "is not supported behind another filter: the model counts its offset from that \
-                 one, and does not say from where in it; put it first",
-            ),
-            "custom" => filters.extend(custom(&object)),
+            "custom" => {
+                filters.extend(custom(&object));
+                if place > 0 {
+                    reader.error(
+                        "custom",
+                        "is not supported behind another filter: the model counts its offset from \
+                         that one, and does not say from where in it; put it first",
+                    );
+                }
+            }
             "ethernet" => {
                 object.refuse("pfc_queue", "is not supported: it is on no wire");
                 filters.extend(fields(&object, "ethernet", From::Frame));
@@ -79,7 +83,14 @@ fn fields(reader: &Reader<'_>, header: &str, from: From) -> Vec<Filter> {
 fn field(reader: &Reader<'_>, from: From, bit: usize, bits: usize) -> Option<Filter> {
     let number = |name: &str| {
         let text = reader.text(name).unwrap_or("00");
-        let octets = hex(text).filter(|octets| octets.len() <= MOST / 8);
+        // Digits that begin in the middle of an octet, for fields of some bits.
+        let digits = text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let even = if digits && text.len() % 2 == 1 {
+            format!("0{text}")
+        } else {
+            text.to_owned()
+        };
+        let octets = hex(&even).filter(|octets| octets.len() <= MOST / 8);
         let number = octets.map(|octets| {
             let octets = octets.iter();
             octets.fold(0, |number, octet| number << 8 | u128::from(*octet))
