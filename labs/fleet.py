@@ -11,7 +11,6 @@ runs them as they are, and the lab reads what a fleet of 1,000 costs. All is in 
                                 eth2 (a port by itself)     --- c1
 """
 
-import argparse
 import json
 import os
 import re
@@ -27,7 +26,8 @@ from pathlib import Path
 
 from shared import packages
 from shared.namespaces import Namespace, enter
-from shared.steps import ROOT, VALIDATOR, Failure, Tally, main, need_root, step, wait_for
+from shared.steps import (ROOT, VALIDATOR, Failure, Tally, main, need_root, options_of, step,
+                          wait_for)
 
 HOSTS = range(1, 21)
 FOLDER = ROOT / "target/lab/fleet"
@@ -415,8 +415,7 @@ def print_cost(fleet, before, after, seconds, idle, targets):
 
 
 def lab():
-    parser = argparse.ArgumentParser(prog="cargo xtask lab fleet", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("fleet", __doc__)
     parser.add_argument("--cost", action="store_true",
                         help="read what Prometheus and an exporter cost in a fleet of 1,000")
     parser.add_argument("--seconds", type=int, default=60,

@@ -4,11 +4,11 @@ The kernels are stock ones of Debian: 6.1 and 6.12, on which the programs have t
 is too old and has to be named so; and the newest that there are packages of.
 """
 
-import argparse
 import json
 
 from shared import guest, packages
-from shared.steps import ROOT, VALIDATOR, Failure, Tally, cargo, elapsed, main, output, step
+from shared.steps import (ROOT, VALIDATOR, Failure, Tally, cargo, elapsed, main, options_of, output,
+                          step)
 
 MUST_WORK = ("6.1", "6.12")
 # Test programs that the guest runs.
@@ -51,8 +51,7 @@ def boot(tools, name, tree, script, clock, programs):
 
 
 def lab():
-    parser = argparse.ArgumentParser(prog="cargo xtask lab kernel", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("kernel", __doc__)
     parser.add_argument("--kernel", choices=guest.KERNELS, action="append",
                         help="boot only this kernel; may be given several times")
     names = parser.parse_args().kernel or guest.KERNELS

@@ -4,12 +4,11 @@ Tester, simulated switch and pairs of network cards are in one guest; QEMU hubs 
 card with several queues is cabled by taps of the host instead, for a hub has one queue.
 """
 
-import argparse
 from dataclasses import dataclass
 
 from shared import guest, packages
 from shared.namespaces import Namespace, enter
-from shared.steps import ROOT, VALIDATOR, Tally, elapsed, main, step
+from shared.steps import ROOT, VALIDATOR, Tally, elapsed, main, options_of, step
 
 KERNELS = ("6.1", "6.12")
 # A repetition takes up to a minute; several times as long on a busy machine.
@@ -171,8 +170,7 @@ def modes(pairs, mode):
 
 
 def lab():
-    parser = argparse.ArgumentParser(prog="cargo xtask lab nic", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("nic", __doc__)
     parser.add_argument("--model", choices=CARDS, action="append",
                         help="a model of the tester's ports, instead of all")
     parser.add_argument("--kernel", choices=guest.KERNELS, action="append",

@@ -5,7 +5,6 @@ The repository's scripts run with snappi's newest and oldest release. A clone of
 `conformance` or of sonic-mgmt, and an otgen, are those of whoever has them.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -16,8 +15,8 @@ from pathlib import Path
 
 from shared import packages
 from shared.namespaces import enter_with_veths
-from shared.steps import (ROOT, VALIDATOR, Failure, Tally, bound, cargo, main, need_root, output,
-                          run, step)
+from shared.steps import (ROOT, VALIDATOR, Failure, Tally, bound, cargo, main, need_root,
+                          options_of, output, run, step)
 
 FOLDER = ROOT / "target/lab/otg"
 TESTS = ROOT / "pfc-user/otg/tests"
@@ -348,15 +347,8 @@ def chosen(only, tally):
     return found
 
 
-def build():
-    run(*cargo("xtask", "build-ebpf", "--objects"), cwd=ROOT)
-    run(*cargo("build", "--release", "--package", "pfc-user", "--bin", "validator",
-               "--features", "otg"), cwd=ROOT)
-
-
 def arguments():
-    parser = argparse.ArgumentParser(prog="cargo xtask lab otg", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("otg", __doc__)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--conformance", type=Path, metavar="DIR",
                       help="clone of the repository conformance of open-traffic-generator, whose "
@@ -372,7 +364,10 @@ def arguments():
                         help="the program otgen, which then runs, too")
     parser.add_argument("--only", default="", metavar="WORD",
                         help="only scripts, or cases of --sonic, whose names have this word")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.otgen and (options.sonic or options.offline):
+        parser.error("--otgen runs beside the scripts, and not with --sonic or --offline")
+    return options
 
 
 def lab():
@@ -383,7 +378,6 @@ def lab():
         need_root("a network namespace")
         with step("packages of sonic-mgmt's helpers"):
             python = packages.python("sonic")
-        build()
         return sonic(options.sonic.resolve(strict=True), python, options.only)
     with step("client"):
         python = packages.python("snappi")
@@ -393,8 +387,6 @@ def lab():
     if options.offline:
         return 0
     need_root("a network namespace, without --offline,")
-    with step("validator with the feature otg"):
-        build()
     scripts = chosen(options.only, tally)
     if options.conformance:
         python = packages.python("conformance")

@@ -4,7 +4,6 @@ Without --test, `validator run` with the lab's testbed and the arguments after `
 `--plan rc`, runs beside the guest, and its exit code is the lab's.
 """
 
-import argparse
 import json
 import os
 import secrets
@@ -13,7 +12,8 @@ import subprocess
 
 from shared import guest, packages
 from shared.namespaces import Namespace, enter
-from shared.steps import ROOT, VALIDATOR, Failure, Tally, bound, main, run, shown, step
+from shared.steps import (ROOT, VALIDATOR, Failure, Tally, bound, main, options_of, run, shown,
+                          step)
 
 # The link between the tester and the guest is a tap.
 TAP, HOST_MAC, GUEST_MAC = "tap0", "02:00:00:00:16:01", "02:00:00:00:16:02"
@@ -125,8 +125,7 @@ def mtu(text):
 
 
 def lab():
-    parser = argparse.ArgumentParser(prog="cargo xtask lab rxe", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("rxe", __doc__)
     # Enough for the path MTU 4096.
     parser.add_argument("--mtu", type=mtu, default=4500,
                         help="MTU of the link, 1280 to 9000; rxe uses the largest path MTU that "

@@ -1,5 +1,6 @@
 """Steps with their durations, the commands in them, and a closing line like libtest's."""
 
+import argparse
 import os
 import shlex
 import signal
@@ -116,6 +117,14 @@ class Tally:
         print(f"test result: {word}. {len(self.passed)} passed; {len(self.failed)} failed; "
               f"{len(self.skipped)} ignored", flush=True)
         return 1 if self.failed else 0
+
+
+def options_of(name, description):
+    """A parser for the options of `cargo xtask lab NAME`."""
+    return argparse.ArgumentParser(
+        prog=f"cargo xtask lab {name}", description=description,
+        epilog="With --no-install nothing is installed that is missing.",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def main(lab):
