@@ -16,7 +16,8 @@ import nic
 import otg
 import prometheus
 import screenshots
-from shared import guest, packages
+import userspace
+from shared import chroot, guest, packages
 from shared.steps import ROOT, Failure, Tally
 
 
@@ -118,6 +119,63 @@ class Packages(unittest.TestCase):
             self.assertEqual((dead.exists(), alive.exists()), (False, True))
             other = packages.unpacked(archive, "x", lambda: "a_2_all.deb 1")
             self.assertNotEqual(other.folder, tree.folder)
+
+
+class Chroots(unittest.TestCase):
+    def test_mirrors_are_those_of_this_machine(self):
+        targets = "Debian http://a/debian\nDebian http://b/debian\nDebian-Security http://a/s"
+        self.assertEqual(chroot.sources(targets, "trixie"),
+                         ["deb http://a/debian trixie main",
+                          "deb http://a/debian trixie-updates main",
+                          "deb http://a/s trixie-security main"])
+        self.assertRaises(Failure, chroot.sources, "Debian http://a/debian", "trixie")
+        self.assertRaises(Failure, chroot.sources, "", "bookworm")
+
+    def test_settings_are_those_on_the_way_to_mirrors(self):
+        dump = ('APT::Architecture "amd64";\nAcquire::Check-Date "false";\nAcquire::http "";\n'
+                'Acquire::http::Proxy "http://p:1";\nAcquire::https::Proxy "";\n'
+                'Acquire::GzipIndexes "true";')
+        self.assertEqual(chroot.settings(dump), ['Acquire::Check-Date "false";',
+                                                 'Acquire::http::Proxy "http://p:1";'])
+
+    def test_the_way_to_the_registry_is_passed_on_and_nothing_else(self):
+        names = ("https_proxy", "NO_PROXY", "CARGO_NET_OFFLINE", "CARGO_HTTP_CAINFO", "CARGO_HOME",
+                 "CARGO", "RUSTFLAGS", "LD_LIBRARY_PATH", "TERM", "PATH")
+        found = chroot.environment(dict.fromkeys(names, "x"))
+        self.assertEqual(set(found), {"PATH", "HOME", "LANG", "https_proxy", "NO_PROXY",
+                                      "CARGO_NET_OFFLINE", "TERM"})
+        self.assertNotEqual(found["PATH"], "x")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_what_is_killed_leaves_no_process_and_no_mount(self):
+        here = chroot.Chroot("/", "/")
+        before = Path("/proc/self/mountinfo").read_text()
+        with contextlib.redirect_stdout(io.StringIO()):
+            # It returns only when no process holds its output; a surviving `sleep` would.
+            here.kill_at(["sh", "-euc", "test $$ = 1; sleep 1000 & echo ready; wait"], "ready")
+            self.assertEqual(Path("/proc/self/mountinfo").read_text(), before)
+            with self.assertRaisesRegex(Failure, "found none"):
+                here.kill_at(["true"], "ready")
+        self.assertEqual(here.run("false"), 1)
+
+    def test_what_is_inconclusive_is_tried_again_and_is_no_failure(self):
+        here, tally = chroot.Chroot("/x"), Tally()
+        with mock.patch.object(here, "run", side_effect=[3, 3, 0, 3, 3, 3, 1]), \
+                contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual([here.conclude("demo") for _ in range(3)], [0, 3, 1])
+        with mock.patch.multiple(here, must=mock.DEFAULT, kill_at=mock.DEFAULT,
+                                 conclude=mock.DEFAULT) as calls, \
+                contextlib.redirect_stdout(io.StringIO()):
+            for status in (0, 3, 1):
+                calls["conclude"].return_value = status
+                userspace.newcomer(here, "x", tally)
+        found = [len(names) for names in (tally.passed, tally.skipped, tally.failed)]
+        # Setup passed three times.
+        self.assertEqual(found, [4, 1, 1])
+
+    def test_the_page_for_newcomers_begins_with_what_is_tried(self):
+        for line in userspace.FIRST:
+            self.assertIn(line, read("docs/getting-started.md"))
 
 
 class Guests(unittest.TestCase):

@@ -132,7 +132,7 @@ def main(lab):
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         sys.exit(lab())
-    except Failure as error:
+    except (Failure, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -8,7 +8,6 @@ mod check;
 mod crates;
 mod deb;
 mod sbom;
-mod service;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

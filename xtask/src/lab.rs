@@ -7,7 +7,6 @@ pub mod otg;
 #[cfg(test)]
 mod prometheus;
 pub mod rxe;
-pub mod userspace;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,8 @@ enum Device {
     #[command(disable_help_flag = true)]
     Fleet(Words),
     /// Setup and demo as on a freshly installed machine, in chroots (as root)
-    Userspace(userspace::Userspace),
+    #[command(disable_help_flag = true)]
+    Userspace(Words),
     /// Part of `cargo xtask test`: rdma_rxe
     #[command(hide = true)]
     TestRxe,
@@ -85,7 +85,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::Nic(_) => with_options(root, "nic", &[Group::Build]),
         Device::Otg(_) => with_options(root, "otg", &[]),
         Device::Fleet(_) => with_options(root, "fleet", &[Group::Build, Group::Test]),
-        Device::Userspace(options) => userspace::run(root, options),
+        Device::Userspace(_) => with_options(root, "userspace", &[Group::Userspace]),
         // `target/release/validator` is up to date.
         Device::TestRxe => {
             rxe::build_agent(root)?;
@@ -125,26 +125,29 @@ fn with_options(root: &Path, name: &str, groups: &[Group]) -> Result<ExitCode> {
     if name == "rxe" {
         rxe::check_machine()?;
     }
-    if name == "fleet" || name == "otg" && !asked("--offline") {
+    if ["fleet", "userspace"].contains(&name) || name == "otg" && !asked("--offline") {
         need_root()?;
     }
     setup::run(groups, &install)?;
     let built = match name {
         "rxe" if asked("--exec") => rxe::build_agent(root),
         "rxe" => build_ebpf::run(root).and_then(|()| rxe::build_agent(root)),
+        "userspace" => Ok(()),
         "otg" if asked("--offline") => Ok(()),
         "otg" => otg::build(root),
         _ => build_ebpf::run(root),
     };
     step::explain_cargo(built, root)?;
     let no_install = words[..own].iter().position(|word| word == "--no-install");
-    no_install.map(|place| words.remove(place));
+    if let Some(place) = no_install {
+        words.remove(place);
+    }
     here(root, name, words.iter().map(String::as_str))
 }
 
 fn need_root() -> Result<()> {
     if !step::is_root() {
-        bail!("network namespaces need root: run it with sudo or as root");
+        bail!("network namespaces and chroots need root: run it with sudo or as root");
     }
     Ok(())
 }
@@ -184,6 +187,11 @@ pub fn start<'a>(
 pub fn python(root: &Path, environment: &str) -> Result<PathBuf> {
     let mut make = program(root, Path::new(PYTHON), "shared/packages.py");
     step::output(make.arg(environment)).map(PathBuf::from)
+}
+
+/// Tries the packages in a folder on a fresh Debian.
+pub fn try_packages(root: &Path, folder: &Path) -> Result<()> {
+    step::run(program(root, Path::new(PYTHON), "package.py").arg(folder))
 }
 
 #[cfg(test)]

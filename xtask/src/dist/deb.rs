@@ -14,9 +14,9 @@ use crate::step;
 use crate::workspace::VERSION;
 
 /// Name of the package, and of the program in it.
-pub const NAME: &str = "validator";
+const NAME: &str = "validator";
 /// Name of the package of its debug symbols.
-pub const SYMBOLS: &str = "validator-dbgsym";
+const SYMBOLS: &str = "validator-dbgsym";
 /// Whom the packages name. They have no address yet, and `.invalid` is nobody's (RFC 2606, 2).
 const MAINTAINER: &str = "The validator authors <validator@authors.invalid>";
 /// Programs of the package's own that dpkg calls.
@@ -234,7 +234,7 @@ fn as_field(text: &str) -> String {
     text.trim().lines().map(line).collect()
 }
 
-pub fn make_executable(file: &Path) -> Result<()> {
+fn make_executable(file: &Path) -> Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o755))
         .with_context(|| format!("cannot change {}", file.display()))
 }
@@ -279,6 +279,9 @@ fn set_date(path: &Path, epoch: u64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::env;
+
     use super::*;
     use crate::setup;
 
@@ -381,5 +384,42 @@ mod tests {
         ] {
             assert!(info.contains(part), "{part} is not in:\n{info}");
         }
+    }
+
+    /// Calls of systemctl by the package's script, with a program in its place that notes them.
+    fn calls(argument: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let noted = folder.path().join("noted");
+        let stub = folder.path().join("systemctl");
+        fs::write(
+            &stub,
+            format!("#!/bin/sh\necho \"$@\" >> {}\n", noted.display()),
+        )
+        .unwrap();
+        make_executable(&stub).unwrap();
+        let path = env::join_paths(
+            [folder.path().to_owned()]
+                .into_iter()
+                .chain(env::split_paths(&env::var_os("PATH").unwrap())),
+        );
+        let mut script = Command::new("sh");
+        script.arg(root.join("configs/debian/prerm")).arg(argument);
+        let status = script.env("PATH", path.unwrap()).status().unwrap();
+        assert!(status.success());
+        fs::read_to_string(noted).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_unit_is_disabled_when_the_package_is_removed_and_by_no_upgrade() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let units = crate::dist::names(&root.join("configs/systemd")).unwrap();
+        let calls_of_removal = calls("remove");
+        let disabled = calls_of_removal
+            .lines()
+            .find_map(|line| line.strip_prefix("disable "));
+        let disabled: BTreeSet<_> = disabled.unwrap_or_default().split(' ').collect();
+        assert_eq!(disabled, units.iter().map(String::as_str).collect());
+        assert_eq!(calls("upgrade"), "");
     }
 }
