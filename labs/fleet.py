@@ -397,7 +397,7 @@ def print_cost(fleet, before, after, seconds, idle, targets):
         "octets of a scrape": f"{len(page(address(1), '/metrics')) / 1e3:.1f} kB",
         "99 of 100 scrapes within": f"{late * 1e3:.1f} ms",
         "series, with those of the rules": f"{series:.0f}",
-        "Prometheus: share of a CPU": f"{(server.cpu - server_then.cpu) / seconds:.1%}",
+        "Prometheus: share of a CPU": f"{(server.cpu - server_then.cpu) / seconds * 100:.1f} %",
         "Prometheus: an evaluation of all rules": f"{sum(map(float, rules)):.2f} s",
         "Prometheus: memory":
             f"{server.rss / 1e6:.0f} MB, {server.rss / series / 1e3:.1f} kB a series",
@@ -405,7 +405,7 @@ def print_cost(fleet, before, after, seconds, idle, targets):
             f"{written / scrapes / samples:.1f} octets a scraped sample",
         "exporter: CPU of a scrape": f"{scrape * 1e3:.2f} ms",
         "exporter: share of a CPU, scraped each 15 s":
-            f"{idle + scrape / 15:.3%}, of which {idle:.3%} unscraped",
+            f"{(idle + scrape / 15) * 100:.3f} %, of which {idle * 100:.3f} % unscraped",
         "exporter: memory": f"{own.rss / 1e6 / len(HOSTS):.1f} MB",
     }
     print(f"{targets} targets each 15 s, {len(HOSTS)} exporters of 3 ports, {seconds:.0f} s\n")
