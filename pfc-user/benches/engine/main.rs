@@ -113,6 +113,7 @@ fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
         queue: Priority::from_low_bits(number as u8),
         packet: Packet {
             headers: stack.map(header).into(),
+            ..Packet::default()
         },
         length: Length::Fixed(64),
         rate: Rate::FramesPerSecond(frames / flows as u64),
@@ -295,6 +296,7 @@ fn storm(engine: &mut LiveEngine) {
         let pauses = Flow {
             packet: Packet {
                 headers: vec![pauses],
+                ..Packet::default()
             },
             rate: Rate::FramesPerSecond(3_000_000_000 / Quanta::MAX.nanos(line_rate)),
             ..flows[0].clone()

@@ -42,6 +42,7 @@ pub fn packet(protocols: &[Protocol]) -> Packet {
     let headers = protocols.iter().map(|protocol| header(*protocol, &[]));
     Packet {
         headers: headers.collect(),
+        ..Packet::default()
     }
 }
 
@@ -83,6 +84,7 @@ pub fn pauses(fields: &[(&'static str, Value)], rate: u64, end: plan::End) -> Fl
         to: vec![PortIndex(0)],
         packet: Packet {
             headers: vec![header(Protocol::PfcPause, &fields)],
+            ..Packet::default()
         },
         ..flow("pauses", 64, Rate::FramesPerSecond(rate), end)
     }

@@ -75,7 +75,10 @@ fn root_headers_are_as_asked_and_their_checksums_right() {
         return;
     }
     let stack = |headers| Flow {
-        packet: Packet { headers },
+        packet: Packet {
+            headers,
+            ..Packet::default()
+        },
         ..flow("stack", 150, Rate::FramesPerSecond(1000), End::Frames(3))
     };
     let ethernet = || {

@@ -79,6 +79,7 @@ fn pfc(vector: u8, time: u128) -> Packet {
     fields.extend(names.map(|name| (name, Value::Fixed(time))));
     Packet {
         headers: vec![header(Protocol::PfcPause, &fields)],
+        ..Packet::default()
     }
 }
 
@@ -88,6 +89,7 @@ fn pause(time: u128) -> Packet {
             Protocol::EthernetPause,
             &[SOURCE, ("time", Value::Fixed(time))],
         )],
+        ..Packet::default()
     }
 }
 

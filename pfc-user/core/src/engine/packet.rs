@@ -28,11 +28,34 @@ pub use self::template::Template;
 pub(super) use self::value::scattered;
 
 /// The headers of a flow's frames, outermost first. What they leave of the frame's length is
-/// filled with a pattern and, where the flow is counted, a stamp.
+/// filled with the payload and, where the flow is counted, a stamp.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packet {
     /// Headers.
     pub headers: Vec<Header>,
+    /// What stands between headers and stamp; pause frames have zeros.
+    pub payload: Payload,
+}
+
+/// Octets behind the headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// Octets that count up from 0.
+    #[default]
+    Up,
+    /// Octets that count down from 255.
+    Down,
+    /// Words of two octets that count up from 0.
+    WordsUp,
+    /// Words of two octets that count down from 65535.
+    WordsDown,
+    /// These.
+    Pattern {
+        /// One at least.
+        octets: Vec<u8>,
+        /// Again and again; else, zeros follow.
+        repeat: bool,
+    },
 }
 
 /// A header with those fields that are not at their default.

@@ -1,6 +1,7 @@
 //! Flows: what is sent from where to where.
 
 mod ends;
+mod payload;
 
 use validator_core::engine::packet::Protocol;
 use validator_core::engine::plan::{End, Flow, Metrics, PortIndex};
@@ -56,11 +57,8 @@ fn read_flow(
         "egress_packet",
         "is not supported: it needs counting by fields of received frames",
     );
-    reader.refuse(
-        "payload",
-        "is not supported: frames are filled with a pattern of the engine; remove it",
-    );
     let mut headers = headers::read(reader);
+    payload::read(reader, &mut headers.packet);
     let ends = ends::read(reader, ports, interfaces, &mut headers);
     let metrics = metrics(reader, &headers);
     let least = headers.packet.shortest(metrics.count).max(size::LEAST);

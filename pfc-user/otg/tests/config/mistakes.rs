@@ -80,8 +80,8 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
             "flows[0].packet[1].custom.bytes must be",
         ),
         (
-            json!({"payload": {"choice": "fixed"}}),
-            "flows[0].payload is not supported",
+            json!({"payload": {"choice": "fixed", "fixed": {"pattern": "dea"}}}),
+            "flows[0].payload.fixed.pattern must be 1 to 16000 octets of hexadecimal digits",
         ),
         (
             json!({"egress_packet": [{"choice": "ethernet"}]}),

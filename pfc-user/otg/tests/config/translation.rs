@@ -3,7 +3,7 @@
 use pfc_ebpf::units::{LineRate, Priority};
 use serde_json::{Value as Json, json};
 use validator_core::engine::filter::{Filter, From};
-use validator_core::engine::packet::{Protocol, Value};
+use validator_core::engine::packet::{Payload, Protocol, Value};
 use validator_core::engine::plan::{
     End, Length, Metrics, Obeys, Plan, PortIndex, Rate, Schedule, Span,
 };
@@ -416,6 +416,39 @@ fn every_kind_of_pattern_is_understood() {
         })
     );
     assert_eq!(number(json!({"choice": "value"})), []);
+}
+
+#[test]
+fn every_kind_of_payload_is_understood() {
+    let pattern = |octets: &[u8], repeat| Payload::Pattern {
+        octets: octets.to_vec(),
+        repeat,
+    };
+    let fixed = |fixed: Json| json!({"choice": "fixed", "fixed": fixed});
+    let filled = pattern(&[0xde, 0xad], true);
+    for (payload, expected) in [
+        (json!({}), pattern(&[0], true)),
+        (fixed(json!({"pattern": "dead"})), filled.clone()),
+        (json!({"fixed": {"pattern": "DE:AD"}}), filled),
+        (
+            fixed(json!({"pattern": "0xdead", "repeat": false})),
+            pattern(&[0xde, 0xad], false),
+        ),
+        (json!({"choice": "increment_byte"}), Payload::Up),
+        (json!({"choice": "decrement_byte"}), Payload::Down),
+        (json!({"choice": "increment_word"}), Payload::WordsUp),
+        (json!({"choice": "decrement_word"}), Payload::WordsDown),
+    ] {
+        let plan = plan(&with_flow(json!({"payload": payload})));
+        assert_eq!(plan.flows[0].packet.payload, expected, "{payload}");
+    }
+    assert_eq!(
+        plan(&with_flow(json!({}))).flows[0].packet.payload,
+        Payload::Up
+    );
+    let pauses = json!({"packet": [{"choice": "pfcpause"}], "payload": {}});
+    let warned = "flows[0].payload changes nothing: zeros follow the times of pause frames";
+    assert_eq!(warnings(&with_flow(pauses)), [warned]);
 }
 
 #[test]

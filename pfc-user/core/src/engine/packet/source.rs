@@ -67,6 +67,7 @@ mod tests {
                 fields: fields.to_vec(),
                 octets: octets.to_vec(),
             }],
+            ..Packet::default()
         };
         let mut found = BTreeSet::new();
         assert!(packet.add_control_sources(&mut found, 10));
@@ -112,6 +113,7 @@ mod tests {
             let mut found = BTreeSet::from([3]);
             let packet = Packet {
                 headers: vec![header],
+                ..Packet::default()
             };
             (packet.add_control_sources(&mut found, 4), found.len())
         };

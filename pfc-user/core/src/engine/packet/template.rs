@@ -4,13 +4,15 @@ mod filler;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use pfc_ebpf::flow_stamp::{self, FlowStamp};
 use pfc_ebpf::wire::fold;
 
-use self::filler::{FILLER, filler_sum};
+use self::filler::Filler;
 use super::table::{LeftAlone, Place};
 use super::value::mask;
-use super::{Header, Packet, Protocol, Value, ipv6, vlan, vxlan};
+use super::{Header, Packet, Payload, Protocol, Value, ipv6, vlan, vxlan};
 
 /// Makes the frames of a packet. It has to have no defects ([`Packet::check`]).
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Template {
     lengths: Vec<Rest>,
     /// Innermost first: outer ones cover inner ones.
     sums: Vec<Sum>,
+    payload: Payload,
+    filler: Arc<Filler>,
     /// Octets at the end behind the stamp.
     tail: usize,
     stamped: bool,
@@ -86,6 +90,8 @@ impl Template {
             walks: Vec::new(),
             lengths: Vec::new(),
             sums: Vec::new(),
+            payload: packet.payload.clone(),
+            filler: Filler::of(&packet.payload),
             tail: packet.inner_fcs(),
             stamped: stamped && !packet.is_pause(),
             pause: packet.is_pause(),
@@ -206,6 +212,11 @@ impl Template {
         self.headers.len()
     }
 
+    /// What stands behind the headers.
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
     /// Place of the stamp in a frame of `length` octets without FCS.
     pub fn stamp_at(&self, length: usize) -> Option<usize> {
         self.stamped.then(|| length - self.tail - flow_stamp::LEN)
@@ -225,7 +236,7 @@ impl Template {
         frame.resize(length.max(headers), 0);
         frame[..headers].copy_from_slice(&self.headers);
         let filled = self.filled(length);
-        frame[headers..headers + filled].copy_from_slice(&FILLER[..filled]);
+        frame[headers..headers + filled].copy_from_slice(self.filler.first(filled));
         frame[headers + filled..].fill(0);
         for walk in &self.walks {
             put(frame, walk.bit, walk.bits, walk.value.at(number, walk.bits));
@@ -262,7 +273,7 @@ impl Template {
                 zero_is_none: none,
             } => {
                 zero_is_none = none;
-                let filler = filler_sum(filled);
+                let filler = self.filler.sum(filled);
                 // Behind an odd number of octets, words are summed with their octets swapped.
                 let filler = if (headers - sum.begin).is_multiple_of(2) {
                     filler

@@ -71,7 +71,11 @@ mod tests {
         let of = |rest: &[Header]| {
             let ethernet = header(Ethernet, &[]);
             let headers = [&[ethernet], rest].concat();
-            Packet { headers }.wraps()
+            Packet {
+                headers,
+                ..Packet::default()
+            }
+            .wraps()
         };
         let (ip, udp) = (header(Ipv4, &[]), header(Udp, &[("dst_port", 9)]));
         assert_eq!(of(&[]), wrap::PLAIN);

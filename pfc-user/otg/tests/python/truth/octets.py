@@ -93,6 +93,32 @@ def stacks(ports):
         expect(f"{what}: checksums", not wrong, wrong)
 
 
+def payloads(ports):
+    """What stands between headers and stamp, and the checksums over it."""
+    words = [number.to_bytes(2, "big") for number in range(0x10000)]
+    for asked, begins in (
+        ("increment_byte", bytes(range(256)) * 2),
+        ("decrement_byte", bytes(reversed(range(256))) * 2),
+        ("increment_word", b"".join(words[:300])),
+        ("decrement_word", b"".join(words[:-300:-1])),
+        ({"pattern": "dead0f"}, bytes.fromhex("dead0f") * 200),
+        ({"pattern": "dead0f", "repeat": False}, bytes.fromhex("dead0f").ljust(500, b"\0")),
+    ):
+        config = ports.config()
+        # Behind headers of 42 octets, and before the stamp of 18 and the FCS.
+        made = flow(config, "f", 64 + 400)
+        if isinstance(asked, dict):
+            made.payload.fixed.set(**asked)
+        else:
+            made.payload.choice = asked
+        made.duration.fixed_packets.packets, made.rate.pps = 5, 1000
+        kept = [whole(str(asked), frame, 464) for frame in of_flow(ports.captured(config))]
+        right = [frame[42:442] == begins[:400] and again(frame) == frame for frame in kept]
+        expect(f"payload {asked}", right == [True] * 5, [frame.hex() for frame in kept])
+        counted = ports.metrics()["f"]
+        expect(f"payload {asked}: all are counted", counted.frames_rx == 5, counted)
+
+
 def bad_checksums(ports):
     """Checksums that are asked to be wrong, or to be a value, are so; the others are right."""
     for what, asked, layer, wanted in (

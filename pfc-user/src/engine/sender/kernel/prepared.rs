@@ -8,7 +8,7 @@ use pfc_ebpf::flow_stamp::MAGIC;
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::flow::{Fine, Steady, fine};
-use validator_core::engine::packet::Template;
+use validator_core::engine::packet::{Payload, Template};
 use validator_core::engine::port::MEMORY;
 use validator_core::engine::response::Response;
 use validator_core::engine::snapshot::{Count, Transmit};
@@ -30,12 +30,13 @@ const SEQUENCE: usize = offset_of!(Flow, sequence) / size_of::<u64>();
 const FIRST: usize = offset_of!(Flow, first) / size_of::<u64>();
 
 /// Frames of one kind are the same but for the block and the stamp: the program writes no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Octets without FCS.
     length: usize,
     /// What stands behind them counts from here.
     headers: usize,
+    payload: Payload,
     stamp_at: usize,
 }
 
@@ -49,6 +50,7 @@ impl Kind {
         Some(Self {
             length,
             headers,
+            payload: template.payload().clone(),
             stamp_at: template.stamp_at(length)?,
         })
     }

@@ -17,6 +17,7 @@ fn packet(protocols: &[Protocol]) -> Packet {
     let headers = protocols.iter().map(|protocol| header(*protocol, &[]));
     Packet {
         headers: headers.collect(),
+        ..Packet::default()
     }
 }
 
@@ -78,6 +79,32 @@ fn a_udp_frame_of_64_octets_has_room_for_the_stamp_and_a_tcp_frame_has_not() {
     assert_eq!(wrong.len(), 1);
     assert!(wrong[0].contains("needs at least 76"), "{wrong:?}");
     assert_eq!(tcp.check(64, false), [""; 0]);
+}
+
+#[test]
+fn payloads_stand_behind_the_headers_and_the_checksums_cover_them() {
+    let pattern = |repeat| Payload::Pattern {
+        octets: vec![0xde, 0xad, 0xbf],
+        repeat,
+    };
+    for (payload, begins) in [
+        (Payload::Up, [0, 1, 2, 3, 4, 5]),
+        (Payload::Down, [255, 254, 253, 252, 251, 250]),
+        (Payload::WordsUp, [0, 0, 0, 1, 0, 2]),
+        (Payload::WordsDown, [255, 255, 255, 254, 255, 253]),
+        (pattern(true), [0xde, 0xad, 0xbf, 0xde, 0xad, 0xbf]),
+        (pattern(false), [0xde, 0xad, 0xbf, 0, 0, 0]),
+    ] {
+        let mut packet = packet(&[Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp]);
+        packet.payload = payload.clone();
+        for length in [66, 67, 1513, 1514] {
+            assert_eq!(render(&packet, 0, length)[42..48], begins, "{payload:?}");
+            assert!(is_intact(&packet, length), "{payload:?}, {length} octets");
+        }
+    }
+    let mut words = packet(&[Protocol::Ethernet]);
+    words.payload = Payload::WordsUp;
+    assert_eq!(render(&words, 0, 1000)[14 + 2 * 300..][..2], [1, 44]);
 }
 
 #[test]
@@ -190,6 +217,7 @@ fn pause_frames_are_made_octet_by_octet_without_stamp_or_filler() {
 fn packet_of_pause() -> Packet {
     Packet {
         headers: vec![header(Protocol::EthernetPause, &[("time", fixed(0x1234))])],
+        ..Packet::default()
     }
 }
 
@@ -214,7 +242,11 @@ fn the_next_hop_is_the_destination_unless_one_is_given() {
 fn defects_name_the_header_and_the_field() {
     let check = |protocol, fields: &[(&'static str, Value)]| {
         let headers = vec![header(Protocol::Ethernet, &[]), header(protocol, fields)];
-        Packet { headers }.check(1500, true)
+        Packet {
+            headers,
+            ..Packet::default()
+        }
+        .check(1500, true)
     };
     let one = |wrong: Vec<String>, expected: &str| {
         assert_eq!(wrong.len(), 1, "{wrong:?}");
