@@ -13,7 +13,7 @@ use crate::error::{Refusal, Why};
 use crate::model;
 
 /// What fields would need that several messages have, or that no translation asks for.
-const NEEDS: [(&str, &str); 4] = [
+const NEEDS: [(&str, &str); 5] = [
     (
         "metric_tags",
         "it needs counting by fields of received frames; make a flow for each value",
@@ -22,6 +22,7 @@ const NEEDS: [(&str, &str); 4] = [
         "options",
         "it needs headers of more than 20 octets; write the whole header as custom octets",
     ),
+    ("pad_tlv", "segments need no octets behind them; remove it"),
     (
         "dst_usids",
         "it needs segment routing; write the address that the segments make",

@@ -14,6 +14,7 @@ mod ipv6;
 mod mpls;
 mod order;
 mod pause;
+mod segments;
 mod source;
 mod table;
 mod tcp;
@@ -88,6 +89,10 @@ pub enum Protocol {
     Ipv4,
     /// IPv6 without extension headers.
     Ipv6,
+    /// Segment routing header of IPv6, without its segments.
+    SegmentRouting,
+    /// A segment of one.
+    Segment,
     /// UDP.
     Udp,
     /// TCP without options.

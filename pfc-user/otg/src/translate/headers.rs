@@ -1,5 +1,6 @@
 //! Stacks of headers.
 
+mod extension;
 mod pattern;
 mod priority;
 pub(super) mod table;
@@ -48,7 +49,8 @@ pub fn read(flow: &Reader<'_>) -> Headers {
             refuse_sum_without_options(&list[of_last], last);
         }
         let first = headers.packet.headers.is_empty();
-        let Some(header) = header(reader, first, &mut headers.queue) else {
+        let read = headers_of(reader, first, &mut headers.queue);
+        let Some(header) = read.first() else {
             continue;
         };
         if !header.protocol.may_follow(before) {
@@ -60,9 +62,9 @@ pub fn read(flow: &Reader<'_>) -> Headers {
             reader.error(&chosen, text);
         }
         if before == Some(Protocol::Custom) {
-            refuse_sum_without_addresses(reader, &header);
+            refuse_sum_without_addresses(reader, header);
         }
-        headers.packet.headers.push(header);
+        headers.packet.headers.extend(read);
     }
     headers
 }
@@ -98,6 +100,15 @@ fn is_given(header: &Header, checksum: &str) -> bool {
     fields.any(|(name, value)| *name == checksum && *value != Value::Bad)
 }
 
+/// Reads a header of the model: several where it has a list of others.
+fn headers_of(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Vec<Header> {
+    const EXTENSION: &str = "ipv6_extension_header";
+    if reader.choice("ethernet") == EXTENSION {
+        return extension::read(&reader.object(EXTENSION));
+    }
+    header(reader, first, queue).into_iter().collect()
+}
+
 /// Reads a header.
 fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Header> {
     let chosen = reader.choice("ethernet");
@@ -107,8 +118,8 @@ fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Head
     let Some((protocol, fields)) = table::of(&chosen) else {
         reader.refuse_choice(
             &chosen,
-            "ethernet, vlan, mpls, arp, ipv4, ipv6, icmp, icmpv6, udp, tcp, gre, vxlan, pfcpause, \
-             ethernetpause and custom are",
+            "ethernet, vlan, mpls, arp, ipv4, ipv6, ipv6_extension_header, icmp, icmpv6, udp, tcp, \
+             gre, vxlan, pfcpause, ethernetpause and custom are",
         );
         return None;
     };

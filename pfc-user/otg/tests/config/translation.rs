@@ -419,6 +419,49 @@ fn every_kind_of_pattern_is_understood() {
 }
 
 #[test]
+fn segments_are_headers_behind_their_routing_header() {
+    let extension = |routing: Json| {
+        json!({"choice": "ipv6_extension_header", "ipv6_extension_header": {
+            "hdr_ext_len": {"choice": "auto", "auto": 0},
+            "routing": {"choice": "segment_routing", "segment_routing": routing}}})
+    };
+    let segment = |address: &str| json!({"segment": {"choice": "value", "value": address}});
+    let routing = extension(json!({
+        "segments_left": {"choice": "value", "value": 1},
+        "last_entry": {"choice": "auto", "auto": 0},
+        "flags": {"oam": {"value": 1}}, "tag": {"value": 7},
+        "segment_list": [segment("fc00::a"), segment("fc00::b")]}));
+    let packet = json!([{"choice": "ethernet"}, {"choice": "ipv6"}, routing, {"choice": "udp"}]);
+    let plan = plan(&with_flow(json!({"packet": packet})));
+    let headers = plan.flows[0].packet.headers.iter();
+    let protocols: Vec<_> = headers.skip(2).map(|header| header.protocol).collect();
+    use Protocol::{Segment, SegmentRouting, Udp};
+    assert_eq!(protocols, [SegmentRouting, Segment, Segment, Udp]);
+    let expected = [("segments_left", 1), ("tag", 7), ("oam", 1)];
+    let expected = expected.map(|(name, value)| (name, Value::Fixed(value)));
+    assert_eq!(fields(&plan, 2), expected);
+    let address = Value::Fixed(0xfc00 << 112 | 0xb);
+    assert_eq!(fields(&plan, 4), [("segment", address)]);
+    for (routing, told) in [
+        (
+            json!({}),
+            ".segment_list must have 1 to 127 segments, found 0",
+        ),
+        (
+            json!({"segment_list": [segment("::1")], "pad_tlv": {"type": {"value": 4}}}),
+            ".pad_tlv is not supported: segments need no octets behind them; remove it",
+        ),
+    ] {
+        let packet = json!([{"choice": "ethernet"}, {"choice": "ipv6"}, extension(routing)]);
+        let errors = translated(&with_flow(json!({"packet": packet})))
+            .unwrap_err()
+            .errors;
+        let path = "flows[0].packet[2].ipv6_extension_header.routing.segment_routing";
+        assert_eq!(errors, [format!("{path}{told}")]);
+    }
+}
+
+#[test]
 fn every_kind_of_payload_is_understood() {
     let pattern = |octets: &[u8], repeat| Payload::Pattern {
         octets: octets.to_vec(),

@@ -1,11 +1,11 @@
-//! IPv6 without extension headers (RFC 8200).
+//! IPv6 (RFC 8200). Extension headers are headers of their own.
 
 use super::table::{LeftAlone, Table, computed, value};
 
 /// Octets of the header.
-pub const OCTETS: usize = 40;
+const OCTETS: usize = 40;
 /// No next header (RFC 8200, 4.7).
-const NOTHING: u128 = 59;
+pub const NOTHING: u128 = 59;
 
 /// The header.
 pub const TABLE: Table = Table {

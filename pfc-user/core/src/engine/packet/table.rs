@@ -1,7 +1,8 @@
 //! The form of a header: its length and its fields, one protocol a file beside this one.
 
 use super::{
-    Header, Protocol, arp, ethernet, gre, icmp, ipv4, ipv6, mpls, pause, tcp, udp, vlan, vxlan,
+    Header, Protocol, arp, ethernet, gre, icmp, ipv4, ipv6, mpls, pause, segments, tcp, udp, vlan,
+    vxlan,
 };
 
 /// Fields of a protocol's header.
@@ -56,6 +57,13 @@ pub enum LeftAlone {
     MessageSum,
     /// 1 where no header of the same protocol follows.
     Bottom,
+    /// The number of segments that follow, times `each`, less `less`.
+    Segments {
+        /// For each.
+        each: u128,
+        /// Taken off.
+        less: u128,
+    },
     /// The well-known port of the next header; 0 where it has none.
     Port,
 }
@@ -90,6 +98,8 @@ impl Protocol {
             Self::Vlan => &vlan::TABLE,
             Self::Ipv4 => &ipv4::TABLE,
             Self::Ipv6 => &ipv6::TABLE,
+            Self::SegmentRouting => &segments::TABLE,
+            Self::Segment => &segments::SEGMENT,
             Self::Udp => &udp::TABLE,
             Self::Tcp => &tcp::TABLE,
             Self::Vxlan => &vxlan::TABLE,
@@ -132,6 +142,7 @@ impl Protocol {
             Self::Tcp => 6,
             Self::Udp => 17,
             Self::Ipv6 => 41,
+            Self::SegmentRouting => 43,
             Self::Gre | Self::GreSum => 47,
             Self::Icmpv6 => 58,
             _ => return None,

@@ -12,7 +12,7 @@ use pfc_ebpf::wire::fold;
 use self::filler::Filler;
 use super::table::{LeftAlone, Place};
 use super::value::mask;
-use super::{Header, Packet, Payload, Protocol, Value, ipv6, vlan, vxlan};
+use super::{Header, Packet, Payload, Protocol, Value, vlan, vxlan};
 
 /// Makes the frames of a packet. It has to have no defects ([`Packet::check`]).
 #[derive(Clone, Debug)]
@@ -76,8 +76,10 @@ enum Covers {
 /// A pseudo-header.
 #[derive(Clone, Copy, Debug)]
 struct Pseudo {
-    /// Addresses: offset and octets.
-    addresses: (usize, usize),
+    source: usize,
+    destination: usize,
+    /// Octets of an address.
+    octets: usize,
     protocol: u16,
 }
 
@@ -167,7 +169,7 @@ impl Template {
         bad: bool,
     ) {
         let (at, begin, tail) = (bit / 8, placed.begin, placed.tail);
-        let next = placed.packet.headers.get(placed.place + 1);
+        let next = placed.next();
         let protocol = next.map(|header| header.protocol);
         let constant = match left_alone {
             LeftAlone::Value(value) => value,
@@ -181,6 +183,9 @@ impl Template {
             LeftAlone::Protocol(none) => protocol.and_then(Protocol::number).unwrap_or(none),
             LeftAlone::Port if protocol == Some(Protocol::Vxlan) => vxlan::PORT,
             LeftAlone::Port => 0,
+            LeftAlone::Segments { each, less } => {
+                (placed.segments() as u128 * each).saturating_sub(less)
+            }
             LeftAlone::Bottom => u128::from(protocol != Some(placed.header().protocol)),
             LeftAlone::Rest(less) => {
                 return self.lengths.push(Rest {
@@ -321,31 +326,64 @@ impl Placed<'_> {
                 zero_is_none: false,
             };
         }
-        let before = self.place.checked_sub(1);
-        let ip = before.map(|before| &self.packet.headers[before]);
-        let octets = ip.map_or(0, Header::length);
-        let addresses = match ip.map(|ip| ip.protocol) {
-            Some(Protocol::Ipv4) => (self.begin - octets + 12, 8),
-            Some(Protocol::Ipv6) => (self.begin - ipv6::OCTETS + 8, 32),
-            _ => (0, 0),
-        };
         let protocol = self.header().protocol;
+        let (source, destination, octets) = self.addresses();
         Covers::Payload {
             pseudo: Some(Pseudo {
-                addresses,
+                source,
+                destination,
+                octets,
                 protocol: protocol.number().unwrap_or(0) as u16,
             }),
             zero_is_none: protocol == Protocol::Udp,
         }
+    }
+
+    /// Where the addresses of the packet's IP header are, and their octets. The destination is the
+    /// final one: the first segment, where segments are left (RFC 8200, 8.1).
+    fn addresses(&self) -> (usize, usize, usize) {
+        let (mut at, mut first_segment, mut last) = (self.begin, 0, None);
+        for header in self.packet.headers[..self.place].iter().rev() {
+            at -= header.length();
+            match header.protocol {
+                Protocol::Segment => first_segment = at,
+                Protocol::SegmentRouting => {
+                    if header.field("segments_left") != Some(&Value::Fixed(0)) {
+                        last = last.or(Some(first_segment));
+                    }
+                }
+                Protocol::Ipv4 => return (at + 12, at + 16, 4),
+                Protocol::Ipv6 => return (at + 8, last.unwrap_or(at + 24), 16),
+                _ => break,
+            }
+        }
+        (0, 0, 0)
+    }
+
+    /// The header that this one announces.
+    fn next(&self) -> Option<&Header> {
+        let segments = match self.header().protocol {
+            Protocol::SegmentRouting => self.segments(),
+            _ => 0,
+        };
+        self.packet.headers.get(self.place + 1 + segments)
+    }
+
+    /// Segments that follow.
+    fn segments(&self) -> usize {
+        let behind = self.packet.headers[self.place + 1..].iter();
+        behind
+            .take_while(|header| header.protocol == Protocol::Segment)
+            .count()
     }
 }
 
 impl Pseudo {
     /// Its sum, for a payload of so many octets.
     fn sum(&self, frame: &[u8], length: u32) -> u32 {
-        let (at, octets) = self.addresses;
         let lengths = (length & 0xffff) + (length >> 16);
-        add(&frame[at..at + octets]) + u32::from(self.protocol) + lengths
+        let address = |at: usize| add(&frame[at..at + self.octets]);
+        address(self.source) + address(self.destination) + u32::from(self.protocol) + lengths
     }
 }
 

@@ -37,7 +37,10 @@ impl Packet {
                 let says = ["protocol", "next_header"];
                 let is_set = says.iter().any(|name| header.field(name).is_some());
                 let within = before.is_some_and(|before| {
-                    matches!(before.protocol, Protocol::Ipv4 | Protocol::Ipv6)
+                    matches!(
+                        before.protocol,
+                        Protocol::Ipv4 | Protocol::Ipv6 | Protocol::Segment
+                    )
                 });
                 match (is_set, within) {
                     (true, _) => wrap::ALL,
@@ -45,6 +48,7 @@ impl Packet {
                     (false, false) => wrap::PLAIN,
                 }
             }
+            Protocol::SegmentRouting if header.field("next_header").is_some() => wrap::ALL,
             _ => wrap::PLAIN,
         }
     }

@@ -177,6 +177,20 @@ const fn icmp(request: u128) -> [Field; 5] {
     ]
 }
 
+/// Of an extension header of IPv6.
+pub const EXTENSION: [Field; 2] = [from("next_header", 8, 59), number("hdr_ext_len", 8)];
+/// Of a segment routing header.
+pub const SEGMENT_ROUTING: [Field; 3] = [
+    number("segments_left", 8),
+    number("last_entry", 8),
+    number("tag", 16),
+];
+/// The flags of one.
+pub const SEGMENT_ROUTING_FLAGS: [Field; 3] =
+    [number("protected", 1), number("oam", 1), number("alert", 1)];
+/// Of a segment.
+pub const SEGMENT: [Field; 1] = [kind("segment", 128, Kind::Ipv6)];
+
 const PFC_PAUSE: [Field; 13] = [
     PAUSE_DESTINATION,
     kind("src", 48, Kind::Mac),

@@ -3,11 +3,14 @@
 import zlib
 
 from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import IPv6
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
 from .ports import DESTINATION, PORT, SOURCE, addressed, bare, expect, flow, pause, pauses, pfc
+
+
+ROUTING = IPv6ExtHdrSegmentRouting
 
 
 def whole(what, frame, length):
@@ -170,6 +173,17 @@ def ipv6(packet):
     udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
 
 
+def segments(packet):
+    ethernet, ip, extension, udp = packet.ethernet().ipv6().ipv6_extension_header().udp()
+    addressed(ethernet)
+    ip.src.value, ip.dst.value = "2001:db8::1", "2001:db8::2"
+    routing = extension.routing.segment_routing
+    routing.tag.value, routing.flags.alert.value = 7, 1
+    for address in ("2001:db8::9", "2001:db8::2"):
+        routing.segment_list.segment()[-1].segment.value = address
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+
+
 def tcp(packet):
     ethernet, ip, segment = packet.ethernet().ipv4().tcp()
     addressed(ethernet)
@@ -221,6 +235,12 @@ STACKS = (
     ("UDP over IPv6", ipv6, lambda frame: (
         (frame[IPv6].tc, frame[IPv6].fl, frame[IPv6].hlim) == (0x60, 0x12345, 9)
         and (frame[IPv6].dst, frame[UDP].len) == ("2001:db8::2", 142))),
+    ("UDP behind a segment routing header", segments, lambda frame: (
+        (frame[IPv6].nh, frame[IPv6].plen) == (43, 142)
+        and (frame[ROUTING].nh, frame[ROUTING].len, frame[ROUTING].segleft) == (17, 4, 2)
+        and (frame[ROUTING].lastentry, frame[ROUTING].tag, frame[ROUTING].alert) == (1, 7, 1)
+        and frame[ROUTING].addresses == ["2001:db8::9", "2001:db8::2"]
+        and (frame[UDP].dport, frame[UDP].len) == (PORT, 102))),
     ("TCP over IPv4", tcp, lambda frame: (
         (frame[TCP].seq, frame[TCP].flags, frame[TCP].window) == (7, "S", 512)
         and (frame[IP].len, frame[TCP].dport) == (182, PORT))),

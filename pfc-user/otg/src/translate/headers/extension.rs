@@ -1,0 +1,63 @@
+//! Extension headers of IPv6: the segment routing header is the one that the model knows.
+
+use validator_core::engine::packet::{Header, Protocol};
+
+use super::{read_field, table};
+use crate::reader::Reader;
+
+/// Most segments: the header's length in units of 8 octets has 8 bits.
+const SEGMENTS: usize = 127;
+
+/// Reads an extension header: the segment routing header, and one more header for each segment.
+pub fn read(reader: &Reader<'_>) -> Vec<Header> {
+    let chosen = reader.choice("routing");
+    if chosen != "routing" {
+        reader.refuse_choice(&chosen, "routing is");
+        return Vec::new();
+    }
+    let routing = reader.object("routing");
+    let chosen = routing.choice("segment_routing");
+    if chosen != "segment_routing" {
+        routing.refuse_choice(
+            &chosen,
+            "segment_routing is; write the addresses that the segments make",
+        );
+        return Vec::new();
+    }
+    let object = routing.object("segment_routing");
+    let mut header = empty(Protocol::SegmentRouting);
+    for (object, fields) in [
+        (reader, &table::EXTENSION[..]),
+        (&object, &table::SEGMENT_ROUTING),
+        (&object.object("flags"), &table::SEGMENT_ROUTING_FLAGS),
+    ] {
+        add(&mut header, object, fields);
+    }
+    let list = object.children("segment_list");
+    if !(1..=SEGMENTS).contains(&list.len()) {
+        let text = format!("must have 1 to {SEGMENTS} segments, found {}", list.len());
+        object.error("segment_list", text);
+    }
+    let mut headers = vec![header];
+    for reader in list {
+        let mut segment = empty(Protocol::Segment);
+        add(&mut segment, &reader, &table::SEGMENT);
+        headers.push(segment);
+    }
+    headers
+}
+
+fn empty(protocol: Protocol) -> Header {
+    Header {
+        protocol,
+        fields: Vec::new(),
+        octets: Vec::new(),
+    }
+}
+
+fn add(header: &mut Header, object: &Reader<'_>, fields: &[table::Field]) {
+    for field in fields {
+        let value = read_field(object, field);
+        header.fields.extend(value.map(|value| (field.name, value)));
+    }
+}
