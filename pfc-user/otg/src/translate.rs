@@ -23,6 +23,7 @@ pub use captures::{Capture, Format};
 pub use devices::Address;
 pub use flows::FlowNames;
 pub use ports::PortNames;
+pub use size::Shortest;
 pub use update::{FlowChange, changes};
 
 use crate::error::Refusal;

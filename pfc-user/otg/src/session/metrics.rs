@@ -230,6 +230,7 @@ fn decimal(nanos: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::json::text;
+    use crate::translate::Shortest;
 
     /// 1000 frames a second of 1024 octets with FCS, and 250 of them.
     const ALL: Rates = Rates {
@@ -268,7 +269,10 @@ mod tests {
             counted: true,
             latency: false,
             endless: true,
-            least: 64,
+            shortest: Shortest {
+                headers: 18,
+                frame: 64,
+            },
         };
         let counts = FlowCounts {
             sent_rate: ALL,

@@ -27,8 +27,8 @@ pub struct FlowNames {
     pub latency: bool,
     /// Nothing but an order ends it.
     pub endless: bool,
-    /// Its shortest frame, in octets with FCS.
-    pub least: u32,
+    /// Its shortest frame.
+    pub shortest: size::Shortest,
 }
 
 /// Reads the flows.
@@ -61,8 +61,8 @@ fn read_flow(
     payload::read(reader, &mut headers.packet);
     let ends = ends::read(reader, ports, interfaces, &mut headers);
     let metrics = metrics(reader, &headers);
-    let least = headers.packet.shortest(metrics.count).max(size::LEAST);
-    let length = size::read(reader, least);
+    let shortest = size::Shortest::of(&headers.packet, metrics.count);
+    let length = size::read(reader, shortest);
     let rate = rate::read(reader);
     let schedule = duration::read(reader);
     let (ends, length, rate, schedule) = (ends?, length?, rate?, schedule?);
@@ -73,7 +73,7 @@ fn read_flow(
         counted: metrics.count,
         latency: metrics.latency,
         endless: matches!(schedule.end, End::Never | End::Bursts { bursts: None, .. }),
-        least,
+        shortest,
     };
     let flow = Flow {
         name,

@@ -1,5 +1,6 @@
 //! Lengths of frames.
 
+use validator_core::engine::packet::Packet;
 use validator_core::engine::plan::Length;
 
 use crate::reader::Reader;
@@ -8,6 +9,41 @@ use crate::reader::Reader;
 pub const LEAST: u32 = 64;
 /// Greatest length that the engine sends, with FCS.
 pub const GREATEST: u32 = 16_000;
+
+/// How short a flow's frames can be, in octets with FCS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortest {
+    /// What its headers and FCS take.
+    pub headers: u32,
+    /// The shortest frame, with the stamp of a flow that is counted.
+    pub frame: u32,
+}
+
+impl Shortest {
+    /// That of frames of this packet, `counted` or not.
+    pub fn of(packet: &Packet, counted: bool) -> Self {
+        Self {
+            headers: packet.shortest(false),
+            frame: packet.shortest(counted).max(LEAST),
+        }
+    }
+
+    /// Why a frame of so many octets is too short.
+    fn why(self, length: u64) -> String {
+        let Self { headers, frame } = self;
+        if (u64::from(headers)..u64::from(frame)).contains(&length) && frame > LEAST {
+            let stamp = frame - headers;
+            format!(
+                " (headers and FCS take {headers}, and the stamp that the flow is counted by \
+                 {stamp}: ask for {frame}, or set metrics.enable to false)"
+            )
+        } else if frame > LEAST {
+            format!(" (the flow's headers, its stamp if it is counted, and FCS take {frame})")
+        } else {
+            String::new()
+        }
+    }
+}
 
 /// The model's distributions.
 const MIXES: [(&str, &[(u32, f32)]); 5] = [
@@ -30,23 +66,24 @@ const MIXES: [(&str, &[(u32, f32)]); 5] = [
     ),
 ];
 
-/// Reads the lengths of a flow's frames, the shortest of which can have `least` octets. Without a
+/// Reads the lengths of a flow's frames, which can be so short. Without a
 /// size they have that, as clients expect; where it is more than [`LEAST`], a warning says so.
-pub fn read(flow: &Reader<'_>, least: u32) -> Option<Length> {
+pub fn read(flow: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     let Some(size) = flow.child("size") else {
+        let least = shortest.frame;
         if least > LEAST {
             flow.warn("size", format!("is not given: frames have {least} octets"));
         }
-        return checked(flow, "size", u64::from(least), least).map(Length::Fixed);
+        return checked(flow, "size", u64::from(least), shortest).map(Length::Fixed);
     };
     match &*size.choice("fixed") {
         "fixed" => {
             let length = size.integer("fixed").unwrap_or(u64::from(LEAST));
-            checked(&size, "fixed", length, least).map(Length::Fixed)
+            checked(&size, "fixed", length, shortest).map(Length::Fixed)
         }
-        "increment" => increment(&size.object("increment"), least),
-        "random" => random(&size.object("random"), least),
-        "weight_pairs" => weights(&size.object("weight_pairs"), least),
+        "increment" => increment(&size.object("increment"), shortest),
+        "random" => random(&size.object("random"), shortest),
+        "weight_pairs" => weights(&size.object("weight_pairs"), shortest),
         other => {
             size.refuse_choice(other, "fixed, increment, random and weight_pairs are");
             None
@@ -54,7 +91,7 @@ pub fn read(flow: &Reader<'_>, least: u32) -> Option<Length> {
     }
 }
 
-fn increment(reader: &Reader<'_>, least: u32) -> Option<Length> {
+fn increment(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     let start = reader.integer("start").unwrap_or(64);
     let end = reader.integer("end").unwrap_or(1518);
     let step = reader.integer("step").unwrap_or(1);
@@ -66,25 +103,25 @@ fn increment(reader: &Reader<'_>, least: u32) -> Option<Length> {
         reader.error("step", format!("must be 1 or more, found {step}"));
     }
     Some(Length::Increment {
-        start: checked(reader, "start", start, least)?,
-        end: checked(reader, "end", end, least)?,
+        start: checked(reader, "start", start, shortest)?,
+        end: checked(reader, "end", end, shortest)?,
         step: known?,
     })
 }
 
-fn random(reader: &Reader<'_>, least: u32) -> Option<Length> {
+fn random(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     let min = reader.integer("min").unwrap_or(64);
     let max = reader.integer("max").unwrap_or(1518);
     if min > max {
         reader.error("min", format!("is {min}, above the greatest length {max}"));
     }
     Some(Length::Random {
-        min: checked(reader, "min", min, least)?,
-        max: checked(reader, "max", max, least)?,
+        min: checked(reader, "min", min, shortest)?,
+        max: checked(reader, "max", max, shortest)?,
     })
 }
 
-fn weights(reader: &Reader<'_>, least: u32) -> Option<Length> {
+fn weights(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     if reader.choice("predefined") == "predefined" {
         let name = reader.enumeration("predefined").unwrap_or("imix".into());
         let mix = MIXES.iter().find(|mix| mix.0 == name).map(|mix| mix.1);
@@ -92,6 +129,7 @@ fn weights(reader: &Reader<'_>, least: u32) -> Option<Length> {
             reader.error("predefined", format!("\"{name}\" is not supported"));
             return None;
         };
+        let least = shortest.frame;
         if mix.iter().any(|pair| pair.0 < least) {
             let text =
                 format!("has shorter frames than this flow's, which have {least} octets then");
@@ -113,26 +151,25 @@ fn weights(reader: &Reader<'_>, least: u32) -> Option<Length> {
             pair.error("weight", format!("must be above 0, found {weight}"));
         }
         #[expect(clippy::cast_possible_truncation, reason = "it was an f32")]
-        Some((checked(pair, "size", size, least)?, weight as f32))
+        Some((checked(pair, "size", size, shortest)?, weight as f32))
     };
     let list = pairs.iter().map(read).collect::<Option<Vec<_>>>()?;
     Some(Length::Weighted(list))
 }
 
-/// A length between `least` and [`GREATEST`]; an error else.
-fn checked(reader: &Reader<'_>, field: &str, length: u64, least: u32) -> Option<u32> {
+/// A length between the shortest and [`GREATEST`]; an error else.
+fn checked(reader: &Reader<'_>, field: &str, length: u64, shortest: Shortest) -> Option<u32> {
     let known = u32::try_from(length)
         .ok()
-        .filter(|length| (least..=GREATEST).contains(length));
+        .filter(|length| (shortest.frame..=GREATEST).contains(length));
     if known.is_none() {
-        let why = if least > LEAST {
-            format!(" (the flow's headers, its stamp if it is counted, and FCS take {least})")
-        } else {
-            String::new()
-        };
+        let why = shortest.why(length);
         reader.error(
             field,
-            format!("must be {least} to {GREATEST} octets with FCS{why}, found {length}"),
+            format!(
+                "must be {} to {GREATEST} octets with FCS{why}, found {length}",
+                shortest.frame
+            ),
         );
     }
     known

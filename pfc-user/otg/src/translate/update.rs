@@ -74,7 +74,7 @@ fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange
             add(rate::read(&flow).map(Change::Rate), "rate");
         }
         if named("size") {
-            let length = size::read(&flow, flows[place].least);
+            let length = size::read(&flow, flows[place].shortest);
             add(length.map(Change::Length), "size");
         }
     }
