@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use pfc_ebpf::units::LineRate;
 use validator_core::engine::plan::{Obeys, Rate};
 use validator_core::engine::snapshot::{Count, PortCounts};
 use validator_core::engine::{Problem, Warning};
@@ -125,14 +126,12 @@ impl LiveEngine {
     pub(super) fn other_speeds(&self) -> Vec<Warning> {
         let ports = self.ports.iter().zip(&self.plan.ports);
         let other = ports.filter_map(|(live, planned)| {
-            let (own, said) = (live.own_rate?, planned.line_rate?);
-            (own != said).then(|| {
-                Warning(format!(
-                    "port \"{}\": its speed is to be {said}, and the link of {} has {own}: percentages \
-                     and pauses are those of {said}",
-                    planned.name, live.interface
-                ))
-            })
+            other_speed(
+                &planned.name,
+                &live.interface,
+                live.own_rate?,
+                planned.line_rate?,
+            )
         });
         other.collect()
     }
@@ -151,6 +150,16 @@ impl LivePort {
     }
 }
 
+/// A warning where a port's speed is to be another than its link's own.
+fn other_speed(port: &str, interface: &str, own: LineRate, said: LineRate) -> Option<Warning> {
+    (own != said).then(|| {
+        Warning(format!(
+            "port \"{port}\": its speed is to be {said}, and the link of {interface} has {own}: \
+             percentages and pauses are those of {said}"
+        ))
+    })
+}
+
 fn less(now: Count, then: Count) -> Count {
     Count {
         frames: now.frames.saturating_sub(then.frames),
@@ -161,4 +170,23 @@ fn less(now: Count, then: Count) -> Count {
 fn add(sum: &mut Count, more: Count) {
     sum.frames += more.frames;
     sum.octets += more.octets;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_told_where_it_is_not_the_links_own() {
+        let [one, ten] = [1, 10].map(|gbits| {
+            LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate of a line")
+        });
+        assert_eq!(other_speed("p1", "eth0", ten, ten), None);
+        let told = other_speed("p1", "eth0", one, ten).expect("a warning");
+        let text = format!(
+            "port \"p1\": its speed is to be {ten}, and the link of eth0 has {one}: percentages and \
+             pauses are those of {ten}"
+        );
+        assert_eq!(told.0, text);
+    }
 }

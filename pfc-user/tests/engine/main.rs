@@ -3,6 +3,7 @@
 //!
 //! lane: frames
 
+mod apart;
 mod bench;
 mod bursts;
 mod captures;

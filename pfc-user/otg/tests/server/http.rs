@@ -502,6 +502,12 @@ async fn flows_without_an_end_stop_when_the_client_is_silent() {
         [(vec![0, 1], Order::Start), (vec![1], Order::Stop)]
     );
     tokio::time::resume();
+    // The next reply says so, and no further one.
+    let told = "no request came for 600 s, so that flows without an end were stopped (--lease): g";
+    for warnings in [json!([told]), json!([])] {
+        let reply = send(served.http, "POST /control/state", start).await;
+        assert_eq!(reply.json(), json!({"warnings": warnings}));
+    }
     served.stop().await;
 }
 

@@ -314,3 +314,17 @@ fn nothing_is_owed_for_the_time_in_which_the_link_was_down() {
     let sent = bench.run_for(100 * MILLISECOND);
     assert!((sent[0] as f64) <= frames(10.0) * 0.1 + 2.0, "{sent:?}");
 }
+
+#[test]
+fn flows_that_start_together_have_their_first_frames_due_one_after_the_other() {
+    for (rate, apart) in [(1000, 250 * MICROSECOND), (1, 25 * MILLISECOND)] {
+        let flow = || (pace(Rate::FramesPerSecond(rate), End::Never), queue(0));
+        let mut bench = Bench::new((0..4).map(|_| flow()).collect());
+        bench.start();
+        bench.port.spread(&[0, 1, 2, 3]);
+        for place in 0..4 {
+            let due = bench.port.progress(place as usize).due;
+            assert_eq!(due, fine(SECOND + place * apart), "{rate}/s, flow {place}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Frames at low rates leave one by one, and flows that start together begin one after the other.
+//!
+//! A busy machine makes frames late, so that they bunch; none makes what leaves together leave
+//! apart. Each test looks for one stretch without a bunch, and tries again where there is none.
+
+use std::time::Duration;
+
+use validator_core::engine::plan::{End, Obeys, PortIndex, Rate};
+use validator_core::engine::{Engine as _, Order};
+
+use crate::bench::{Bench, all, flow, plan, until_not_spoilt};
+use crate::common;
+
+const RATE: u64 = 20_000;
+const FRAMES: u64 = 4000;
+/// Half of the interval: frames that leave together come within a few microseconds.
+const APART: Duration = Duration::from_micros(25);
+/// Gaps in a row: of frames that leave in threes, two of three are short.
+const IN_A_ROW: usize = 12;
+
+#[test]
+fn root_frames_at_20_000_a_second_leave_one_by_one() {
+    let test = "root_frames_at_20_000_a_second_leave_one_by_one";
+    if !common::need_root(test) {
+        return;
+    }
+    until_not_spoilt("no twelve frames left apart", || {
+        let slow = flow("slow", 64, Rate::FramesPerSecond(RATE), End::Frames(FRAMES));
+        let mut bench = Bench::new();
+        let plan = plan(Obeys::Nothing, vec![slow]);
+        let flows = all(&plan);
+        bench.engine.configure(plan).unwrap();
+        bench.engine.capture(&[PortIndex(1)], true).unwrap();
+        bench.engine.transmit(&flows, Order::Start).unwrap();
+        bench.until_done();
+        let frames = bench.engine.captured(PortIndex(1)).unwrap().unwrap().frames;
+        assert_eq!(frames.len() as u64, FRAMES);
+        let gaps: Vec<Duration> = frames
+            .windows(2)
+            .map(|pair| pair[1].at.duration_since(pair[0].at).unwrap_or_default())
+            .collect();
+        let mut sorted = gaps.clone();
+        sorted.sort_unstable();
+        println!("median gap {:?}", sorted[sorted.len() / 2]);
+        gaps.windows(IN_A_ROW)
+            .any(|gaps| gaps.iter().all(|gap| *gap >= APART))
+    });
+}
+
+#[test]
+fn root_flows_that_start_together_begin_one_after_the_other() {
+    let test = "root_flows_that_start_together_begin_one_after_the_other";
+    if !common::need_root(test) {
+        return;
+    }
+    // An eighth of a millisecond apart.
+    const FLOWS: usize = 8;
+    const LEAST: u64 = 62_000;
+    until_not_spoilt("first frames left together", || {
+        let one = |number: usize| {
+            let rate = Rate::FramesPerSecond(1000);
+            flow(&number.to_string(), 64, rate, End::Frames(1))
+        };
+        let mut bench = Bench::new();
+        bench.start(plan(Obeys::Nothing, (0..FLOWS).map(one).collect()));
+        let done = bench.until_done();
+        let firsts: Vec<u64> = done
+            .flows
+            .iter()
+            .map(|flow| flow.first_frame.unwrap())
+            .collect();
+        println!("first frames after {firsts:?} ns");
+        firsts
+            .windows(2)
+            .all(|pair| pair[1].saturating_sub(pair[0]) >= LEAST)
+    });
+}
