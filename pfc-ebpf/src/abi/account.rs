@@ -15,7 +15,7 @@ use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them
 /// means.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.
@@ -201,8 +201,6 @@ pub struct FlowCounters {
     pub latency_max: u64,
     /// Frames of which length, UDP checksum and filling were verified, received or duplicate.
     pub verified: u64,
-    /// Sum of the windows in which the distinct frames are counted, for a second account of them.
-    pub window_sum: u64,
     /// Latencies by significant bits.
     pub latency: [u32; LATENCY_BUCKETS],
     /// Of the frames verified, those whose stamp is whole but whose UDP checksum is wrong.

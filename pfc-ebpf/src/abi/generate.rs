@@ -101,8 +101,7 @@ pub struct Flow {
     pub sum: u64,
     /// The first octets of a frame, as they stand in memory.
     pub block: [u64; BLOCK / 8],
-    /// In `account`, the sum of the windows in which the burst's frames are counted, for a second
-    /// account of them. In `flow`, the sequence number of the first frame that is not sent.
+    /// In `flow`, the sequence number of the first frame that is not sent.
     pub own: u64,
 }
 

@@ -300,7 +300,6 @@ fn counter(name: &str, source: Source, subject: Subject, frames: Frames) -> MacC
         array: None,
         alive: None,
         values: Vec::new(),
-        rose: None,
     }
 }
 

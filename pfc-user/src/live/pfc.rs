@@ -18,14 +18,13 @@ use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
-use crate::driver::bringup::testbed::{Counters, LinkWatch, Testbed, TesterPort, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkWatch, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
 use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
-use crate::evidence::hooks as hooks_said;
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
@@ -142,18 +141,12 @@ impl Before {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
         counters_hook(live, "before", plan, &mut hooks)?;
         let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
-        let facts = |name: &str, port: &TesterPort| -> Result<PortFacts> {
-            Ok(PortFacts {
-                port: name.into(),
-                ..port.facts()?
-            })
-        };
         Ok(Self {
             device,
             hooks,
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
-            ports: [facts("tx", tx)?, facts("rx", rx)?],
+            ports: [tx.facts()?, rx.facts()?],
             links: [LinkWatch::begin(tx)?, LinkWatch::begin(rx)?],
         })
     }
@@ -206,7 +199,6 @@ impl Before {
 struct Driven {
     epoch: Nanos,
     instruments: Instruments,
-    single_pauses: u64,
     interrupted: bool,
     sent: Sent,
     done: Stimulus,
@@ -238,7 +230,6 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         sender,
         control,
         waits: 0,
-        single_pauses: 0,
         storm: None,
         cut_short: None,
         settled: Vec::new(),
@@ -264,7 +255,6 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     Ok(Driven {
         epoch,
         instruments,
-        single_pauses: bench.single_pauses,
         interrupted,
         sent,
         done,
@@ -284,7 +274,6 @@ fn evidence(
     let Driven {
         epoch,
         mut instruments,
-        single_pauses,
         interrupted,
         sent,
         done,
@@ -323,7 +312,6 @@ fn evidence(
         sender,
         storm: done.storm,
         probes: done.probes,
-        single_pauses,
         arrivals,
         tx_port,
         rx_port,
@@ -331,7 +319,6 @@ fn evidence(
         mac: after.mac,
         accounting: after.accounting,
         dut: after.dut,
-        dut_counters: hooks_said::changes(&after.hooks),
         hooks: after.hooks,
         interrupted,
     })

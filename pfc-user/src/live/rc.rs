@@ -71,10 +71,8 @@ pub fn run(
         before: Vec::new(),
     };
     let done = stimulate::run(&mut bench, case, plan, context);
-    let stalls = port.stalls();
     done.map(|evidence| RcEvidence {
-        stalls_noted: stalls.iter().copied().collect(),
-        stalls,
+        stalls: port.stalls(),
         ..evidence
     })
 }

@@ -273,7 +273,6 @@ impl Accounting {
                 untagged: 0,
                 first: time,
                 last: time,
-                window_sum: 0,
                 latency_max: 0,
                 latency_mean: 0,
                 latency: [0; 32],
@@ -308,7 +307,6 @@ impl Accounting {
             }
             self.next[index] = self.next[index].max(stamp.sequence + 1);
             let window = (time - self.epoch) / self.window;
-            flow.window_sum += window;
             self.windows[window as usize][self.priorities[index].index()] += 1;
         } else {
             flow.duplicate += 1;

@@ -324,7 +324,6 @@ fn run_device(
         history: History::default(),
         excess: BurstMeter::new(plan.flows.iter().map(|flow| flow.rate).sum()),
         looked: now,
-        single_pauses: 0,
         rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
@@ -416,7 +415,6 @@ struct VirtualBench<'p> {
     excess: BurstMeter,
     /// When time last emptied it.
     looked: Nanos,
-    single_pauses: u64,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
@@ -631,7 +629,6 @@ impl VirtualBench<'_> {
             Some(sent) => {
                 sent.frames += 1;
                 sent.last = now;
-                sent.window_sum += window;
             }
             None => self.sent.push(FlowSent {
                 flow: flow.id,
@@ -639,7 +636,6 @@ impl VirtualBench<'_> {
                 frames: 1,
                 first: now,
                 last: now,
-                window_sum: window,
             }),
         }
         self.offered[window as usize][flow.priority.index()] += 1;
@@ -661,7 +657,6 @@ impl VirtualBench<'_> {
             .map(|(mac, alive)| mac.finish(now, name, alive))
             .collect();
         let facts = |name: &str| PortFacts {
-            port: name.into(),
             interface: name.into(),
             driver: "virtual".into(),
             carrier: true,
@@ -679,7 +674,6 @@ impl VirtualBench<'_> {
                 .map(|(reason, count)| (reason.to_string(), *count))
                 .collect(),
             xoff_sent: self.switch.xoff_sent(),
-            stalls_noted: self.device_stalls.iter().copied().collect(),
             max_lateness: self
                 .device_stalls
                 .iter()
@@ -721,7 +715,6 @@ impl VirtualBench<'_> {
             attempt: 1,
             instruments,
             not_begun: done.not_begun(self.plan),
-            single_pauses: self.single_pauses,
             limits: self.limits.clone(),
             ports: Ports {
                 tx: facts("tx"),
@@ -737,10 +730,8 @@ impl VirtualBench<'_> {
                 withheld: self.history.withheld,
                 withheld_left_out: self.history.withheld_left_out,
                 max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
-                withheld_total: self.history.withheld_total,
                 stalls: self.history.stalls,
                 stalls_left_out: self.history.stalls_left_out,
-                stalls_noted: self.history.stalls_noted,
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
@@ -766,7 +757,6 @@ impl VirtualBench<'_> {
             accounting,
             dut: Some(dut),
             hooks: Vec::new(),
-            dut_counters: Vec::new(),
             interrupted: false,
         }
     }
@@ -852,7 +842,6 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
-        self.single_pauses += 1;
         self.ingress(RX, octets(frame.control()));
         self.deliver();
         Ok(Departure {

@@ -3,9 +3,7 @@
 use pfc_ebpf::units::{Dscp, Priority};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{CaseResult, Exit, Verdict};
-use validator::evidence::pfc::{
-    Departure, Gap, GapHistogram, LeftOut, StallsNoted, StormReport, Windows,
-};
+use validator::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport, Windows};
 use validator::evidence::{CaseTime, Identity, Invocation, Repetition};
 use validator::plan::{FlowPlan, Role};
 use validator::report::{self, text};
@@ -241,7 +239,6 @@ fn the_json_report_has_the_gaps_of_each_storm() {
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
         stalls: Vec::new(),
         stalls_left_out: LeftOut::default(),
-        stalls_noted: StallsNoted::default(),
     });
     let mut out = Vec::new();
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();

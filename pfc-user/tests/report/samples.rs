@@ -86,7 +86,6 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         windows: Windows::default(),
         storm: None,
         probes: vec![],
-        single_pauses: 0,
         arrivals: Arrivals::default(),
         tx_port: PortReceived::default(),
         rx_port: PortReceived::default(),
@@ -95,7 +94,6 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         accounting: vec![],
         dut: None,
         hooks: vec![],
-        dut_counters: vec![],
         interrupted: true,
     }))
 }

@@ -7,6 +7,7 @@ use std::process::Child;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use validator::evidence::hooks;
 use validator::report;
 
 use crate::external::{External, measured};
@@ -104,8 +105,7 @@ fn root_hooks_are_told_what_they_are_run_for_and_what_they_count_is_reported() {
     assert_eq!(hooks, ["prepare", "restore"]);
     let measured = &measured(lab)[0];
     assert_eq!(measured.ports.watchdog.as_deref(), Some("off"));
-    let counted: Vec<_> = measured
-        .dut_counters
+    let counted: Vec<_> = hooks::changes(&measured.hooks)
         .iter()
         .map(|counter| format!("{} {}", counter.counter, counter.change()))
         .collect();

@@ -15,7 +15,5 @@ mod mad_faults;
 mod mutations;
 mod preconditions;
 mod rc_faults;
-#[path = "../common/snapshot.rs"]
-mod snapshot;
 mod speeds;
 mod stops;

@@ -102,7 +102,6 @@ pub fn account(
             stamp.latency(now),
         );
         window(config, &mut port.local, now, expected.priority);
-        counts.window_sum += port.local.window as u64;
     } else if before == after {
         counts.duplicate += 1;
         record::offence(frame, now, port, OffenceKind::Duplicate, 0);

@@ -40,7 +40,6 @@ impl Sending for Own {
 
     #[inline(always)]
     fn let_go(worker: &mut Worker, flow: &mut Flow, _: u64) {
-        flow.own += worker.window;
         worker.batch[flow.priority as usize & 7] += batch::frame(flow.length);
     }
 

@@ -69,8 +69,6 @@ pub struct MacCounter {
     pub alive: Option<String>,
     /// Its value at each reading.
     pub values: Vec<u64>,
-    /// [`MacCounter::rise`] as it was noted with the last reading.
-    pub rose: Option<u64>,
 }
 
 /// Source of a counter.

@@ -7,7 +7,7 @@ use ib_mad::mad::LENGTH;
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::pfc::{Stall, StallsNoted};
+use super::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
 use crate::quantity::hex;
@@ -34,10 +34,6 @@ pub struct MadEvidence {
     pub traps_left_out: u64,
     /// Times at which the tester or its simulated DUT stood still, in their order.
     pub stalls: Vec<Stall>,
-    /// All of them, counted as they were told.
-    pub stalls_noted: StallsNoted,
-    /// Packets that crossed the transport.
-    pub traffic: Traffic,
     /// Until when packets were listened for; the transport's time, as all times here.
     pub listened_until: Nanos,
     /// The user ended the repetition.
@@ -52,14 +48,6 @@ pub struct MadEvidence {
 /// Packets that answered no request under way are kept up to this number, traps and other nodes'
 /// requests up to it too; more are counted.
 pub const MOST_STRAYS: usize = 1000;
-/// Packets that crossed the transport, counted there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traffic {
-    /// Requests that left.
-    pub sent: u64,
-    /// Packets that came in: answers, and those that answer nothing.
-    pub received: u64,
-}
 
 impl MadEvidence {
     /// The reason why the repetition ended early, if the tester or its surroundings failed.

@@ -10,9 +10,9 @@ use pfc_ebpf::units::{Nanos, Priority};
 use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
-pub use self::stall::{LeftOut, Stall, StallsNoted};
+pub use self::stall::{LeftOut, Stall};
 pub use self::storm::{Gap, GapHistogram, StormReport};
-pub use super::hooks::{DutCounter, HookOutput};
+pub use super::hooks::HookOutput;
 use super::mac::MacReport;
 use crate::plan::{Limits, ProbeBurst, RepetitionPlan};
 
@@ -47,8 +47,6 @@ pub struct PfcEvidence {
     pub storm: Option<StormReport>,
     /// The probes' own account, one for each attempt.
     pub probes: Vec<ProbeReport>,
-    /// Pause frames that the rx port sent beside the storm, as its socket counted.
-    pub single_pauses: u64,
     /// Logged arrivals at the rx port.
     pub arrivals: Arrivals,
     /// Counts of the tx port's program: here the DUT's PFC arrives, and forwarded storm frames
@@ -66,8 +64,6 @@ pub struct PfcEvidence {
     pub dut: Option<DutReport>,
     /// Output of hook commands.
     pub hooks: Vec<HookOutput>,
-    /// Counters of the DUT that changed from the hook `counters` before to the one after.
-    pub dut_counters: Vec<DutCounter>,
     /// The repetition was cut short.
     pub interrupted: bool,
 }
@@ -109,8 +105,6 @@ pub struct Ports {
 /// Facts about a port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortFacts {
-    /// The port: `tx` or `rx`.
-    pub port: String,
     /// Interface.
     pub interface: String,
     /// Driver, such as `veth`.
@@ -182,16 +176,12 @@ pub struct SenderReport {
     pub withheld: Vec<Withheld>,
     /// Further such spans.
     pub withheld_left_out: Vec<WithheldLeftOut>,
-    /// Total length of all such spans, by priority, summed up as they were recorded.
-    pub withheld_total: [Nanos; 8],
     /// Largest number of octets that left after one XOFF of the DUT took effect, by priority.
     pub after_xoff: [u64; 8],
     /// Spans above 0.5 ms in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
     /// Further such spans.
     pub stalls_left_out: LeftOut,
-    /// All such spans, counted as each was noted.
-    pub stalls_noted: StallsNoted,
     /// Frames that the kernel refused and that never left.
     pub errors: u64,
     /// Times that the port had no room for a test frame or a single pause frame, which left later.
@@ -214,9 +204,6 @@ pub struct FlowSent {
     pub first: Nanos,
     /// Stamp of the last.
     pub last: Nanos,
-    /// Sum of the numbers of the windows in which they are counted in [`Windows::offered`], added
-    /// up frame by frame.
-    pub window_sum: u64,
 }
 
 /// A span in which a priority was held back.
@@ -282,7 +269,7 @@ pub struct FlowReceived {
     pub reordered: u64,
     /// Frames too far behind to tell which.
     pub beyond_window: u64,
-    /// Frames of which length, UDP checksum and filling were verified; absent: all.
+    /// Frames of which length, UDP checksum and filling were verified; `None`: all.
     pub verified: Option<u64>,
     /// Of those, frames with a wrong checksum.
     pub corrupt: u64,
@@ -298,9 +285,6 @@ pub struct FlowReceived {
     pub first: Nanos,
     /// Arrival of the last.
     pub last: Nanos,
-    /// Sum of the numbers of the windows in which the distinct frames are counted in
-    /// [`Windows::received`], added up frame by frame.
-    pub window_sum: u64,
     /// Largest latency.
     pub latency_max: Nanos,
     /// Mean latency.
@@ -503,8 +487,6 @@ pub struct DutReport {
     pub send_errors: u64,
     /// Spans above 0.5 ms in which the process did not run.
     pub stalls: Vec<Stall>,
-    /// All such spans, counted as each was noted.
-    pub stalls_noted: StallsNoted,
     /// Largest lateness of a departure against the model's time.
     pub max_lateness: Nanos,
     /// XOFF frames sent, by priority.

@@ -3,7 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::pfc::{Stall, StallsNoted};
+use super::pfc::Stall;
 use crate::agent::protocol::{Channel, Device, QueuePair};
 use crate::plan::rc::RcPlan;
 use crate::quantity::hex;
@@ -32,8 +32,6 @@ pub struct RcEvidence {
     pub interrupted: bool,
     /// Times at which the simulated DUT stood still, in their order.
     pub stalls: Vec<Stall>,
-    /// All of them, counted as they were told.
-    pub stalls_noted: StallsNoted,
 }
 
 /// One READ and what became of it.
@@ -63,27 +61,10 @@ pub struct Phase {
     pub drops: Vec<(String, u64)>,
     /// Completions of the DUT's send queue.
     pub completions: Vec<Completion>,
-    /// Events as they were counted when they came.
-    pub counted: Counted,
     /// Until when packets and completions were awaited.
     pub until: Nanos,
     /// The DUT's queue pair at the end.
     pub after: Option<QueuePair>,
-}
-
-/// Events of a phase, counted one by one as they came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    /// Packets for the tester's queue pair.
-    pub packets: u64,
-    /// Packets that the tester answered with.
-    pub answers: u64,
-    /// Times that the DUT showed its retry counter.
-    pub shown: u64,
-    /// Completions.
-    pub completions: u64,
-    /// Frames that the counters of the tester's side of the link lost.
-    pub dropped: u64,
 }
 
 /// A packet for the tester's queue pair, as it came in; or an answer, as it left.

@@ -4,7 +4,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
-use crate::evidence::pfc::{LeftOut, Stall, StallsNoted, Withheld, WithheldLeftOut};
+use crate::evidence::pfc::{LeftOut, Stall, Withheld, WithheldLeftOut};
 
 /// Spans of each kind that are listed; they fit without growing, which would cost time while frames
 /// are due.
@@ -17,14 +17,10 @@ pub struct History {
     pub withheld: Vec<Withheld>,
     /// Spans for which there was no room.
     pub withheld_left_out: Vec<WithheldLeftOut>,
-    /// Total length of all those spans, by priority.
-    pub withheld_total: [Nanos; Priority::COUNT],
     /// Spans in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
     /// Spans for which there was no room.
     pub stalls_left_out: LeftOut,
-    /// All of them.
-    pub stalls_noted: StallsNoted,
     last: [Option<Last>; Priority::COUNT],
 }
 
@@ -42,10 +38,8 @@ impl Default for History {
         Self {
             withheld: Vec::with_capacity(ROOM),
             withheld_left_out: Vec::new(),
-            withheld_total: [0; Priority::COUNT],
             stalls: Vec::with_capacity(ROOM),
             stalls_left_out: LeftOut::default(),
-            stalls_noted: StallsNoted::default(),
             last: [None; Priority::COUNT],
         }
     }
@@ -60,7 +54,6 @@ impl History {
             from,
             to,
         } = span;
-        self.withheld_total[priority.index()] += to.saturating_sub(from);
         let last = &mut self.last[priority.index()];
         let goes_on = last.filter(|last| last.phase == phase && last.to == from);
         let listed = match goes_on {
@@ -102,16 +95,13 @@ impl History {
             && last.from <= from
             && from <= last.to
         {
-            self.stalls_noted.prolong(to.saturating_sub(last.to));
             last.to = last.to.max(to);
             return;
         }
-        let stall = Stall { from, to };
-        self.stalls_noted.add(stall);
         if full {
             self.stalls_left_out.add(from, to);
         } else {
-            self.stalls.push(stall);
+            self.stalls.push(Stall { from, to });
         }
     }
 }
@@ -166,8 +156,6 @@ mod tests {
             history.stalls,
             [(1, 4), (6, 8), (5, 7)].map(|(from, to)| Stall { from, to })
         );
-        let noted = StallsNoted { count: 3, total: 7 };
-        assert_eq!(history.stalls_noted, noted);
     }
 
     #[test]
@@ -198,8 +186,6 @@ mod tests {
                 to: last + MS
             }
         );
-        let (count, total) = (listed + 10, (listed + 10) * MS);
-        assert_eq!(history.stalls_noted, StallsNoted { count, total });
         let left_out = |priority, from: Nanos, to: Nanos| WithheldLeftOut {
             priority: Priority::from_low_bits(priority),
             phase: Phase::Storm,

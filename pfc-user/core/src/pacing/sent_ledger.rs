@@ -144,7 +144,6 @@ impl SentLedger {
             frames: 0,
             first: stamp,
             last: stamp,
-            window_sum: 0,
         };
         let sent = self.sent[index][self.phase as usize].get_or_insert(first);
         sent.frames += 1;
@@ -153,7 +152,6 @@ impl SentLedger {
         let window = usize::try_from(window)
             .unwrap_or(usize::MAX)
             .min(self.windows.count - 1);
-        sent.window_sum += window as u64;
         self.offered[window][flow.paced.priority.index()] += 1;
         self.excess.add(stamp, flow.paced.bits);
     }
@@ -193,11 +191,9 @@ impl SentLedger {
                 flows: self.sent.iter().flatten().flatten().copied().collect(),
                 withheld: self.history.withheld.clone(),
                 withheld_left_out: self.history.withheld_left_out.clone(),
-                withheld_total: self.history.withheld_total,
                 after_xoff: self.overrun.map(|overrun| overrun.largest),
                 stalls: self.history.stalls.clone(),
                 stalls_left_out: self.history.stalls_left_out,
-                stalls_noted: self.history.stalls_noted,
                 errors: 0,
                 waits: self.waits,
                 max_burst: self.excess.largest.div_ceil(self.excess.line) as Nanos,
@@ -247,20 +243,19 @@ mod tests {
         account.left(0, 1250 * MS);
         account.left(0, 9999 * MS);
         let sent = account.sent("no");
-        let flow = |flow, phase, frames, first, last, window_sum| FlowSent {
+        let flow = |flow, phase, frames, first, last| FlowSent {
             flow,
             phase,
             frames,
             first: first * MS,
             last: last * MS,
-            window_sum,
         };
         assert_eq!(
             sent.report.flows,
             [
-                flow(7, Phase::Baseline, 2, 1000, 1099, 0),
-                flow(7, Phase::Resume, 2, 1250, 9999, 4),
-                flow(8, Phase::Baseline, 1, 1100, 1100, 1)
+                flow(7, Phase::Baseline, 2, 1000, 1099),
+                flow(7, Phase::Resume, 2, 1250, 9999),
+                flow(8, Phase::Baseline, 1, 1100, 1100)
             ]
         );
         assert_eq!(

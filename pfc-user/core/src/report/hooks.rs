@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::evidence::hooks::{DutCounter, HookOutput};
+use crate::evidence::hooks::{self, DutCounter, HookOutput};
 use crate::evidence::pfc::PfcEvidence;
 use crate::evidence::{CaseEvidence, Evidence, Repetition};
 
@@ -13,7 +13,7 @@ pub struct OfAttempt<'a> {
     repetition: &'a str,
     attempt: u32,
     failed: Vec<String>,
-    counters: &'a [DutCounter],
+    counters: Vec<DutCounter>,
 }
 
 /// The hooks of each attempt of a case, where one failed or a counter changed.
@@ -23,7 +23,7 @@ pub fn of_case(case: &CaseEvidence) -> Vec<OfAttempt<'_>> {
         repetition: &e.plan.name,
         attempt: e.attempt,
         failed: failed(e),
-        counters: &e.dut_counters,
+        counters: hooks::changes(&e.hooks),
     });
     told.filter(|told| !told.failed.is_empty() || !told.counters.is_empty())
         .collect()

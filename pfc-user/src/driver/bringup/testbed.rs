@@ -388,11 +388,10 @@ impl TesterPort {
         nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
     }
 
-    /// Facts for the evidence, but for which port it is; carrier is read anew.
+    /// Facts for the evidence; carrier is read anew.
     pub fn facts(&self) -> Result<PortFacts> {
         let now = link::state(&self.namespace, &self.interface)?;
         Ok(PortFacts {
-            port: String::new(),
             interface: self.interface.clone(),
             driver: self.state.driver.clone(),
             carrier: now.carrier,

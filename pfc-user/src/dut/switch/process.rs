@@ -362,21 +362,14 @@ fn note_stall(report: &mut DutReport, from: Nanos, to: Nanos) {
         return;
     }
     let full = report.stalls.len() >= MAX_STALLS;
-    let stall = Stall { from, to };
     match report.stalls.last_mut() {
         Some(last) if full || from <= last.to => {
-            let joined = Stall {
+            *last = Stall {
                 from: last.from.min(from),
                 to: last.to.max(to),
             };
-            let more = joined.length() - last.length();
-            report.stalls_noted.prolong(more);
-            *last = joined;
         }
-        _ => {
-            report.stalls_noted.add(stall);
-            report.stalls.push(stall);
-        }
+        _ => report.stalls.push(Stall { from, to }),
     }
 }
 

@@ -26,7 +26,6 @@ pub(super) struct LiveBench<'b, 'l> {
     /// Number of times that a single pause frame found no room.
     pub(super) waits: u64,
     /// Number of single pause frames that left.
-    pub(super) single_pauses: u64,
     pub(super) storm: Option<Storm>,
     /// Account of a storm that the user ended.
     pub(super) cut_short: Option<StormReport>,
@@ -131,7 +130,6 @@ impl Bench for LiveBench<'_, '_> {
             .send_with_room(&frame.control())
             .map_err(|error| Stop::Failed(error.into()))?;
         self.waits += waits;
-        self.single_pauses += 1;
         Ok(departure)
     }
 

@@ -32,6 +32,7 @@ use std::{env, iter};
 
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use validator::case::{CaseResult, StepResult, Verdict};
 use validator::cases;
 use validator::evidence::{CaseEvidence, Omitted, Repetition, whole};
@@ -161,17 +162,42 @@ fn differences(expected: &str, found: &str) -> Vec<String> {
     different
 }
 
+/// The lines of a family.
+fn lines(family: &str) -> impl Iterator<Item = String> {
+    let file = File::open(folder().join(format!("evidence/{family}.jsonl.xz"))).unwrap();
+    let lines = BufReader::new(XzReader::new(file, false)).lines();
+    lines.map(|line| line.unwrap())
+}
+
+/// Evidence that `validator run` wrote, without its digests.
+pub fn real_frames() -> Value {
+    let file = File::open(folder().join("evidence/real-frames.json.xz")).unwrap();
+    serde_json::from_reader(XzReader::new(file, false)).unwrap()
+}
+
+/// Evidence of `case` on the device of that name.
+pub fn recorded(family: &str, case: &str, device: &str) -> CaseEvidence {
+    let case_key = format!("\"evidence\":{{\"case\":\"{case}\"");
+    let device = device.to_owned();
+    let mut of_case = lines(family)
+        .filter(|line| line.contains(&case_key))
+        .map(|line| serde_json::from_str::<Recorded>(&line).unwrap());
+    let found = of_case.find(|line| line.devices.contains(&device));
+    found
+        .unwrap_or_else(|| panic!("no {case} on {device}"))
+        .evidence
+}
+
 /// Judges the stored evidence of a family, after recording it where that is asked for.
 fn judge(family: &str, record: fn() -> Vec<OnDevice>, disturb: &[&str], by: &[Disturbance]) {
     let asked = env::var("VALIDATOR_RECORD").unwrap_or_default();
-    let evidence = folder().join(format!("evidence/{family}.jsonl.xz"));
     if asked == "evidence" {
-        write(&evidence, record()).unwrap();
+        let path = folder().join(format!("evidence/{family}.jsonl.xz"));
+        write(&path, record()).unwrap();
     }
-    let file = File::open(&evidence).unwrap();
     let mut found = String::new();
-    for line in BufReader::new(XzReader::new(file, false)).lines() {
-        let Recorded { devices, evidence } = serde_json::from_str(&line.unwrap()).unwrap();
+    for line in lines(family) {
+        let Recorded { devices, evidence } = serde_json::from_str(&line).unwrap();
         if let Err(defect) = whole::check_case(&evidence, "case") {
             panic!("the evidence on {devices:?} is not whole: {defect}");
         }

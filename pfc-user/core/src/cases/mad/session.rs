@@ -12,9 +12,7 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::stimulate::Equipment;
 use crate::case::Event;
-use crate::evidence::mad::{
-    Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray, Traffic,
-};
+use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::mad::timing::{self, MOST_WAIT};
@@ -107,7 +105,6 @@ pub(super) struct Session<'s, 'l> {
     /// Strays kept, those that answer nothing first.
     kept: [usize; 2],
     left_out: LeftOut,
-    traffic: Traffic,
 }
 
 impl<'s, 'l> Session<'s, 'l> {
@@ -129,7 +126,6 @@ impl<'s, 'l> Session<'s, 'l> {
             strays: Vec::new(),
             kept: [0; 2],
             left_out: LeftOut::default(),
-            traffic: Traffic::default(),
         }
     }
 
@@ -310,8 +306,6 @@ impl<'s, 'l> Session<'s, 'l> {
                 ));
             }
         };
-        self.traffic.sent += 1;
-        self.traffic.received += u64::from(answer.is_some());
         self.listened_until = self.equipment.requester.transport().now();
         self.exchanges.push(Exchange {
             purpose,
@@ -427,9 +421,7 @@ impl<'s, 'l> Session<'s, 'l> {
         } = self.equipment.requester.take_left_out();
         self.left_out.unsolicited += unsolicited;
         self.left_out.others += others;
-        self.traffic.received += unsolicited + others;
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
-            self.traffic.received += 1;
             let kept = &mut self.kept[usize::from(kind.may_answer())];
             if *kept == MOST_STRAYS {
                 self.left_out.add(kind);
@@ -494,10 +486,8 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     pub(super) fn evidence(mut self, error: Option<String>) -> MadEvidence {
-        let stalls = self.stalls();
         MadEvidence {
-            stalls_noted: stalls.iter().copied().collect(),
-            stalls,
+            stalls: self.stalls(),
             plan: self.plan.clone(),
             transport: self.equipment.transport.clone(),
             shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
@@ -506,7 +496,6 @@ impl<'s, 'l> Session<'s, 'l> {
             strays: self.strays,
             strays_left_out: self.left_out.others,
             traps_left_out: self.left_out.unsolicited,
-            traffic: self.traffic,
             listened_until: nanos(self.listened_until),
             interrupted: self.interrupted,
             original: self.original,

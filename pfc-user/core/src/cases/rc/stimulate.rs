@@ -8,7 +8,7 @@ use pfc_ebpf::wire::roce;
 use super::RcCase;
 use super::transmission::Transmissions;
 use crate::agent::protocol::{self, Channel, Device, Failure, OpenChannel, QueuePair, Read};
-use crate::evidence::rc::{Completion, Counted, Packet, Phase, RcEvidence, Shown};
+use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence, Shown};
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
 use crate::roce::build;
@@ -121,7 +121,6 @@ pub fn run(
         unreachable: None,
         interrupted: false,
         stalls: Vec::new(),
-        stalls_noted: Default::default(),
     };
     let mut numbers = Numbers(port.seed);
     let mut steps = Steps {
@@ -192,7 +191,6 @@ pub(super) fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
         lost: 0,
         drops: Vec::new(),
         completions: Vec::new(),
-        counted: Counted::default(),
         until: 0,
         after: None,
     }
@@ -263,7 +261,6 @@ impl<'w> Watch<'w> {
         };
         let asked = bench.now();
         let completions = bench.poll(wait)?;
-        self.phase.counted.completions += completions.len() as u64;
         let (since, time) = (self.empty, bench.now());
         self.asked = asked;
         // An answer without completions comes when the wait is over.
@@ -300,7 +297,6 @@ impl<'w> Watch<'w> {
             let begins = self.sorted.begins(packet.time, found.as_ref(), self.t_tr);
             self.transmissions += usize::from(begins);
             self.last = self.last.max(Some(packet.time));
-            self.phase.counted.packets += 1;
             let at = self
                 .phase
                 .packets
@@ -315,7 +311,6 @@ impl<'w> Watch<'w> {
     pub(super) fn show(&mut self, bench: &mut dyn Bench) -> Result<(), Stop> {
         let asked = bench.now();
         if let Some(retries_left) = bench.query()?.retries_left {
-            self.phase.counted.shown += 1;
             self.phase.shown.push(Shown {
                 asked,
                 answered: bench.now(),
@@ -330,7 +325,6 @@ impl<'w> Watch<'w> {
         self.take(bench)?;
         let Losses { records, drops } = bench.losses()?;
         self.phase.lost = records;
-        self.phase.counted.dropped = drops.iter().map(|(_, frames)| frames).sum();
         self.phase.drops = drops;
         self.phase.after = Some(bench.query()?);
         Ok(())

@@ -3,7 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::{Departure, LeftOut, Stall, StallsNoted};
+use super::{Departure, LeftOut, Stall};
 
 /// The storm's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +30,6 @@ pub struct StormReport {
     pub stalls: Vec<Stall>,
     /// Further such spans.
     pub stalls_left_out: LeftOut,
-    /// All such spans, counted as each was noted.
-    pub stalls_noted: StallsNoted,
 }
 
 impl StormReport {

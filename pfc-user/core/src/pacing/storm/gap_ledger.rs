@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pfc_ebpf::units::Nanos;
 
 use super::silence;
-use crate::evidence::pfc::{
-    Departure, Gap, GapHistogram, LeftOut, Stall, StallsNoted, StormReport,
-};
+use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, Stall, StormReport};
 
 /// Buckets an octave: a gap is told to a sixteenth.
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
@@ -56,7 +54,6 @@ pub struct GapLedger {
     gaps_left_out: LeftOut,
     stalls: Vec<Stall>,
     stalls_left_out: LeftOut,
-    stalls_noted: StallsNoted,
     counts: Vec<u64>,
 }
 
@@ -77,7 +74,6 @@ impl GapLedger {
             gaps_left_out: LeftOut::default(),
             stalls: Vec::with_capacity(ROOM),
             stalls_left_out: LeftOut::default(),
-            stalls_noted: StallsNoted::default(),
             counts,
         }
     }
@@ -106,10 +102,8 @@ impl GapLedger {
         if now <= due + Stall::ABOVE {
             return;
         }
-        let stall = Stall { from: due, to: now };
-        self.stalls_noted.add(stall);
         if self.stalls.len() < ROOM {
-            self.stalls.push(stall);
+            self.stalls.push(Stall { from: due, to: now });
         } else {
             self.stalls_left_out.add(due, now);
         }
@@ -154,7 +148,6 @@ impl GapLedger {
             gaps_left_out: all.gaps_left_out,
             stalls: all.stalls,
             stalls_left_out: all.stalls_left_out,
-            stalls_noted: all.stalls_noted,
             histogram: GapHistogram(
                 all.counts
                     .into_iter()
@@ -186,7 +179,6 @@ impl GapLedger {
         self.gaps_left_out.merge(other.gaps_left_out);
         self.stalls.extend(other.stalls);
         self.stalls_left_out.merge(other.stalls_left_out);
-        self.stalls_noted.merge(other.stalls_noted);
         self.counts
             .iter_mut()
             .zip(other.counts)

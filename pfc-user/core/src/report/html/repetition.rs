@@ -8,6 +8,7 @@ use super::{Detail, Numbered, distributions, ladder, matrix, plot, timeline, wor
 use crate::case::Verdict;
 use crate::cases::attempts::of_attempt;
 use crate::evidence::Repetition;
+use crate::evidence::hooks;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 use crate::report::flows;
 
@@ -194,7 +195,7 @@ fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received:
 /// The DUT's counters that changed, by the hook `counters`.
 fn dut_counters(e: &PfcEvidence, title: &str) -> Option<Element> {
     let mut body = el("tbody");
-    for counter in &e.dut_counters {
+    for counter in hooks::changes(&e.hooks) {
         let values = [
             plot::count(counter.before),
             plot::count(counter.after),

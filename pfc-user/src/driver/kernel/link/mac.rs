@@ -204,10 +204,7 @@ impl MacLog {
 
     /// Returns the readings. Counters that rose count as alive from now on; `during` names the
     /// step.
-    pub fn finish(mut self, during: &str, alive: &mut Alive) -> MacReport {
-        for counter in &mut self.report.counters {
-            counter.rose = counter.rise();
-        }
+    pub fn finish(self, during: &str, alive: &mut Alive) -> MacReport {
         for (counter, _) in rises(&self.report) {
             alive.note(
                 self.report.enabled,

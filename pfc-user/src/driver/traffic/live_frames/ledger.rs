@@ -75,7 +75,6 @@ impl Ledger {
                     frames,
                     first: entry.first,
                     last: entry.last,
-                    window_sum: entry.own,
                 });
             }
         }
@@ -113,13 +112,8 @@ impl Ledger {
         let flow = self
             .flows
             .entry((sent.flow, sent.phase))
-            .or_insert(FlowSent {
-                frames: 0,
-                window_sum: 0,
-                ..sent
-            });
+            .or_insert(FlowSent { frames: 0, ..sent });
         flow.frames += sent.frames;
-        flow.window_sum += sent.window_sum;
         flow.last = sent.last;
     }
 
@@ -150,11 +144,9 @@ impl Ledger {
                 flows: self.flows.values().copied().collect(),
                 withheld: history.withheld,
                 withheld_left_out: history.withheld_left_out,
-                withheld_total: history.withheld_total,
                 after_xoff: self.after_xoff,
                 stalls: history.stalls,
                 stalls_left_out: history.stalls_left_out,
-                stalls_noted: history.stalls_noted,
                 errors: 0,
                 waits: 0,
                 max_burst: self.max_burst,

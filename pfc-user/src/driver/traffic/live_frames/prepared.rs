@@ -238,7 +238,7 @@ impl PreparedFlow {
         self.entry.sum = [MAGIC, self.run, flow].into_iter().map(u64::from).sum();
         let Paced { bits, rate, .. } = self.paced;
         self.entry.bucket = Bucket::staggered(from, bits, rate, burst.load, self.wait);
-        (self.entry.first, self.entry.last, self.entry.own) = (0, 0, 0);
+        (self.entry.first, self.entry.last) = (0, 0);
     }
 
     /// Takes over what the program made of it; returns how many frames left since the last time.
