@@ -20,17 +20,17 @@ pub mod storm;
 pub mod text;
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde_json::error::Category;
 
 pub use folder::Folder;
 pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
 use crate::cases;
-use crate::evidence::whole::{self, Defect};
+use crate::evidence::whole::{Defect, Stored};
 use crate::evidence::{Evidence, SCHEMA};
 use crate::evidence::{digest, numbers};
 
@@ -46,6 +46,9 @@ pub const PAGE: &str = "report.html";
 pub const TRACE: &str = "trace.log";
 /// Directory of the offending frames.
 pub const CAPTURES: &str = "captures";
+
+/// Octets of evidence that are read at once.
+const BUFFER: usize = 256 << 10;
 
 /// Error of writing a report or reading evidence.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +105,7 @@ pub enum ReportError {
         /// Path.
         path: PathBuf,
         /// Its schema version.
-        found: u32,
+        found: u64,
         /// Version of the tool that wrote it.
         version: String,
     },
@@ -184,53 +187,41 @@ pub fn write_page(
 
 /// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
-    /// The fields that every schema version has.
-    #[derive(Deserialize)]
-    struct Head {
-        schema: u32,
-        #[serde(default)]
-        version: String,
-    }
-
     let path = dir.join(EVIDENCE);
-    let mut text = String::new();
     // A FIFO or a device may come with somebody else's results.
     let opened = fs::metadata(&path).and_then(|found| match found.is_file() {
         true => File::open(&path),
         false => Err(io::Error::other("expected a regular file")),
     });
-    match opened.and_then(|mut file| file.read_to_string(&mut text)) {
-        Ok(_) => {}
+    let file = match opened {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(ReportError::NoEvidence(dir.to_owned()));
         }
         Err(error) => return Err(ReportError::Unreadable { path, error }),
-    }
+    };
     let wrong = |error: serde_json::Error| {
-        if error.is_eof() {
-            ReportError::Truncated {
-                path: path.clone(),
-                error,
-            }
-        } else {
-            ReportError::Malformed {
-                path: path.clone(),
-                error,
-            }
+        let path = path.clone();
+        match error.classify() {
+            Category::Eof => ReportError::Truncated { path, error },
+            Category::Io => ReportError::Unreadable {
+                path,
+                error: error.into(),
+            },
+            Category::Syntax | Category::Data => ReportError::Malformed { path, error },
         }
     };
-    let head: Head = serde_json::from_str(&text).map_err(wrong)?;
-    if head.schema != SCHEMA {
+    let mut source = serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, file));
+    let stored = Stored::read(&mut source).and_then(|stored| source.end().map(|()| stored));
+    let stored = stored.map_err(wrong)?;
+    if stored.schema != u64::from(SCHEMA) {
         return Err(ReportError::Schema {
             path,
-            found: head.schema,
-            version: plain::text(&head.version),
+            found: stored.schema,
+            version: plain::text(&stored.version),
         });
     }
-    let stored = serde_json::from_str(&text).map_err(wrong)?;
-    // The values take several times its room.
-    drop(text);
-    let read = whole::read(stored).and_then(|evidence| {
+    let read = stored.whole().and_then(|evidence| {
         cases::consistent(&evidence)?;
         Ok(evidence)
     });

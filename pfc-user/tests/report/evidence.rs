@@ -51,7 +51,7 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
     );
     let changed = refusal(Some(&whole.replacen("\"interrupted\"", "\"stopped\"", 1)));
     let expected = "DIR/evidence.json: the evidence is not whole, so that there is no verdict: \
-                    evidence: missing field `interrupted`";
+                    cases[0].repetitions[0]: missing field `interrupted`";
     assert!(changed.starts_with(expected), "{changed}");
 }
 

@@ -13,7 +13,7 @@ use std::thread;
 use serde_json::{Value, json};
 use validator::case::{CaseResult, Exit, Verdict};
 use validator::cases;
-use validator::evidence::whole::{self, Rule};
+use validator::evidence::whole::{self, Rule, Stored};
 use validator::evidence::{CaseEvidence, Host, Invocation, SCHEMA, Testbed, digest, numbers};
 
 use crate::corpus;
@@ -165,7 +165,7 @@ fn wrong(evidence: &Value, digests: &Value, (path, kind, change): &Mutation) -> 
     }
     let mut sealed = changed;
     sealed["digests"] = digests.clone();
-    let is_read = whole::read(sealed).is_ok();
+    let is_read = Stored::read(&sealed).is_ok_and(|stored| stored.whole().is_ok());
     is_read.then(|| "it is read with the digests of what was written".into())
 }
 

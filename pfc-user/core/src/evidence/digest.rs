@@ -51,12 +51,22 @@ fn of_case(path: &str, case: &Value, parts: &mut Vec<Part>) {
             _ => drop(rest.insert(key.clone(), value.clone())),
         }
     }
-    parts.push(part(path, &Value::Object(rest)));
+    parts.push(of_fields(path, &rest));
 }
 
-fn part(path: &str, value: &Value) -> Part {
+/// Digest of one part.
+pub(super) fn part(path: &str, value: &Value) -> Part {
+    hashed(path, |hash| feed(value, hash))
+}
+
+/// Digest of a part that is an object of these fields.
+pub(super) fn of_fields(path: &str, fields: &Map<String, Value>) -> Part {
+    hashed(path, |hash| feed_fields(fields, hash))
+}
+
+fn hashed(path: &str, feed: impl FnOnce(&mut Sha256)) -> Part {
     let mut hash = Sha256::new();
-    feed(value, &mut hash);
+    feed(&mut hash);
     Part {
         part: path.into(),
         sha256: hex(&hash.finalize()),
@@ -86,16 +96,19 @@ fn feed(value: &Value, hash: &mut Sha256) {
             put(b'a', items.len(), &[]);
             items.iter().for_each(|item| feed(item, hash));
         }
-        Value::Object(fields) => {
-            put(b'o', fields.len(), &[]);
-            let mut keys: Vec<&String> = fields.keys().collect();
-            keys.sort_unstable();
-            for key in keys {
-                hash.update((key.len() as u64).to_le_bytes());
-                hash.update(key);
-                feed(&fields[key], hash);
-            }
-        }
+        Value::Object(fields) => feed_fields(fields, hash),
+    }
+}
+
+fn feed_fields(fields: &Map<String, Value>, hash: &mut Sha256) {
+    hash.update([b'o']);
+    hash.update((fields.len() as u64).to_le_bytes());
+    let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+    fields.sort_unstable_by_key(|(key, _)| *key);
+    for (key, value) in fields {
+        hash.update((key.len() as u64).to_le_bytes());
+        hash.update(key);
+        feed(value, hash);
     }
 }
 

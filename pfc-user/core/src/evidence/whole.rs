@@ -9,15 +9,16 @@ mod fields;
 mod frames;
 mod pfc;
 mod rc;
+mod stored;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::digest::{self, Part};
-use super::numbers;
-use super::{CaseEvidence, Evidence, Planned, Repetition};
+pub use self::stored::Stored;
+use super::digest::Part;
+use super::{CaseEvidence, Evidence, Omitted, Planned, Repetition};
 
 /// The reason why evidence is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,74 +88,40 @@ fn ensure(holds: bool, rule: Rule, part: &str, found: impl FnOnce() -> String) -
     })
 }
 
-/// Reads evidence as it is stored: with digests, and [portable numbers](numbers).
-pub fn read(mut stored: Value) -> Result<Evidence, Defect> {
-    let sealed = take_digests(&mut stored);
-    numbers::from_portable(&mut stored);
-    let evidence = parse(&stored)?;
-    sealed?;
-    examine(&stored, &evidence)?;
-    Ok(evidence)
-}
-
-/// Reads evidence without digests and with numbers as they are, and checks all but the digests.
+/// Reads evidence as it is stored, but for its digests, and checks all but these.
 pub fn without_digests(stored: &Value) -> Result<Evidence, Defect> {
-    let evidence = parse(stored)?;
-    examine(stored, &evidence)?;
-    Ok(evidence)
-}
-
-fn parse(stored: &Value) -> Result<Evidence, Defect> {
-    Evidence::deserialize(stored).map_err(|error| malformed("evidence", error))
-}
-
-fn examine(stored: &Value, evidence: &Evidence) -> Checked {
-    fields::check(stored, evidence)?;
-    check(evidence)
-}
-
-/// Takes the digests away, and checks them.
-fn take_digests(stored: &mut Value) -> Checked {
-    let digests = stored
-        .as_object_mut()
-        .and_then(|fields| fields.remove(digest::KEY));
-    let digests: Vec<Part> = serde_json::from_value(digests.unwrap_or_default())
-        .map_err(|error| malformed(digest::KEY, error))?;
-    check_digests(&digests, &digest::of(stored))
-}
-
-fn malformed(part: &str, error: serde_json::Error) -> Defect {
-    Defect {
+    let stored = Stored::read(stored).map_err(|error| Defect {
         rule: Rule::Fields,
-        part: part.into(),
+        part: "evidence".into(),
         found: error.to_string(),
-    }
+    })?;
+    stored.whole_but_for_digests()
 }
 
+/// Each part that was found has the digest that was noted for it, and no other was noted.
 fn check_digests(noted: &[Part], found: &[Part]) -> Checked {
-    for part in found {
-        let of_part: Vec<&Part> = noted
-            .iter()
-            .filter(|other| other.part == part.part)
-            .collect();
-        ensure(
-            of_part == [part],
-            Rule::Digests,
-            &part.part,
-            || match of_part.as_slice() {
-                [] => "has no digest".into(),
-                [other] => format!("has the digest {}, expected {}", part.sha256, other.sha256),
-                _ => "has several digests".into(),
-            },
-        )?;
-    }
-    for Part { part, .. } in noted {
-        let there = found.iter().any(|other| other.part == *part);
-        ensure(there, Rule::Digests, part, || {
-            "is missing, but has a digest".into()
+    let mut left = HashMap::new();
+    for Part { part, sha256 } in noted {
+        let before = left.insert(part.as_str(), sha256);
+        ensure(before.is_none(), Rule::Digests, part, || {
+            "has several digests".into()
         })?;
     }
-    Ok(())
+    for Part { part, sha256 } in found {
+        let noted = left.remove(part.as_str());
+        ensure(noted == Some(sha256), Rule::Digests, part, || match noted {
+            None => "has no digest".into(),
+            Some(noted) => format!("has the digest {sha256}, expected {noted}"),
+        })?;
+    }
+    let missing = noted
+        .iter()
+        .find(|noted| left.contains_key(noted.part.as_str()));
+    missing.map_or(Ok(()), |Part { part, .. }| {
+        ensure(false, Rule::Digests, part, || {
+            "is missing, but has a digest".into()
+        })
+    })
 }
 
 /// Checks all but the digests.
@@ -207,27 +174,25 @@ pub fn check_case(case: &CaseEvidence, at: &str) -> Checked {
 /// Each planned repetition was done as planned, in the plan's order, or is listed as left out.
 fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     let mut done = case.repetitions.iter().peekable();
-    for (index, planned) in case.planned.iter().enumerate() {
+    let mut omitted: HashMap<&str, Vec<&Omitted>> = HashMap::new();
+    for left_out in &case.omitted {
+        omitted.entry(&left_out.name).or_default().push(left_out);
+    }
+    let mut names = HashSet::new();
+    for planned in &case.planned {
         let name = planned.name();
-        let twice = case.planned[..index]
-            .iter()
-            .any(|other| other.name() == name);
-        ensure(!twice, Rule::Plan, at, || {
+        ensure(names.insert(name), Rule::Plan, at, || {
             format!("`{name}` is planned twice")
         })?;
         let mut attempts = Vec::new();
         while let Some(attempt) = done.next_if(|done| done.name() == name) {
             attempts.push(attempt);
         }
-        let left_out: Vec<_> = case
-            .omitted
-            .iter()
-            .filter(|left| left.name == name)
-            .collect();
+        let left_out = omitted.get(name).map_or(&[][..], Vec::as_slice);
         let numbered = |(number, done): (u32, &&Repetition)| {
             done.attempt() == number && done.planned() == *planned
         };
-        let whole = match (planned, attempts.as_slice(), left_out.as_slice()) {
+        let whole = match (planned, attempts.as_slice(), left_out) {
             (Planned::Omitted { omitted }, [], [left_out]) => *left_out == omitted,
             (_, [_, ..], []) => (1..).zip(&attempts).all(numbered),
             (_, [], [left_out]) => !left_out.not_applicable,
@@ -252,11 +217,8 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
         let name = rest.map_or("", Repetition::name);
         format!("`{name}` is there twice, out of order, or was not planned")
     })?;
-    let unplanned = |name: &str| case.planned.iter().all(|planned| planned.name() != name);
-    let stray = case
-        .omitted
-        .iter()
-        .find(|left_out| unplanned(&left_out.name));
+    let is_planned = |left_out: &&Omitted| names.contains(left_out.name.as_str());
+    let stray = case.omitted.iter().find(|left_out| !is_planned(left_out));
     ensure(stray.is_none(), Rule::Plan, at, || {
         let name = stray.map_or("", |left_out| &left_out.name);
         format!("`{name}` was left out, and was not planned")

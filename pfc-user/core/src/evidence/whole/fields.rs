@@ -1,14 +1,14 @@
 //! Each field is there: the file is what its own values are written as.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{Checked, Rule, ensure};
-use crate::evidence::Evidence;
 
-/// Fails with the first field that `stored` has not, or that nobody knows.
-pub(super) fn check(stored: &Value, evidence: &Evidence) -> Checked {
-    let written = serde_json::to_value(evidence).unwrap_or_default();
-    let mut path = String::new();
+/// Fails with the first field that `stored` has not, or that nobody knows. `at` is its path.
+pub(super) fn check(at: &str, stored: &Value, typed: &impl Serialize) -> Checked {
+    let written = serde_json::to_value(typed).unwrap_or_default();
+    let mut path = at.to_owned();
     let difference = difference(stored, &written, &mut path);
     let path = path.strip_prefix('.').unwrap_or(&path);
     ensure(difference.is_none(), Rule::Fields, path, || {
