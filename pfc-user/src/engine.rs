@@ -22,7 +22,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pfc_ebpf::abi::flow::OWN_SOURCES;
-use validator_core::engine::flow::Pace;
 use validator_core::engine::neighbour::Host;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, PortIndex};
@@ -127,12 +126,7 @@ impl LiveEngine {
                 state: state.clone(),
             });
             of_sender.push(SenderFlow {
-                pace: Pace::new(
-                    flow.rate,
-                    flow.length.clone(),
-                    flow.schedule.clone(),
-                    self.ports[flow.from.0].line_rate,
-                ),
+                pace: flow.pace(self.ports[flow.from.0].line_rate),
                 queue: (!flow.packet.is_pause()).then_some(flow.queue),
                 template: Template::new(&flow.packet, &[], flow.metrics.count),
                 one_length: matches!(flow.length, Length::Fixed(_)),
@@ -292,6 +286,7 @@ impl Engine for LiveEngine {
         warnings.extend(self.kept_pauses());
         warnings.extend(self.undecided_pauses());
         warnings.extend(self.other_speeds());
+        warnings.extend(self.beyond_line(&self.plan.flows));
         warnings.extend(self.fasten());
         Ok(warnings)
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pfc_ebpf::units::LineRate;
-use validator_core::engine::plan::{Obeys, Rate};
+use validator_core::engine::plan::{Flow, Obeys, Rate};
 use validator_core::engine::snapshot::{Count, PortCounts};
 use validator_core::engine::{Problem, Warning};
 
@@ -120,6 +120,24 @@ impl LiveEngine {
                     .into(),
             )
         })
+    }
+
+    /// Flows whose rate their line does not carry.
+    pub(super) fn beyond_line<'a>(
+        &self,
+        flows: impl IntoIterator<Item = &'a Flow>,
+    ) -> Vec<Warning> {
+        let told = flows.into_iter().filter_map(|flow| {
+            let line_rate = self.ports[flow.from.0].line_rate;
+            flow.pace(line_rate).is_beyond_line().then(|| {
+                Warning(format!(
+                    "flow \"{}\": port \"{}\" carries {line_rate}, less than its rate asks for: \
+                     it leaves as fast as the line allows; lower its rate",
+                    flow.name, self.plan.ports[flow.from.0].name
+                ))
+            })
+        });
+        told.collect()
     }
 
     /// Ports whose speed is another than that of their NIC.

@@ -3,7 +3,6 @@
 use pfc_ebpf::abi::generate::LONGEST;
 use pfc_ebpf::units::LineRate;
 use validator_core::engine::Warning;
-use validator_core::engine::flow::Pace;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::{Flow, PortIndex};
 use validator_core::engine::port::fast::CARRIES;
@@ -28,10 +27,7 @@ struct Wish {
 
 impl Wish {
     fn of(flows: &[&Flow], line_rate: LineRate) -> Self {
-        let pace = |flow: &Flow| {
-            let (length, schedule) = (flow.length.clone(), flow.schedule.clone());
-            Pace::new(flow.rate, length, schedule, line_rate)
-        };
+        let pace = |flow: &Flow| flow.pace(line_rate);
         let rates = flows.iter().map(|flow| pace(flow).rate().0);
         let mut wish = Self {
             frames: rates.sum(),

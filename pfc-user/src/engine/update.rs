@@ -56,7 +56,10 @@ impl LiveEngine {
         );
         carried_out.map_err(|died: Died| vec![Problem::from(died)])?;
         self.plan.flows = changed;
-        Ok(self.fasten())
+        let of_changed = changes.iter().map(|(flow, _)| &self.plan.flows[flow.0]);
+        let mut warnings = self.beyond_line(of_changed);
+        warnings.extend(self.fasten());
+        Ok(warnings)
     }
 
     /// What is wrong with the flows that these changes make, each said once.

@@ -1,9 +1,11 @@
-//! Frames at low rates leave one by one, and flows that start together begin one after the other.
+//! Frames at low rates leave one by one, flows that start together begin one after the other, and
+//! what asks for more than the line carries is told.
 //!
 //! A busy machine makes frames late, so that they bunch; none makes what leaves together leave
 //! apart. Each test looks for one stretch without a bunch, and tries again where there is none.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use validator_core::engine::plan::{End, Obeys, PortIndex, Rate};
 use validator_core::engine::{Engine as _, Order};
@@ -74,4 +76,51 @@ fn root_flows_that_start_together_begin_one_after_the_other() {
             .windows(2)
             .all(|pair| pair[1].saturating_sub(pair[0]) >= LEAST)
     });
+}
+
+#[test]
+fn root_rates_beyond_the_line_are_told_once() {
+    let test = "root_rates_beyond_the_line_are_told_once";
+    if !common::need_root(test) {
+        return;
+    }
+    let end = End::Frames(1_000_000);
+    let flows = ["one", "other"].map(|name| flow(name, 1024, Rate::Percent(90.0), end.clone()));
+    let mut bench = Bench::new();
+    bench.start(plan(Obeys::Nothing, flows.into()));
+    let mut told = Vec::new();
+    let until = Instant::now() + Duration::from_secs(10);
+    while told.is_empty() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(20));
+        told = bench.engine.notices();
+    }
+    let told: Vec<_> = told.into_iter().map(|warning| warning.0).collect();
+    assert!(
+        told.len() == 1 && told[0].contains("its flows want more than it sends"),
+        "{told:?}"
+    );
+    assert!(bench.engine.notices().is_empty());
+}
+
+#[test]
+fn root_a_rate_that_the_line_does_not_carry_is_told_with_the_plan() {
+    let test = "root_a_rate_that_the_line_does_not_carry_is_told_with_the_plan";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    let mut told = |rate| {
+        let flow = flow("f", 64, Rate::FramesPerSecond(rate), End::Never);
+        let told = bench.engine.configure(plan(Obeys::Nothing, vec![flow]));
+        let told = told.unwrap().into_iter().map(|warning| warning.0);
+        told.filter(|warning| warning.contains("less than its rate asks for"))
+            .collect::<Vec<_>>()
+    };
+    // 64 octets take 672 ns of 1 Gbit/s.
+    assert_eq!(told(1_488_095), [""; 0]);
+    let told = told(1_488_096);
+    assert!(
+        told.len() == 1 && told[0].contains("flow \"f\"") && told[0].contains("1 Gbit/s"),
+        "{told:?}"
+    );
 }

@@ -302,10 +302,22 @@ impl Pace {
         self.progress.due = due + self.wire(u64::from(length) + PREAMBLE) + silence;
     }
 
+    /// True if the line does not carry its rate with some of its lengths.
+    pub fn is_beyond_line(&self) -> bool {
+        let (shortest, longest) = self.length.bounds();
+        let beyond = |length| self.by_rate(length) < self.by_line(length);
+        !self.rate.is_zero() && (beyond(shortest.into()) || beyond(longest.into()))
+    }
+
     /// From a frame of that length to the next.
     fn interval(&self, length: u32) -> Fine {
         let length = u64::from(length);
-        let by_rate = match self.rate {
+        self.by_rate(length).max(self.by_line(length))
+    }
+
+    /// The interval that the rate asks for.
+    fn by_rate(&self, length: u64) -> Fine {
+        match self.rate {
             Rate::FramesPerSecond(rate) => (SECOND << FRACTION) / u128::from(rate.max(1)),
             Rate::BitsPerSecond(rate) => {
                 ((u128::from(length * 8) * SECOND) << FRACTION) / u128::from(rate.max(1))
@@ -315,8 +327,12 @@ impl Pace {
                 let share = (percent * 1e6).round().max(1.0) as u128;
                 self.wire(length + LineRate::OVERHEAD) * 100_000_000 / share
             }
-        };
-        by_rate.max(self.wire(length + PREAMBLE + u64::from(self.schedule.gap)))
+        }
+    }
+
+    /// The shortest interval on the line.
+    fn by_line(&self, length: u64) -> Fine {
+        self.wire(length + PREAMBLE + u64::from(self.schedule.gap))
     }
 
     fn wire(&self, octets: u64) -> Fine {

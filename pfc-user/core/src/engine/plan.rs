@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::filter::Filter;
+use super::flow::Pace;
 use super::packet::Packet;
 
 /// A port, by its place in [`Plan::ports`].
@@ -38,6 +39,12 @@ impl Plan {
 }
 
 impl Flow {
+    /// Its schedule on a line of that speed.
+    pub fn pace(&self, line_rate: LineRate) -> Pace {
+        let (length, schedule) = (self.length.clone(), self.schedule.clone());
+        Pace::new(self.rate, length, schedule, line_rate)
+    }
+
     /// What the speed of its port's link decides of it; `None`: nothing does.
     pub fn needs_line_rate(&self) -> Option<String> {
         let octets = |span: Span| matches!(span, Span::Octets(octets) if octets > 0);

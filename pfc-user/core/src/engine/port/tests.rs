@@ -328,3 +328,22 @@ fn flows_that_start_together_have_their_first_frames_due_one_after_the_other() {
         }
     }
 }
+
+#[test]
+fn what_the_line_has_no_room_for_is_forgotten_and_said() {
+    let rate = |percent| {
+        let mut bench = Bench::new(vec![
+            (self::percent(percent), queue(1)),
+            (self::percent(50.0), queue(2)),
+        ]);
+        bench.start();
+        bench.run(2 * SECOND);
+        bench.port.forgotten()
+    };
+    assert_eq!(rate(50.0), 0);
+    // A second of which 2/7 is no room, but for what is still owed.
+    let forgotten = rate(90.0);
+    let never_left = SECOND * 2 / 7;
+    assert!(forgotten <= never_left, "{forgotten} ns");
+    assert!(forgotten + 2 * MEMORY >= never_left, "{forgotten} ns");
+}
