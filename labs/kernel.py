@@ -7,8 +7,8 @@ is too old and has to be named so; and the newest that there are packages of.
 import json
 
 from shared import guest, packages
-from shared.steps import (ROOT, VALIDATOR, Failure, Tally, cargo, elapsed, main, options_of, output,
-                          step)
+from shared.steps import (FEATURES, PROFILE, ROOT, VALIDATOR, Failure, Tally, cargo, elapsed, main,
+                          options_of, output, step)
 
 MUST_WORK = ("6.1", "6.12")
 # Test programs that the guest runs.
@@ -20,9 +20,9 @@ LIMIT = 900
 
 def test_programs():
     """The test executables of pfc-user by name, built first if necessary."""
-    # With the features of `cargo xtask test`, which then finds them built.
-    command = cargo("test", "--package", "pfc-user", "--features", "otg", "--release", "--no-run",
-                    "--message-format", "json")
+    # Chosen as `cargo xtask test` does, which then finds them built.
+    command = cargo("test", "--workspace", "--exclude", "xtask", "--features", FEATURES,
+                    "--profile", PROFILE, "--no-run", "--message-format", "json")
     for name in PROGRAMS:
         command += ["--test", name]
     built = {}

@@ -49,7 +49,7 @@ def make_initrd(tools, tree, mtu, token):
     small = ROOT / "target/lab/validator-with-verbs"
     small.parent.mkdir(parents=True, exist_ok=True)
     # The guest keeps its files in memory.
-    run("strip", "-o", small, ROOT / "target/debug/validator")
+    run("strip", "-o", small, ROOT / "target/suite/validator")
     script = (guest.SCRIPTS / "rxe.sh").read_text()
     initrd = guest.Initrd(ROOT / "target/lab/rxe", tools, tree, MODULES, script)
     pairs = " ".join(f"{peer}/{prefix},{host}" for host, peer, prefix in ADDRESSES)

@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-VALIDATOR = ROOT / "target/release/validator"
+# `cargo xtask test` names those of its own build.
+PROFILE = os.environ.get("VALIDATOR_PROFILE", "release")
+FEATURES = os.environ.get("VALIDATOR_FEATURES", "pfc-user/otg")
+VALIDATOR = ROOT / "target" / PROFILE / "validator"
 
 
 class Failure(Exception):

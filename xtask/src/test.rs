@@ -3,13 +3,16 @@
 //! Its last line is `N passed, N failed, N skipped`.
 
 mod part;
+pub mod suite;
 mod targets;
 
+use std::cmp::Reverse;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
@@ -40,6 +43,7 @@ const EXPECTED_SKIPS: [&str; 2] = [
 
 /// Runs all steps, even after one that failed.
 pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
+    let start = Instant::now();
     let skips = root.join("target/skipped-tests");
     if skips.exists() {
         fs::remove_file(&skips).with_context(|| format!("cannot remove {}", skips.display()))?;
@@ -47,6 +51,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     let mut suite = Suite {
         root,
         full: options.full,
+        features: suite::OTG,
         skips,
         client: None,
         outcome: Outcome::default(),
@@ -64,7 +69,16 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         suite.outcome.failed("setup and build", &error);
     }
     suite.judge_skips(env::var("CI").is_ok_and(|ci| ci == "true"));
-    let Outcome { tally, failures } = suite.outcome;
+    let Outcome {
+        tally,
+        failures,
+        took,
+    } = suite.outcome;
+    println!("==> what took longest, parts beside others among it");
+    for (name, took) in longest(took) {
+        println!("    {:>12}  {name}", step::elapsed(took));
+    }
+    println!("    {:>12}  all", step::elapsed(start.elapsed()));
     if !failures.is_empty() {
         println!("==> failed");
     }
@@ -79,18 +93,14 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     })
 }
 
-/// `pfc-user` as users build it, with the server of the Open Traffic Generator API.
-const OPTIMISED: [&str; 4] = ["--package", "pfc-user", "--features", "otg"];
-
-/// `pfc-user` with all that it has. Verbs need what only the labs install.
-fn unoptimised(lab: bool) -> [&'static str; 4] {
-    let features = if lab { rxe::AGENT_FEATURES } else { "otg" };
-    ["--package", "pfc-user", "--features", features]
-}
+/// Crates beside pfc-user.
+const LIBRARIES: [&str; 4] = ["ib-mad", "pfc-ebpf", "pfc-user/core", "pfc-user/otg"];
 
 struct Suite<'a> {
     root: &'a Path,
     full: bool,
+    /// Features that are tested.
+    features: &'static str,
     /// File in which tests note what they skipped, and why.
     skips: PathBuf,
     /// The Python that has snappi, once there is one.
@@ -101,9 +111,12 @@ struct Suite<'a> {
 impl Suite<'_> {
     fn run(&mut self) -> Result<()> {
         let lab = self.has_lab()?;
+        if lab {
+            self.features = suite::VERBS;
+        }
         let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
         // Nothing is measured yet. The programs built here run further below.
-        let mut builds = self.builds(lab)?;
+        let mut builds = self.builds()?;
         builds.push(Lane(vec![self.this("the book", &["docs", "--no-pages"])?]));
         let client = thread::scope(|scope| {
             let client = scope.spawn(otg::client);
@@ -162,68 +175,28 @@ impl Suite<'_> {
     /// Lints, and everything that is built for the lanes. Each lane has a target folder, or a
     /// profile, of its own: none waits for another's lock, and no CPU for the last crate of a
     /// build.
-    fn builds(&self, lab: bool) -> Result<Vec<Lane>> {
-        let unoptimised = unoptimised(lab);
-        let linted = if lab {
-            "pfc-user/otg,pfc-user/verbs"
-        } else {
-            "pfc-user/otg"
-        };
-        let mut checked = vec![
+    fn builds(&self) -> Result<Vec<Lane>> {
+        let features = ["--features", self.features];
+        let clippy = [&["clippy", "--workspace", "--all-targets"], &features[..]].concat();
+        let linted = vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
-            self.check(
-                "clippy",
-                &[
-                    "clippy",
-                    "--workspace",
-                    "--all-targets",
-                    "--features",
-                    linted,
-                    "--",
-                    "-D",
-                    "warnings",
-                ],
-            ),
+            self.check("clippy", &[&clippy[..], &["--", "-D", "warnings"]].concat()),
             self.documentation(),
-            self.check(
-                "host tests, to be built",
-                &["test", "--workspace", "--exclude", "pfc-user", "--no-run"],
-            ),
-            self.check(
-                "host tests of pfc-user, to be built",
-                &[
-                    &["test"],
-                    &unoptimised[..],
-                    &["--lib", "--bins", "--no-run"],
-                ]
-                .concat(),
-            ),
         ];
-        if lab {
-            checked.push(Part::new(
-                "validator with verbs, for the guest",
-                rxe::agent_build(self.root),
-            ));
-        }
-        let optimised = self.check(
-            "tests on real frames, to be built",
-            &[
-                &["test"],
-                &OPTIMISED[..],
-                &["--release", "--test", "*", "--no-run"],
-            ]
-            .concat(),
+        let tests = self.check(
+            "tests, to be built",
+            &[&["test"], &suite::with(self.features)[..], &["--no-run"]].concat(),
         );
         let apart = vec![
             Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             Part::new("validator-core for wasm32", portable::check(self.root)?),
         ];
-        Ok(vec![Lane(checked), Lane(vec![optimised]), Lane(apart)])
+        Ok(vec![Lane(linted), Lane(vec![tests]), Lane(apart)])
     }
 
     /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.
     fn lanes(&self, programs: &Programs, lab: bool) -> Result<Vec<Lane>> {
-        let mut computing = self.host_tests(lab);
+        let mut computing = self.host_tests(programs)?;
         computing.extend(self.of_lane(programs, Name::Computing));
         let mut waiting = self.of_lane(programs, Name::Waiting);
         if let Some(python) = &self.client
@@ -286,27 +259,31 @@ impl Suite<'_> {
         part
     }
 
-    fn tests(&self, name: &str, selection: &[&str], harness: &[&str]) -> Part {
-        self.check(
-            name,
-            &[&["test"], selection, &["--no-fail-fast", "--"], harness].concat(),
-        )
+    /// Tests of what was built for them.
+    fn tests(&self, name: &str, which: &[&str], harness: &[&str]) -> Part {
+        let all = suite::with(self.features);
+        let words = [
+            &["test"],
+            &all[..],
+            which,
+            &["--no-fail-fast", "--"],
+            harness,
+        ]
+        .concat();
+        self.check(name, &words)
     }
 
-    fn host_tests(&self, lab: bool) -> Vec<Part> {
-        vec![
-            self.tests("host tests", &["--workspace", "--exclude", "pfc-user"], &[]),
-            self.tests(
-                "host tests of pfc-user",
-                &[&unoptimised(lab)[..], &["--lib", "--bins"]].concat(),
-                &[],
-            ),
-            self.tests(
-                "examples in the documentation of pfc-user",
-                &[&unoptimised(lab)[..], &["--doc"]].concat(),
-                &[],
-            ),
-        ]
+    fn host_tests(&self, programs: &Programs) -> Result<Vec<Part>> {
+        let folders = LIBRARIES.map(|folder| self.root.join(folder).join("tests"));
+        let libraries = programs.of_libraries(&folders)?;
+        let libraries: Vec<_> = libraries.iter().map(String::as_str).collect();
+        let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
+        Ok(vec![
+            self.tests("tests in the sources", &["--lib", "--bins"], &[]),
+            self.tests("tests of the libraries", &libraries, &[]),
+            self.tests("examples in the documentation", &["--doc"], &[]),
+            self.check("tests of xtask", &xtask),
+        ])
     }
 
     fn of_lane(&self, programs: &Programs, lane: Name) -> Vec<Part> {
@@ -331,11 +308,7 @@ impl Suite<'_> {
     /// Built with optimisation, as most of these tests use real frames.
     fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
         let programs = arguments.programs.iter().map(String::as_str);
-        let selection: Vec<_> = OPTIMISED
-            .into_iter()
-            .chain(["--release"])
-            .chain(programs)
-            .collect();
+        let selection: Vec<_> = programs.collect();
         let harness: Vec<_> = arguments.harness.iter().map(String::as_str).collect();
         self.tests(&format!("{name}: {}", arguments.name), &selection, &harness)
     }
@@ -388,7 +361,9 @@ impl Suite<'_> {
             .args(["--pdeathsig", "TERM", "--"])
             .arg(this)
             .args(command)
-            .current_dir(self.root);
+            .current_dir(self.root)
+            .env("VALIDATOR_PROFILE", suite::PROFILE)
+            .env("VALIDATOR_FEATURES", self.features);
         Ok(Part::new(name, bound))
     }
 
@@ -414,6 +389,13 @@ impl Suite<'_> {
             }
         }
     }
+}
+
+/// Parts that took five seconds or more, the longest first.
+fn longest(mut took: Vec<(String, Duration)>) -> Vec<(String, Duration)> {
+    took.retain(|(_, took)| took.as_secs() >= 5);
+    took.sort_by_key(|(_, took)| Reverse(*took));
+    took
 }
 
 /// The name of the test in a line `test: reason`.
@@ -451,6 +433,7 @@ mod tests {
             let mut suite = Suite {
                 root: Path::new("/"),
                 full: false,
+                features: suite::OTG,
                 skips: file.clone(),
                 client: None,
                 outcome,

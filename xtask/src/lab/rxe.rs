@@ -6,10 +6,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::step::{self, step};
-
-/// Features of the guest's validator. They are those of the tests of pfc-user, so that both come of
-/// one build.
-pub const AGENT_FEATURES: &str = "otg,verbs";
+use crate::test::suite;
 
 /// Fails with the reason if the labs in QEMU cannot run here.
 pub fn check_machine() -> Result<()> {
@@ -31,20 +28,20 @@ pub fn check_machine() -> Result<()> {
     Ok(())
 }
 
-/// Builds the validator with verbs for the guest, `target/debug/validator`.
+/// Builds the validator with verbs for the guest, `target/suite/validator`.
 pub fn build_agent(root: &Path) -> Result<()> {
     step("validator with verbs, for the guest", || {
         step::run(&mut agent_build(root))
     })
 }
 
-/// Returns the command that builds it.
+/// Returns the command that builds it: the profile, and the features of its dependencies, are those
+/// of the tests.
 pub fn agent_build(root: &Path) -> Command {
-    // Not optimised: it is not in the packet path. What it depends on was built for the host tests.
     let mut cargo = step::cargo();
     cargo
-        .args(["build", "--package", "pfc-user", "--bin", "validator"])
-        .args(["--features", AGENT_FEATURES])
+        .args(["build", "--bin", "validator"])
+        .args(suite::with(suite::VERBS))
         .current_dir(root);
     cargo
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -29,11 +29,12 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A tally, and a line on each part with failures.
+/// A tally, a line on each part with failures, and what each part took.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub tally: Tally,
     pub failures: Vec<String>,
+    pub took: Vec<(String, Duration)>,
 }
 
 impl Outcome {
@@ -49,6 +50,7 @@ impl Outcome {
         self.tally.failed += other.tally.failed;
         self.tally.skipped += other.tally.skipped;
         self.failures.extend(other.failures);
+        self.took.extend(other.took);
     }
 }
 
@@ -114,7 +116,8 @@ impl Part {
         let result = spawned
             .with_context(|| format!("cannot run {shown}"))
             .and_then(|(output, child)| count(&shown, output, child, &mut outcome.tally, show));
-        start.ended(result.is_ok(), show);
+        let took = start.ended(result.is_ok(), show);
+        outcome.took.push((self.name.clone(), took));
         match result {
             Ok(()) => {}
             Err(error) if outcome.tally.failed == 0 => outcome.failed(&self.name, &error),
@@ -161,12 +164,11 @@ impl Start {
         Self(Instant::now())
     }
 
-    fn ended(&self, well: bool, show: &mut dyn FnMut(&str)) {
+    fn ended(&self, well: bool, show: &mut dyn FnMut(&str)) -> Duration {
         let word = if well { "done" } else { "failed" };
-        show(&format!(
-            "    {word} after {}\n",
-            step::elapsed(self.0.elapsed())
-        ));
+        let took = self.0.elapsed();
+        show(&format!("    {word} after {}\n", step::elapsed(took)));
+        took
     }
 }
 
@@ -252,7 +254,9 @@ mod tests {
             Lane(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]),
             Lane(vec![nowhere, part(8, 0, 0)]),
         ];
-        let Outcome { tally, failures } = side_by_side(lanes);
+        let Outcome {
+            tally, failures, ..
+        } = side_by_side(lanes);
         assert_eq!(
             tally,
             Tally {

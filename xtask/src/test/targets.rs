@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, bail};
@@ -131,23 +131,9 @@ impl Program {
 pub struct Programs(Vec<Program>);
 
 impl Programs {
-    /// Reads the programs that cargo finds in a folder of tests. Fails if one names no lane.
+    /// Reads the programs of a folder of tests. Fails if one names no lane.
     pub fn read(folder: &Path) -> Result<Self> {
-        let cannot = || format!("cannot read {}", folder.display());
-        let mut sources = BTreeMap::new();
-        for entry in fs::read_dir(folder).with_context(cannot)? {
-            let path = entry.with_context(cannot)?.path();
-            let main = path.join("main.rs");
-            let source = if path.extension().is_some_and(|extension| extension == "rs") {
-                path.clone()
-            } else if main.exists() {
-                main
-            } else {
-                continue;
-            };
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            sources.insert(name.into_owned(), source);
-        }
+        let sources = sources(folder)?;
         let programs = sources.iter().map(|(name, source)| {
             let shown = source.display();
             let text =
@@ -155,6 +141,19 @@ impl Programs {
             Program::parse(name, &text).with_context(|| format!("{shown}"))
         });
         Ok(Self(programs.collect::<Result<_>>()?))
+    }
+
+    /// Arguments for the programs of the libraries' folders. They name no lane, as they compute.
+    /// One with the name of a program here runs beside that: cargo chooses both by the name.
+    pub fn of_libraries(&self, folders: &[PathBuf]) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        for folder in folders {
+            names.extend(sources(folder)?.into_keys());
+        }
+        for program in &self.0 {
+            names.remove(&program.name);
+        }
+        Ok(names.into_iter().flat_map(test).collect())
     }
 
     /// One invocation for all programs that are in this lane as a whole and run alike, and one for
@@ -189,7 +188,32 @@ impl Programs {
     }
 }
 
-/// Arguments of `cargo test --package pfc-user`: the programs, and the arguments passed to them.
+/// The programs that cargo finds in a folder of tests, with their main files.
+fn sources(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let cannot = || format!("cannot read {}", folder.display());
+    let mut sources = BTreeMap::new();
+    for entry in fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let main = path.join("main.rs");
+        let source = if path.extension().is_some_and(|extension| extension == "rs") {
+            path.clone()
+        } else if main.exists() {
+            main
+        } else {
+            continue;
+        };
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        sources.insert(name.into_owned(), source);
+    }
+    Ok(sources)
+}
+
+/// Option of cargo that chooses a program.
+fn test(name: String) -> [String; 2] {
+    ["--test".to_owned(), name]
+}
+
+/// Arguments of `cargo test`: the programs, and the arguments passed to them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub name: String,
@@ -207,7 +231,7 @@ impl Arguments {
             name,
             programs: programs
                 .iter()
-                .flat_map(|program| ["--test".to_owned(), (*program).to_owned()])
+                .flat_map(|program| test((*program).to_owned()))
                 .collect(),
             harness,
         }

@@ -1,0 +1,22 @@
+//! What cargo builds for the tests: each crate once, with one profile and one set of features.
+
+/// Profile of the tests.
+pub const PROFILE: &str = "suite";
+/// The server of the Open Traffic Generator API.
+pub const OTG: &str = "pfc-user/otg";
+/// That and verbs, which need what only the labs install.
+pub const VERBS: &str = "pfc-user/otg,pfc-user/verbs";
+
+/// Options of cargo that choose all that is tested, but for this program, which cargo has built
+/// already.
+pub fn with(features: &'static str) -> [&'static str; 7] {
+    [
+        "--workspace",
+        "--exclude",
+        "xtask",
+        "--profile",
+        PROFILE,
+        "--features",
+        features,
+    ]
+}
