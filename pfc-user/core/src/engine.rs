@@ -1,10 +1,11 @@
-//! An engine of ports and flows: what it is asked for, and what it says of it.
+//! An engine of ports and flows: the orders that it takes, and the counts that it returns.
 //!
-//! The vocabulary of traffic that is not a case's: [`plan`] has ports and flows, [`packet`] the
-//! stacks of headers, [`snapshot`] the counts. [`port`] decides what leaves when: [`flow`] when the
-//! frames of a flow are due, [`queue`] what pause frames hold. [`response`] tells how fast those
-//! are obeyed, [`storm`] finds gaps between those that are sent. Who drives real ports implements
-//! [`Engine`]; a server of another protocol needs no more than this module.
+//! Vocabulary of traffic that is not a case's: [`plan`] has ports and flows, [`packet`] the stacks
+//! of headers, [`snapshot`] the counts. [`port`] decides which frame leaves when: [`flow`] knows
+//! when the frames of a flow are due, [`queue`] which queues pause frames hold. [`response`]
+//! measures how fast received pause frames are obeyed, [`storm`] finds gaps between those that are
+//! sent. A driver of real ports implements [`Engine`]; a server of another protocol needs no more
+//! than this module.
 
 pub mod filter;
 pub mod flow;
@@ -29,7 +30,7 @@ use snapshot::{Neighbour, Snapshot};
 ///
 /// Calls return when the order has been carried out, not when traffic ends; none waits for traffic.
 pub trait Engine: Send {
-    /// Takes the ports of `plan`, and brings its interfaces to life; what was planned before ends.
+    /// Takes the ports of `plan`, and brings its interfaces to life; the plan before it ends.
     /// Nothing is sent yet but ARP and ND.
     ///
     /// # Errors
@@ -39,8 +40,8 @@ pub trait Engine: Send {
 
     /// Starts, stops, pauses or resumes flows. A start clears the counts of these flows, and those
     /// of ports that no other flow has used. Flows that are in that state already are left as they
-    /// are, but for a start, which begins anew. A flow that has ended or never began is resumed from
-    /// its first frame on; its counts go on.
+    /// are, but for a start, which begins anew. A flow that has ended or never began is resumed
+    /// from its first frame on; its counts go on.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ pub trait Engine: Send {
     /// Begins to capture at these ports, with nothing captured yet, or ends it.
     fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem>;
 
-    /// What a port captured, in the order of arrival; `None` if it never captured.
+    /// Returns a port's captured frames, in the order of arrival; `None` if it never captured.
     fn captured(&mut self, port: PortIndex) -> Result<Option<Captured>, Problem>;
 
     /// The next hops of the plan's interfaces: those that answered, and those that did not.
@@ -71,22 +72,22 @@ pub trait Engine: Send {
     /// All counts, at one time.
     fn snapshot(&mut self) -> Result<Snapshot, Problem>;
 
-    /// Notes counts, from which rates are told later, where there is something to note: to be
+    /// Notes counts, from which rates are computed later, if there is something to note; to be
     /// called each [`snapshot::SAMPLING`] or so.
     fn sample(&mut self) {}
 
-    /// What happened to flows since this was last asked, and who ordered them should know.
+    /// Returns events since the last call that whoever ordered the flows should know.
     fn notices(&mut self) -> Vec<Warning> {
         Vec::new()
     }
 }
 
-/// What is to happen with flows.
+/// An order to flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// From the first frame on, with all counts zero.
+    /// Sends from the first frame on, with all counts zero.
     Start,
-    /// Ends; what is under way is counted yet.
+    /// Ends; frames under way are still counted.
     Stop,
     /// Holds until [`Order::Resume`].
     Pause,
@@ -104,7 +105,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Makes it in a flow of the plan.
+    /// Makes the change in a flow of the plan.
     pub fn apply(self, flow: &mut Flow) {
         match self {
             Self::Rate(rate) => flow.rate = rate,
@@ -112,7 +113,7 @@ impl Change {
         }
     }
 
-    /// The change that makes what it changes as it is in this flow.
+    /// Returns the change that restores what this one replaces in `flow`.
     pub fn before(&self, flow: &Flow) -> Self {
         match self {
             Self::Rate(_) => Self::Rate(flow.rate),
@@ -121,7 +122,7 @@ impl Change {
     }
 }
 
-/// What was captured at a port.
+/// Capture of a port.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Captured {
     /// Frames, in the order of arrival. They may be a gigabyte, and are never copied.
@@ -139,11 +140,11 @@ pub struct CapturedFrame {
     pub octets: Vec<u8>,
 }
 
-/// What a client should know, though the order was carried out.
+/// A fact that a client should know, though the order was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning(pub String);
 
-/// Why an order was not carried out.
+/// Reason why an order was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The order is at fault: what was expected, what was found, what to do.

@@ -1,4 +1,4 @@
-//! Who may use the server.
+//! Clients that may use the server.
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,14 @@ use crate::connections::Peer;
 /// Fewest letters of a token.
 const SHORTEST: usize = 16;
 
-/// What requests have to bring: a token, a certificate, both, or nothing.
+/// Credentials that requests have to bring: a token, a certificate, both, or none.
 #[derive(Clone, Default)]
 pub struct Access {
     token: Option<String>,
     certificates: bool,
 }
 
-/// What a request does not bring.
+/// Credential that a request lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacking {
     /// The token.
@@ -26,16 +26,16 @@ pub enum Lacking {
 }
 
 impl Access {
-    /// Anyone who reaches the server; for addresses of the machine itself alone.
+    /// Admits anyone who reaches the server; for addresses of the machine itself alone.
     pub fn open() -> Self {
         Self::default()
     }
 
-    /// Those who bring the token.
+    /// Admits clients that bring the token.
     ///
     /// # Errors
     ///
-    /// One that is short enough to be guessed, or cannot be in a header.
+    /// A token that is short enough to be guessed, or cannot be in a header.
     pub fn token(text: &str) -> Result<Self, String> {
         let token = text.trim();
         if token.len() < SHORTEST || !token.chars().all(|letter| letter.is_ascii_graphic()) {
@@ -50,7 +50,7 @@ impl Access {
         })
     }
 
-    /// Of these, those who have shown a certificate.
+    /// Requires, in addition, that clients have shown a certificate.
     #[must_use]
     pub fn with_certificates(self) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Access {
         ))
     }
 
-    /// A warning where clients may send the token in clear text beyond this machine. Where
+    /// Returns a warning where clients may send the token in clear text beyond this machine. Where
     /// certificates are asked for, they cannot: plain connections are refused.
     pub fn exposes(&self, address: SocketAddr) -> Option<String> {
         let plain = self.token.is_some() && !self.certificates;
@@ -87,7 +87,7 @@ impl Access {
         })
     }
 
-    /// What is missing of a request that came from `peer` with that value of `authorization`.
+    /// Returns what a request from `peer` lacks, with this value of `authorization`.
     pub fn lacking(&self, peer: Peer, authorization: Option<&[u8]>) -> Option<Lacking> {
         if self.certificates && !peer.proven {
             Some(Lacking::Certificate)
@@ -98,8 +98,8 @@ impl Access {
         }
     }
 
-    /// True if the value of `authorization` has the token. The time that it takes does not depend
-    /// on the letters.
+    /// Returns true if the value of `authorization` has the token. The time that this takes does
+    /// not depend on the letters.
     fn is_token(&self, authorization: Option<&[u8]>) -> bool {
         let Some(token) = &self.token else {
             return true;

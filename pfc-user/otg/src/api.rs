@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::model::{self, Builder};
 use crate::session::{File, Session};
 
-/// What a client may ask for.
+/// Call that a client may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Puts a configuration into force.
@@ -36,19 +36,19 @@ pub enum Call {
 /// An operation on both transports.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// What it does.
+    /// Call that it carries out.
     pub call: Call,
-    /// Its method in the gRPC service; with `stream` before it, that of the twin in pieces.
+    /// Method in the gRPC service; its twin in pieces has `stream` before the name.
     pub rpc: &'static str,
-    /// Its HTTP method and path.
+    /// HTTP method and path.
     pub http: (&'static str, &'static str),
     /// Message that it takes.
     pub takes: Option<&'static str>,
-    /// Its pieces in the gRPC service.
+    /// Part of the call that its gRPC twin has in pieces.
     pub pieces: Pieces,
 }
 
-/// What a gRPC twin has in pieces.
+/// Part of a call that a gRPC twin has in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// There is no twin.
@@ -140,7 +140,7 @@ pub const OPERATIONS: [Operation; 11] = [
     },
 ];
 
-/// What an operation returns.
+/// Result of an operation.
 pub enum Answer {
     /// A message.
     Message(DynamicMessage),

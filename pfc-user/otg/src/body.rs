@@ -22,7 +22,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// As much as a server has.
+    /// Makes as much room as a server has.
     pub const fn new() -> Self {
         Self::of(ALL)
     }
@@ -37,7 +37,7 @@ impl Room {
     ///
     /// # Errors
     ///
-    /// One that is too long, too slow, or cut off; or where others take all of the room.
+    /// A body that is too long, too slow, or cut off; or one that others leave no room for.
     pub async fn read<B>(&self, body: B) -> Result<Bytes, Refusal>
     where
         B: Body<Data = Bytes, Error: Display>,
@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-/// What came of a body, and its room, which is free again when this is dropped.
+/// Octets of a body so far, and their room, which is free again when this is dropped.
 #[derive(Default)]
 struct Kept<'r> {
     octets: Vec<u8>,

@@ -23,8 +23,8 @@ use tokio_rustls::server::TlsStream;
 const HANDSHAKE: u8 = 0x16;
 /// Connections that are served at a time.
 const CONNECTIONS: usize = 256;
-/// Longest time until the first request of a connection that is let in. Until then nobody knows who
-/// it is that takes a place.
+/// Longest time until the first request of a connection that is let in. Until then, the client that
+/// takes a place is unknown.
 const FIRST: Duration = Duration::from_secs(10);
 /// Longest time without a request between two of them.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -57,7 +57,7 @@ struct Places {
 
 /// The place of a connection, which is free for another one when this is dropped.
 struct Place {
-    /// When the client last sent or took something.
+    /// Time at which the client last sent or took something.
     heard: Mutex<Instant>,
     /// Requests that have no reply yet.
     under_way: AtomicUsize,
@@ -122,7 +122,7 @@ impl Place {
 }
 
 enum Stream {
-    /// As it comes.
+    /// Plain TCP.
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -130,7 +130,7 @@ enum Stream {
 /// A handle of a connection, for those who serve its requests.
 #[derive(Clone)]
 pub struct Handle {
-    /// When the first request that is let in has to have come.
+    /// Deadline for the first request that is let in.
     pub by: Instant,
     come: Arc<AtomicBool>,
     place: Weak<Place>,
@@ -149,7 +149,7 @@ impl Drop for UnderWay {
 }
 
 impl Handle {
-    /// The first request is awaited from now on.
+    /// Awaits the first request from now on.
     fn new(place: &Arc<Place>) -> Self {
         Self {
             by: Instant::now() + FIRST,
@@ -196,12 +196,12 @@ impl Handle {
     }
 }
 
-/// What is known of who connected.
+/// Properties of a client that has connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// It has shown a certificate that an authority of the server's has signed.
+    /// True if it has shown a certificate that an authority of the server's has signed.
     pub proven: bool,
-    /// It came by TLS.
+    /// True if it came by TLS.
     pub tls: bool,
 }
 
@@ -250,7 +250,7 @@ pub async fn each<F>(
         while connections.try_join_next().is_some() {}
     }
     let ended = async { while connections.join_next().await.is_some() {} };
-    // What is left is dropped.
+    // Connections that are left are dropped.
     let _ = timeout(GRACE, ended).await;
 }
 
@@ -259,12 +259,12 @@ async fn leave(place: &Place) {
     place.leave.notified().await;
 }
 
-/// Serves a connection until it ends, or its first request is late; or what is under way once
-/// another connection needs its place, or the sender of `stopped` is gone.
+/// Serves a connection until it ends, or its first request is late. Once another connection needs
+/// its place, or the sender of `stopped` is gone, only requests under way are served.
 ///
 /// # Errors
 ///
-/// What the client knows: that it spoke something else, or went.
+/// Errors that the client knows of: it spoke something else, or went.
 pub async fn serve<C: GracefulConnection>(
     connection: C,
     handle: Handle,
@@ -306,12 +306,12 @@ impl Connection {
         })
     }
 
-    /// Its handle.
+    /// Returns its handle.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Who connected.
+    /// Returns the properties of its client.
     pub fn peer(&self) -> Peer {
         let certificates = match &self.stream {
             Stream::Plain(_) => None,
@@ -323,7 +323,7 @@ impl Connection {
         }
     }
 
-    /// An error where nothing could be written for too long.
+    /// Returns an error where nothing could be written for too long.
     fn unless_stuck<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Why a request was refused, as the model says it.
+//! Reasons for refusing a request, as the model has them.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -7,29 +7,29 @@ use tonic::Code;
 /// Octets of JSON that fit the trailer of a gRPC reply: clients take 8 KiB of metadata, and the
 /// encoding of a status message makes three octets of one.
 const STATUS: usize = 2400;
-/// Those of them around the errors, and of what says how many more there are.
+/// Octets of that JSON around the errors, and of the note of how many more there are.
 const FRAME: usize = 200;
-/// Those of the longest error that is shown whole.
+/// Octets of the longest error that is shown whole.
 const ERROR: usize = 1600;
 
-/// Why a request is refused.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is at fault.
+    /// Request at fault.
     Wrong,
-    /// There is no such operation.
+    /// Operation that does not exist.
     Unknown,
-    /// It brings neither the token nor the certificate that is asked for.
+    /// Request without the token or the certificate that is asked for.
     Unproven,
-    /// It comes from a web page.
+    /// Request from a web page.
     Foreign,
-    /// It has more octets than are taken.
+    /// Request with more octets than are taken.
     TooLong,
-    /// Others that are coming in take all of the room.
+    /// Request that others coming in leave no room for.
     Busy,
-    /// It did not come in within its time.
+    /// Request that did not come in within its time.
     TooSlow,
-    /// This machine or program is at fault.
+    /// Fault of this machine or program.
     Internal,
 }
 
@@ -61,7 +61,7 @@ impl Why {
         }
     }
 
-    /// What the model calls it.
+    /// Kind of the error in the model.
     const fn kind(self) -> &'static str {
         match self {
             Self::Internal => "internal",
@@ -80,7 +80,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// With one error.
+    /// Makes a refusal with one error.
     pub fn new(why: Why, error: impl Into<String>) -> Self {
         Self {
             why,
@@ -88,12 +88,12 @@ impl Refusal {
         }
     }
 
-    /// The request is at fault.
+    /// Refuses a request that is at fault.
     pub fn validation(error: impl Into<String>) -> Self {
         Self::new(Why::Wrong, error)
     }
 
-    /// This machine or program is at fault.
+    /// Refuses a request for a fault of this machine or program.
     pub fn internal(error: impl Into<String>) -> Self {
         Self::new(Why::Internal, error)
     }
@@ -103,7 +103,7 @@ impl Refusal {
         self.json(self.why.http().as_u16().into(), &self.errors)
     }
 
-    /// The message of a gRPC status: the same with the status' code, cut to what fits.
+    /// The message of a gRPC status: the same JSON with the status' code, cut to what fits.
     pub fn status_message(&self) -> String {
         let mut room = STATUS - FRAME;
         let mut shown = Vec::new();
@@ -159,7 +159,7 @@ impl From<validator_core::engine::Problem> for Refusal {
 }
 
 impl From<Vec<validator_core::engine::Problem>> for Refusal {
-    /// It is the machine's fault only where no order is at fault.
+    /// Blames the machine only where no order is at fault.
     fn from(problems: Vec<validator_core::engine::Problem>) -> Self {
         use validator_core::engine::Problem;
         let machine = problems

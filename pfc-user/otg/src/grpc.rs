@@ -60,7 +60,7 @@ pub async fn serve(
     connections::each(listener, tls, stopped, tell, serve).await;
 }
 
-/// A connection that has begun to speak HTTP/2, for which hyper would wait for ever.
+/// Waits until a connection has begun to speak HTTP/2, for which hyper would wait for ever.
 async fn greeted(mut connection: Connection) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
     let mut preface = [0; PREFACE];
     let by = connection.handle().by;

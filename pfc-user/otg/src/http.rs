@@ -26,8 +26,8 @@ use crate::json;
 use crate::server::Shared;
 
 const JSON: &str = "application/json";
-/// With a character set, which says nothing of octets: snappi otherwise searches a whole capture
-/// for signs of one, and takes a minute for 100 MB.
+/// Content type of octets. Its character set says nothing of them: without one, snappi searches a
+/// whole capture for signs of one, and takes a minute for 100 MB.
 const OCTETS: &str = "application/octet-stream; charset=iso-8859-1";
 /// Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -107,8 +107,8 @@ async fn guard(
         let text = "requests of web pages are not served";
         return refused(&Refusal::new(Why::Foreign, text));
     }
-    // Browsers leave that header out of what a page only loads, and the page can read it if its own
-    // name leads here. By TLS none does: the browser asks for a certificate of that name.
+    // Browsers leave that header out of what a page only loads, and the page can read the reply if
+    // its own name leads here. By TLS no name does: the browser asks for its certificate.
     if let Some(host) = headers.get(header::HOST)
         && local
         && !peer.tls
@@ -149,8 +149,8 @@ const LOCAL: [&str; 4] = [
     "ip6-loopback",
 ];
 
-/// True of a host that nobody can make lead elsewhere: one of loopback's names (RFC 6761, 6.3) or
-/// an address.
+/// Returns true for a host that cannot be made to lead elsewhere: one of loopback's names (RFC
+/// 6761, 6.3) or an address.
 fn is_no_name(host: &HeaderValue) -> bool {
     let Ok(authority) = Authority::try_from(host.as_bytes()) else {
         return false;
@@ -201,7 +201,7 @@ async fn counters(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-/// Prometheus asks for as long as it runs, whether or not there is a client.
+/// Serves Prometheus, which asks for as long as it runs, whether or not there is a client.
 async fn prometheus(State(shared): State<Arc<Shared>>) -> Response {
     match shared.look(|session| session.counters()).await {
         Ok(counters) => reply(StatusCode::OK, TEXT, counters.prometheus()),

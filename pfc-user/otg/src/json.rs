@@ -34,7 +34,8 @@ pub fn text(message: &DynamicMessage) -> String {
 ///
 /// # Errors
 ///
-/// What is no JSON, unknown to the model, or of another type than the model says, by its path.
+/// Text that is no JSON, a field that the model does not have, or a value of another type than the
+/// model's, by its path.
 pub fn parse(name: &str, octets: &[u8]) -> Result<DynamicMessage, Refusal> {
     let mut json = serde_json::Deserializer::from_slice(octets);
     let mut track = serde_path_to_error::Track::new();

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - [`model`] has the messages by descriptor, [`json`] their JSON, [`reader`] the view that
-//!   refuses what nobody read;
+//!   refuses unread fields;
 //! - [`translate`] makes a plan of a configuration; it does no I/O;
 //! - [`session`] is the state: the configuration in force, and the [`Engine`];
 //! - [`server`], [`grpc`] and [`http`] carry requests to it, plain or by [`tls`], from those whom

@@ -11,7 +11,7 @@ use prost_reflect::{
     DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, Value,
 };
 
-/// `model/README.md` says where it comes from.
+/// Descriptor of the model; `model/README.md` says where it comes from.
 const DESCRIPTOR: &[u8] = include_bytes!("../model/otg.binpb");
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
@@ -48,9 +48,9 @@ pub fn empty(kind: &MessageDescriptor) -> &'static DynamicMessage {
         .or_insert_with(|| Box::leak(Box::new(DynamicMessage::new(kind.clone()))))
 }
 
-/// What a field may be set to.
+/// Value that a field may be set to.
 pub trait IntoValue {
-    /// As a value of the model.
+    /// Converts it to a value of the model.
     fn into_value(self) -> Value;
 }
 

@@ -1,4 +1,4 @@
-//! Where ports are: the meaning of a configuration's locations.
+//! Places of ports: the meaning of a configuration's locations.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ const INTERFACE: usize = 15;
 pub struct Place {
     /// Network interface.
     pub interface: String,
-    /// Its named network namespace; `None` is the server's own.
+    /// Named network namespace; `None` is the server's own.
     pub namespace: Option<String>,
-    /// Its speed where the link has none of its own, such as a veth.
+    /// Line rate to take in place of the link's own, for links that have none, such as a veth.
     pub line_rate: Option<LineRate>,
 }
 
@@ -23,16 +23,16 @@ pub struct Place {
 pub struct Places(BTreeMap<String, Place>);
 
 impl Places {
-    /// These places; any other location is the name of an interface.
+    /// Takes these places; any other location is the name of an interface.
     pub fn new(places: impl IntoIterator<Item = (String, Place)>) -> Self {
         Self(places.into_iter().collect())
     }
 
-    /// Where a location is.
+    /// Finds the place of a location.
     ///
     /// # Errors
     ///
-    /// One that is not known, and cannot be the name of an interface.
+    /// A location that is not known, and cannot be the name of an interface.
     pub fn find(&self, location: &str) -> Result<Place, String> {
         if let Some(place) = self.0.get(location) {
             return Ok(place.clone());

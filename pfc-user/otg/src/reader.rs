@@ -1,7 +1,7 @@
 //! A view of a message that records what was read of it.
 //!
-//! Whoever translates a message reads the fields that it knows. What is set and was not read at the
-//! end is refused by its path, so that nothing that a client asks for is silently left out.
+//! A translation reads the fields that it knows. Fields that are set and were not read at the end
+//! are refused by their paths, so that nothing that a client asks for is silently left out.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value}
 use crate::error::{Refusal, Why};
 use crate::model;
 
-/// What fields would need that several messages have, or that no translation asks for.
+/// Requirements of fields that several messages have, or that no translation asks for.
 const NEEDS: [(&str, &str); 5] = [
     (
         "metric_tags",
@@ -33,7 +33,7 @@ const NEEDS: [(&str, &str); 5] = [
     ),
 ];
 
-/// What a translation has found so far.
+/// Findings of a translation so far.
 #[derive(Debug, Default)]
 pub struct Notes {
     read: RefCell<HashMap<String, Depth>>,
@@ -41,7 +41,7 @@ pub struct Notes {
     warnings: RefCell<Vec<String>>,
 }
 
-/// How much of a field was dealt with.
+/// Extent to which a field was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
     /// The field; what is within it has to be read too.
@@ -61,7 +61,7 @@ impl Notes {
         self.warnings.borrow_mut().push(text.into());
     }
 
-    /// Refuses what is set in `message` and was not read; returns all errors and warnings.
+    /// Refuses fields that are set in `message` and were not read; returns all errors and warnings.
     pub fn finish(self, message: &DynamicMessage) -> (Vec<String>, Vec<String>) {
         self.unread(message, "");
         (self.errors.into_inner(), self.warnings.into_inner())
@@ -71,7 +71,7 @@ impl Notes {
     ///
     /// # Errors
     ///
-    /// All that is wrong in it, what nobody read among it.
+    /// All that is wrong in it, fields that were not read included.
     pub fn accept(self, message: &DynamicMessage) -> Result<Vec<String>, Refusal> {
         match self.finish(message) {
             (errors, warnings) if errors.is_empty() => Ok(warnings),
@@ -122,7 +122,7 @@ impl Notes {
     }
 }
 
-/// Why an unread field is refused.
+/// Returns the reason why an unread field is refused.
 fn refused(message: &DynamicMessage, field: &FieldDescriptor, path: &str) -> String {
     let root = Notes::default();
     if choices(message).iter().any(|name| name == field.name())
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Its path, such as `flows[0].rate`.
+    /// Returns its path, such as `flows[0].rate`.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -304,7 +304,8 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// `None` where it is not specified; what the model does not have goes by its number.
+    /// Returns the name of an enumeration's value: `None` where it is not specified, its number
+    /// where the model does not have it.
     fn name_of(&self, field: &str, number: i32) -> Option<String> {
         if number == 0 {
             return None;
@@ -363,7 +364,7 @@ impl<'a> Reader<'a> {
         self.value(field).and_then(Value::as_list).unwrap_or(&[])
     }
 
-    /// What was chosen: the choice, or the one object that is set, or else the default.
+    /// Returns the choice, or the one object that is set, or else the default.
     pub fn choice(&self, default: &str) -> String {
         if let Some(name) = self.enumeration("choice") {
             return name;

@@ -30,20 +30,20 @@ pub const REQUEST: Duration = Duration::from_secs(30);
 /// Longest time for connections to end when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Where and for whom a server is.
+/// Options of a server: its addresses, and the clients that it serves.
 #[derive(Clone)]
 pub struct Options {
     /// Address for gRPC.
     pub grpc: SocketAddr,
     /// Address for HTTP, plain and by TLS.
     pub http: SocketAddr,
-    /// Who may use it. Where clients show certificates, those who do not may not.
+    /// Clients that may use it. Where clients show certificates, those without one may not.
     pub access: Access,
-    /// How it is reached by TLS, which both addresses take beside plain connections.
+    /// TLS of both addresses, which take plain connections beside it.
     pub tls: Tls,
-    /// Flows without an end are stopped when no request came for so long.
+    /// Time without a request after which flows without an end are stopped.
     pub lease: Duration,
-    /// Where the server tells what no client asks for.
+    /// Sink of messages that no client asks for.
     pub tell: fn(&str),
 }
 
@@ -54,13 +54,13 @@ pub struct Server {
     options: Options,
 }
 
-/// What the requests of all connections share.
+/// State that the requests of all connections share.
 pub struct Shared {
     /// `None` once the server stops.
     session: Mutex<Option<Session>>,
-    /// Who may use it.
+    /// Clients that may use the server.
     pub access: Access,
-    /// Where the server tells what no client asks for.
+    /// Sink of messages that no client asks for.
     pub tell: fn(&str),
     /// Memory for requests that are coming in.
     pub room: Room,
@@ -96,7 +96,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
         Ok((self.grpc.local_addr()?, self.http.local_addr()?))
     }
@@ -129,7 +129,7 @@ impl Server {
                 () = stop => {}
             }
             drop(stopping);
-            // A client that keeps its connection holds nobody up.
+            // A client that keeps its connection does not hold up the stop.
             sleep(GRACE).await;
         };
         tokio::select! {
@@ -145,7 +145,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of the call.
+    /// Errors of the call.
     pub async fn perform(
         self: &Arc<Self>,
         call: Call,
@@ -169,17 +169,18 @@ impl Shared {
         self.last.send_replace(Instant::now());
     }
 
-    /// Time since the last request, in whose course there is none.
+    /// Returns the time since the last sign of life of a client, which a request gives when it
+    /// begins and when it has been carried out.
     pub fn silence(&self) -> Duration {
         self.last.borrow().elapsed()
     }
 
-    /// Does something with the session on a thread that may block, which by itself is no request
-    /// of a client.
+    /// Runs `look` on the session, on a thread that may block. By itself, this is no request of a
+    /// client.
     ///
     /// # Errors
     ///
-    /// Those of what is done.
+    /// Errors of `look`.
     pub async fn look<T: Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&mut Session) -> Result<T, Refusal> + Send + 'static,

@@ -24,7 +24,7 @@ use crate::translate::{self, Address, FlowChange, FlowNames, PortNames, Translat
 /// Texts of warnings for the client.
 pub type Warnings = Vec<String>;
 
-/// What a client's requests act on. Requests are served one after the other.
+/// State that a client's requests act on. Requests are served one after the other.
 pub struct Session {
     engine: Box<dyn Engine>,
     places: Places,
@@ -43,7 +43,7 @@ struct Force {
 }
 
 impl Session {
-    /// A session without a configuration, which tells by `tell` what no client asks for.
+    /// Makes a session without a configuration. `tell` gets messages that no client asks for.
     pub fn new(engine: Box<dyn Engine>, places: Places, tell: fn(&str)) -> Self {
         Self {
             engine,
@@ -73,7 +73,7 @@ impl Session {
             addresses,
             mut warnings,
         } = translated;
-        // What happened to the flows before says nothing of these.
+        // Notices about the flows before say nothing of these.
         self.engine.notices();
         let of_engine = self.engine.configure(plan)?;
         warnings.append(&mut self.pending);
@@ -111,7 +111,7 @@ impl Session {
         Ok(warnings)
     }
 
-    /// What happened since the last reply, and the client should know.
+    /// Returns events since the last reply that the client should know.
     fn happened(&mut self) -> Warnings {
         let mut happened = std::mem::take(&mut self.pending);
         let notices = self.engine.notices().into_iter();
@@ -119,17 +119,17 @@ impl Session {
         happened
     }
 
-    /// Notes counts, from which rates are told later.
+    /// Notes counts, from which rates are computed later.
     pub fn sample(&mut self) {
         self.engine.sample();
     }
 
-    /// Stops the flows that nothing but an order ends, after `silence` without a request; their
-    /// number. The next reply says which.
+    /// Stops the flows that nothing but an order ends, after `silence` without a request; returns
+    /// their number. The next reply names them.
     ///
     /// # Errors
     ///
-    /// Those of the engine.
+    /// Errors of the engine.
     pub fn stop_endless(&mut self, silence: Duration) -> Result<usize, Refusal> {
         use validator_core::engine::snapshot::Transmit;
         let snapshot = self.engine.snapshot()?;
@@ -196,7 +196,7 @@ fn places<'a>(
     found
 }
 
-/// Reads a request whole: what is not read is refused.
+/// Reads a whole request: fields that were not read are refused.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! TLS: the certificate that the server shows, and the authorities of those that clients show.
 //!
 //! snappi and otgen ask for `https://` by default and verify nothing. For them there is a
-//! certificate made at start, which proves nobody's identity.
+//! certificate made at start, which proves no identity.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Certificates {
     pub clients: Option<Vec<u8>>,
 }
 
-/// How connections by TLS are made.
+/// TLS of the server's connections.
 #[derive(Clone)]
 pub struct Tls {
     config: ServerConfig,
@@ -30,7 +30,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// With these certificates.
+    /// Makes it with these certificates.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Tls {
         })
     }
 
-    /// True if whoever connects by TLS has shown a certificate.
+    /// Returns true if every client that connects by TLS has shown a certificate.
     pub const fn proves_clients(&self) -> bool {
         self.proves_clients
     }

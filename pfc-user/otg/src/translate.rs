@@ -1,6 +1,6 @@
-//! From a configuration of the model to a plan of the engine.
+//! Translation of a configuration of the model to a plan of the engine.
 //!
-//! All errors of a configuration are found at once, each by its path. What is set and not
+//! All errors of a configuration are found at once, each by its path. A field that is set and not
 //! understood is an error too: see [`crate::reader`].
 
 mod captures;
@@ -33,7 +33,7 @@ use crate::reader::{Notes, Reader};
 /// A configuration, understood.
 #[derive(Debug, Default, PartialEq)]
 pub struct Translated {
-    /// For the engine.
+    /// Plan for the engine.
     pub plan: Plan,
     /// Names of the plan's ports.
     pub ports: Vec<PortNames>,
@@ -41,7 +41,7 @@ pub struct Translated {
     pub flows: Vec<FlowNames>,
     /// Names of the plan's interfaces.
     pub addresses: Vec<Address>,
-    /// What was accepted and changes nothing.
+    /// Warnings about fields that were accepted and change nothing.
     pub warnings: Vec<String>,
 }
 

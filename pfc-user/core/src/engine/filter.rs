@@ -5,38 +5,38 @@ use pfc_ebpf::wire::ethernet;
 /// Most tags before an IP header that are looked behind.
 const TAGS: usize = 2;
 
-/// Where a field is counted from.
+/// Origin of a field's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// The first octet of the frame.
     Frame,
-    /// What follows the identifier of its first VLAN tag.
+    /// The tag control information of its first VLAN tag.
     Tag,
     /// The IPv4 header of a frame with at most two tags.
     Ipv4,
-    /// Its IPv6 header.
+    /// The IPv6 header of such a frame.
     Ipv6,
 }
 
-/// A field, and what it has to be. A frame without the field is not kept.
+/// A field, and the value that it has to have. A frame without the field is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Where it is counted from.
+    /// Origin of its place.
     pub from: From,
-    /// Bits before it.
+    /// Bits between the origin and the field.
     pub bit: usize,
-    /// Its bits, at most 128.
+    /// Width in bits, at most 128.
     pub bits: usize,
-    /// Its value, in the low bits.
+    /// Value of the field, in the low bits.
     pub value: u128,
-    /// Bits of it that are not compared.
+    /// Bits of the field that are not compared.
     pub ignored: u128,
-    /// Frames with that value are those that are not kept.
+    /// True if frames with that value are the ones that are not kept.
     pub negate: bool,
 }
 
 impl Filter {
-    /// True of a frame that is kept as far as this filter goes.
+    /// Returns true if this filter keeps the frame.
     pub fn keeps(&self, frame: &[u8]) -> bool {
         let begin = begin(frame, self.from);
         let found = begin.and_then(|begin| bits(frame, begin * 8 + self.bit, self.bits));
@@ -44,7 +44,7 @@ impl Filter {
     }
 }
 
-/// The octet at which something begins; `None`: the frame has none.
+/// The octet at which `from` begins; `None` if the frame has none.
 fn begin(frame: &[u8], from: From) -> Option<usize> {
     let is_tag = |at| matches!(word(frame, at), Some(ethernet::C_TAG | ethernet::S_TAG));
     let tags = || (0..TAGS).take_while(|tag| is_tag(12 + 4 * tag)).count();
@@ -64,7 +64,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
 }
 
-/// So many bits from this one on; `None`: the frame ends before.
+/// Returns `count` bits from the bit `from` on; `None` if the frame ends before.
 fn bits(frame: &[u8], from: usize, count: usize) -> Option<u128> {
     let to = from.checked_add(count)?;
     if to > frame.len() * 8 {
@@ -134,7 +134,7 @@ mod tests {
             ..source
         };
         assert!(!others.keeps(&frame));
-        // What is not there is neither.
+        // A field that is not there fails either way.
         for negate in [false, true] {
             let beyond = Filter {
                 negate,

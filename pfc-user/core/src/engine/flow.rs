@@ -12,11 +12,11 @@ use super::snapshot::Transmit;
 pub type Fine = u128;
 const FRACTION: u32 = 32;
 const SECOND: u128 = 1_000_000_000;
-/// Time over which the first frames of flows are spread that start together, at most.
+/// Longest time over which the first frames of flows that start together are spread.
 pub const SPREAD: Nanos = 100_000_000;
 /// Preamble and start delimiter, in octets.
 const PREAMBLE: u64 = 8;
-/// Later than any time: what has no rate is due then.
+/// Time later than any other, at which flows without a rate are due.
 pub const NEVER: Fine = fine(Nanos::MAX);
 
 /// A fine time.
@@ -29,7 +29,7 @@ pub const fn whole(time: Fine) -> Nanos {
     time.div_ceil(1 << FRACTION) as Nanos
 }
 
-/// The time that so many octets take at `rate`.
+/// Time that `octets` take at `rate`.
 pub fn octets_at(rate: LineRate, octets: u64) -> Fine {
     ((u128::from(octets * 8) * SECOND) << FRACTION) / u128::from(rate.bits_per_second())
 }
@@ -51,28 +51,28 @@ pub struct Progress {
     pub state: Transmit,
     /// Frames taken since its start; the number of the next.
     pub number: u64,
-    /// When the next is due.
+    /// Time at which the next is due.
     pub due: Fine,
-    /// When its first frame was due, had it had a rate.
+    /// Time at which the first frame was due, or would have been with a rate.
     begin: Fine,
     /// End of the time that it may take; the greatest time where it has none.
     pub end: Nanos,
     /// Frames taken of the present burst, and bursts before it.
     burst: u64,
     bursts: u64,
-    /// When it was paused by an order.
+    /// Time at which an order paused it.
     paused: Nanos,
 }
 
-/// What another sender needs, to go on with a flow whose frames have one length and come at one
+/// State by which another sender goes on with a flow whose frames have one length and come at one
 /// interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
     /// Number of the next frame.
     pub number: u64,
-    /// When it is due.
+    /// Time at which it is due.
     pub due: Fine,
-    /// From one frame to the next.
+    /// Time from one frame to the next.
     pub interval: Fine,
     /// Octets of each, with FCS.
     pub length: u32,
@@ -92,7 +92,7 @@ pub struct Taken {
 }
 
 impl Pace {
-    /// Of a flow that has not been started.
+    /// Makes the pace of a flow that has not been started.
     pub fn new(rate: Rate, length: Length, schedule: Schedule, line_rate: LineRate) -> Self {
         Self {
             rate,
@@ -108,12 +108,12 @@ impl Pace {
         self.progress
     }
 
-    /// It has come so far, and no further: frames taken since did not leave.
+    /// Returns to `progress`: frames taken since did not leave.
     pub const fn return_to(&mut self, progress: Progress) {
         self.progress = progress;
     }
 
-    /// How it goes on; `None` of lengths that vary, of bursts, and without a rate.
+    /// Returns how the flow goes on; `None` for lengths that vary, for bursts, and without a rate.
     pub fn steady(&self) -> Option<Steady> {
         let Length::Fixed(length) = self.length else {
             return None;
@@ -146,7 +146,7 @@ impl Pace {
         (rate as u64, length)
     }
 
-    /// Another sender sent so many frames of it; the next one is due then.
+    /// Accounts `left` frames that another sender sent; the next one is due at `due`.
     pub fn went_on(&mut self, left: u64, due: Fine) {
         self.progress.number += left;
         self.progress.due = due;
@@ -188,8 +188,8 @@ impl Pace {
         }
     }
 
-    /// It has just started, as the one at that place of so many: their first frames are spread over
-    /// an interval of each, [`SPREAD`] at most, and leave one by one.
+    /// Delays the first frame of a flow that has just started, by its `place` among `flows`: their
+    /// first frames are spread over an interval of each, [`SPREAD`] at most, and leave one by one.
     pub fn stand_back(&mut self, place: u64, flows: u64) {
         let interval = self.interval(self.length.nth(0)).min(fine(SPREAD));
         let apart = interval * Fine::from(place) / Fine::from(flows.max(1));
@@ -223,7 +223,7 @@ impl Pace {
         self.progress.end = self.progress.end.saturating_add(passed);
     }
 
-    /// Another rate; the next frame is due no later than by it, unless it waits for the flow's
+    /// Sets another rate; the next frame is due no later than by it, unless it waits for the flow's
     /// delay or for the gap between bursts.
     pub fn set_rate(&mut self, rate: Rate, now: Nanos) {
         let had_none = std::mem::replace(&mut self.rate, rate).is_zero();
@@ -244,12 +244,13 @@ impl Pace {
         self.progress.due = self.progress.due.min(next);
     }
 
-    /// Other lengths.
+    /// Sets other lengths.
     pub fn set_length(&mut self, length: Length) {
         self.length = length;
     }
 
-    /// It was held for `held` until `now`: what became due meanwhile is not owed.
+    /// Accounts `held`, for which the flow was held until `now`: frames that became due meanwhile
+    /// are not owed.
     pub fn was_held(&mut self, held: Nanos, now: Nanos) {
         let due = &mut self.progress.due;
         if *due < fine(now) {
@@ -280,7 +281,7 @@ impl Pace {
         Some(Taken { number, length })
     }
 
-    /// Ends a burst with its last frame, which was due then and has that length.
+    /// Ends a burst with its last frame, which was due at `due` and has `length` octets.
     fn count_in_burst(
         &mut self,
         bursts: Option<u64>,
@@ -302,14 +303,14 @@ impl Pace {
         self.progress.due = due + self.wire(u64::from(length) + PREAMBLE) + silence;
     }
 
-    /// True if the line does not carry its rate with some of its lengths.
+    /// Returns true if the line does not carry the flow's rate with some of its lengths.
     pub fn is_beyond_line(&self) -> bool {
         let (shortest, longest) = self.length.bounds();
         let beyond = |length| self.by_rate(length) < self.by_line(length);
         !self.rate.is_zero() && (beyond(shortest.into()) || beyond(longest.into()))
     }
 
-    /// From a frame of that length to the next.
+    /// Time from a frame of `length` octets to the next.
     fn interval(&self, length: u32) -> Fine {
         let length = u64::from(length);
         self.by_rate(length).max(self.by_line(length))
@@ -348,7 +349,7 @@ impl Pace {
 }
 
 impl Rate {
-    /// True of the rate of a flow that sends nothing until it has another.
+    /// Returns true for the rate of a flow that sends nothing until it has another.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::FramesPerSecond(rate) | Self::BitsPerSecond(rate) => *rate == 0,
@@ -356,7 +357,7 @@ impl Rate {
         }
     }
 
-    /// The defect of a rate that is none.
+    /// The defect of a rate that is no number of 0 or more.
     pub fn check(&self) -> Option<String> {
         match self {
             Self::Percent(percent) if !percent.is_finite() || *percent < 0.0 => Some(format!(

@@ -3,7 +3,7 @@
 use super::packet::scattered;
 use super::plan::Length;
 
-/// Any seed does, as long as it stays.
+/// Seed of the lengths: any value, as long as it stays.
 const SEED: u64 = 1;
 /// Shortest and longest Ethernet frame that is sent, with FCS.
 const SHORTEST: u32 = 64;

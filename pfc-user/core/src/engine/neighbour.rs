@@ -8,10 +8,11 @@ use pfc_ebpf::units::Nanos;
 use super::plan::Interface;
 use crate::neighbour::{Station, solicitation};
 
-/// From one question to the next while nobody answers, as RFC 1122 (2.3.2.1) allows and RFC 4861
+/// Time from one question to the next without an answer, as RFC 1122 (2.3.2.1) allows and RFC 4861
 /// (10) has it.
 const AGAIN: Nanos = 1_000_000_000;
-/// A next hop that has answered is asked again, lest a device forget the interface or change.
+/// Time after which a next hop that has answered is asked again, lest a device forget the interface
+/// or change.
 const REFRESH: Nanos = 30_000_000_000;
 
 const MACS: usize = 12;
@@ -41,7 +42,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// An interface of a plan, which knows nobody yet.
+    /// Makes an interface of a plan, which knows no neighbour yet.
     pub fn new(interface: &Interface) -> Self {
         Self {
             station: Station {
@@ -60,7 +61,7 @@ impl Host {
         self.mac
     }
 
-    /// When it asks next.
+    /// Time of the next question.
     pub const fn ask_at(&self) -> Nanos {
         self.ask_at
     }
@@ -80,7 +81,7 @@ impl Host {
         Some(self.tagged(frame))
     }
 
-    /// Takes a frame without FCS; the answer, where it asks for this interface.
+    /// Takes a frame without FCS; returns the answer, where it asks for this interface.
     pub fn receive(&mut self, frame: &[u8], now: Nanos) -> Option<Vec<u8>> {
         let frame = self.untagged(frame)?;
         if let Some(mac) = self.answered(&frame) {
@@ -107,7 +108,7 @@ impl Host {
         let ethertype = frame.get(MACS..MACS + 2)?;
         let body = &frame[MACS + 2..];
         match self.gateway {
-            // Its own question tells as much as its answer (RFC 826).
+            // A question from the next hop has its address as an answer has (RFC 826).
             IpAddr::V4(gateway) if ethertype == ARP => {
                 let said = body.get(..28)?;
                 let is_known = said[..6] == ARP_REQUEST[..6]
@@ -168,7 +169,7 @@ fn advertised(packet: &[u8], gateway: Ipv6Addr) -> Option<[u8; 6]> {
         if options.starts_with(&TARGET_ADDRESS) {
             return options[2..].first_chunk().copied();
         }
-        // In units of eight octets; one of 0 would have no end.
+        // Lengths are in units of eight octets; one of 0 would have no end.
         options = options.get(usize::from(options[1]).max(1) * 8..)?;
     }
     None

@@ -34,7 +34,7 @@ pub(super) use self::value::scattered;
 pub struct Packet {
     /// Headers.
     pub headers: Vec<Header>,
-    /// What stands between headers and stamp; pause frames have zeros.
+    /// Octets between headers and stamp; pause frames have zeros.
     pub payload: Payload,
 }
 
@@ -50,11 +50,11 @@ pub enum Payload {
     WordsUp,
     /// Words of two octets that count down from 65535.
     WordsDown,
-    /// These.
+    /// Given octets.
     Pattern {
-        /// One at least.
+        /// Octets, one at least.
         octets: Vec<u8>,
-        /// Again and again; else, zeros follow.
+        /// True if the octets repeat; else, zeros follow.
         repeat: bool,
     },
 }
@@ -71,7 +71,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// What a field is set to.
+    /// Returns the value that a field is set to.
     fn field(&self, name: &str) -> Option<&Value> {
         let mut fields = self.fields.iter();
         fields.find(|(own, _)| *own == name).map(|(_, value)| value)
@@ -91,7 +91,7 @@ pub enum Protocol {
     Ipv6,
     /// Segment routing header of IPv6, without its segments.
     SegmentRouting,
-    /// A segment of one.
+    /// A segment of such a header.
     Segment,
     /// UDP.
     Udp,
@@ -107,7 +107,7 @@ pub enum Protocol {
     Icmpv6,
     /// GRE without a checksum.
     Gre,
-    /// GRE with one.
+    /// GRE with a checksum.
     GreSum,
     /// An entry of an MPLS label stack.
     Mpls,
@@ -122,7 +122,7 @@ pub enum Protocol {
 /// The values of a field, each in the low bits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// The same in each frame.
+    /// One value for all frames.
     Fixed(u128),
     /// Frame n has the one at n modulo their number.
     List(Vec<u128>),

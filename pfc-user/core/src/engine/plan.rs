@@ -1,4 +1,4 @@
-//! What an engine is to do: ports, flows, captures, interfaces.
+//! Work of an engine: ports, flows, captures, interfaces.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ pub struct PortIndex(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowIndex(pub usize);
 
-/// All that is to be done.
+/// The whole work of an engine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Ports of the tester.
@@ -28,7 +28,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the speed of a port's link decides; `None`: nothing does.
+    /// Names what depends on the speed of a port's link; `None` if nothing does.
     pub fn needs_line_rate(&self, port: PortIndex) -> Option<String> {
         if self.ports.get(port.0)?.obeys != Obeys::Nothing {
             return Some("the pause frames that it obeys count in bit times of its line".into());
@@ -39,13 +39,13 @@ impl Plan {
 }
 
 impl Flow {
-    /// Its schedule on a line of that speed.
+    /// Makes the flow's schedule on a line of `line_rate`.
     pub fn pace(&self, line_rate: LineRate) -> Pace {
         let (length, schedule) = (self.length.clone(), self.schedule.clone());
         Pace::new(self.rate, length, schedule, line_rate)
     }
 
-    /// What the speed of its port's link decides of it; `None`: nothing does.
+    /// Names what in the flow depends on the speed of its port's link; `None` if nothing does.
     pub fn needs_line_rate(&self) -> Option<String> {
         let octets = |span: Span| matches!(span, Span::Octets(octets) if octets > 0);
         let gap = match self.schedule.end {
@@ -72,34 +72,34 @@ pub struct Port {
     pub name: String,
     /// Network interface.
     pub interface: String,
-    /// Its network namespace; `None` is the tester's own.
+    /// Network namespace of the interface; `None` is the tester's own.
     pub namespace: Option<String>,
-    /// Base of percentages and quanta. `None`: the link's own; where it has none, an error if
-    /// something needs it ([`Plan::needs_line_rate`]).
+    /// Base of percentages and quanta. `None` is the link's own speed; where the link has none, an
+    /// error if something needs it ([`Plan::needs_line_rate`]).
     pub line_rate: Option<LineRate>,
     /// Longest frame's IP packet, in octets; `None` leaves the interface's.
     pub mtu: Option<u16>,
     /// Pause frames that hold the port's queues.
     pub obeys: Obeys,
-    /// What a capture keeps.
+    /// Frames that a capture keeps.
     pub captures: Captures,
 }
 
 /// Frames that a capture keeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Captures {
-    /// Those that pass each of these.
+    /// Filters, each of which a frame has to pass.
     pub filters: Vec<Filter>,
-    /// Those of them that stay if they outgrow the memory for them.
+    /// Frames that stay once they outgrow the memory for them.
     pub keeps: Keeps,
 }
 
 /// Frames that stay in a capture once there are more than it has room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keeps {
-    /// Those that came first.
+    /// Frames that came first.
     First,
-    /// Those that came last.
+    /// Frames that came last.
     #[default]
     Newest,
 }
@@ -107,7 +107,7 @@ pub enum Keeps {
 /// Pause frames that a port obeys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Obeys {
-    /// None.
+    /// No pause frames.
     #[default]
     Nothing,
     /// PAUSE (802.3x): all queues.
@@ -133,9 +133,9 @@ pub struct Flow {
     pub length: Length,
     /// Rate.
     pub rate: Rate,
-    /// When it begins and ends, from the time of its start.
+    /// Times at which it begins and ends, from its start.
     pub schedule: Schedule,
-    /// What is counted of it.
+    /// Counts that are kept of it.
     pub metrics: Metrics,
     /// The interfaces from whose next hops the destination MAC addresses of its frames come, in
     /// turn, by their places in [`Plan::interfaces`]; empty: its headers have them.
@@ -178,10 +178,10 @@ pub enum Rate {
     Percent(f64),
 }
 
-/// When a flow begins and ends.
+/// Times at which a flow begins and ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// From the start to the first frame.
+    /// Time from the start to the first frame.
     pub delay: Span,
     /// The end.
     pub end: End,
@@ -198,32 +198,33 @@ pub enum Span {
     Octets(u64),
 }
 
-/// What ends a flow.
+/// Condition that ends a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// Its stop alone.
+    /// A stop order alone.
     Never,
-    /// So many frames have left.
+    /// Number of frames that have left.
     Frames(u64),
-    /// So much wall time has passed since its first frame was due, also while it is held.
+    /// Wall time since its first frame was due, also while pause frames hold it.
     Time(Nanos),
     /// Bursts: frames at the flow's rate, then silence.
     Bursts {
-        /// How many; `None` is without end.
+        /// Number of bursts; `None` is without end.
         bursts: Option<u64>,
-        /// Frames of each.
+        /// Frames of each burst.
         frames: u64,
         /// Silence between two.
         gap: Span,
     },
 }
 
-/// What is counted of a flow, beside its frames.
+/// Counts that are kept of a flow, beside its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Its frames are told apart at the receiver: each carries a stamp.
+    /// True if frames carry a stamp, by which the receiver tells them apart; pause frames have no
+    /// room for one.
     pub count: bool,
-    /// Latency, too.
+    /// True if latency is measured, too.
     pub latency: bool,
 }
 
@@ -232,7 +233,7 @@ pub struct Metrics {
 pub struct Interface {
     /// Name, for messages.
     pub name: String,
-    /// Its port.
+    /// Port of the interface.
     pub port: PortIndex,
     /// MAC address.
     pub mac: [u8; 6],

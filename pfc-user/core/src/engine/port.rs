@@ -19,12 +19,13 @@ use super::snapshot::{Count, Transmit};
 /// Queues that pause frames hold, and the one of pause frames, which nothing holds.
 const LANES: usize = Priority::COUNT + 1;
 const PAUSE_LANE: usize = Priority::COUNT;
-/// After its time a flow may send what was due in so much of its end: the sender may have been held
-/// up. One that owes more than that had too full a line, and would send beyond its time.
+/// Time after its end within which a flow may still send frames that were due in as much time
+/// before it: the sender may have been held up. A flow that owes more than that had too full a
+/// line, and would send beyond its time.
 const GRACE: Nanos = 10_000_000;
 
-/// What is owed for longer than twice this is forgotten down to this: a sender that was held up by
-/// its machine makes good for less, and flows whose line is full fall behind no further.
+/// Lateness to which the flows are cut back once it exceeds twice this: a sender that was held up
+/// by its machine makes good for less, and flows whose line is full fall behind no further.
 pub const MEMORY: Nanos = 100_000_000;
 
 /// The schedule of a port's flows.
@@ -35,7 +36,7 @@ pub struct PortSchedule {
     line: Line,
     /// Ends of flows that end by time.
     ends: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// Flows whose state changed without a frame, since it was last asked.
+    /// Flows that ended without a frame, since the last call of `ended`.
     changed: Vec<usize>,
     /// Time of what was due and forgotten, as the port could not keep up.
     forgotten: Nanos,
@@ -45,9 +46,9 @@ pub struct PortSchedule {
 struct Scheduled {
     pace: Pace,
     lane: usize,
-    /// Of the entry in the lane that is in force; older ones are passed over.
+    /// Version of the entry in force in the lane; older ones are passed over.
     version: u64,
-    /// Another sender has it ([`fast`]).
+    /// True while another sender has the flow ([`fast`]).
     lent: bool,
 }
 
@@ -55,11 +56,11 @@ struct Scheduled {
 #[derive(Debug, Default)]
 struct Lane {
     due: BinaryHeap<Reverse<Entry>>,
-    /// It is held until then.
+    /// Time until which the lane is held.
     until: Nanos,
     /// Time for which it was held, at the last look.
     total: Nanos,
-    /// What of it has not been taken off what its flows owe.
+    /// Time held or stalled that has not been taken off what its flows owe.
     owed: Nanos,
 }
 
@@ -73,16 +74,16 @@ struct Entry {
 /// A frame that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its flow, by its place.
+    /// Place of its flow.
     pub flow: usize,
-    /// Its number and length.
+    /// Number and length of the frame.
     pub frame: Taken,
     before: Progress,
     line: Line,
 }
 
 impl PortSchedule {
-    /// Of a port without flows.
+    /// Makes the schedule of a port without flows.
     pub fn new(line_rate: LineRate) -> Self {
         Self {
             flows: Vec::new(),
@@ -301,7 +302,7 @@ impl PortSchedule {
         first
     }
 
-    /// Takes entries off the tops of the lanes that are in force no longer.
+    /// Takes outdated entries off the tops of the lanes.
     fn prune(&mut self) {
         for lane in &mut self.lanes {
             while let Some(Reverse(entry)) = lane.due.peek()
@@ -312,19 +313,22 @@ impl PortSchedule {
         }
     }
 
-    /// Another sender has put these frames on the line: those of this one get what is left of it.
+    /// Accounts frames that another sender has put on the line: those of this one get the rest of
+    /// it.
     pub fn share(&mut self, others: Count, now: Nanos) {
         self.line.carry(now, others.frames, others.octets);
     }
 
-    /// A frame did not leave, nor did any that was taken after it: to be called for the last first.
+    /// Gives back a frame that did not leave, nor did any that was taken after it; to be called for
+    /// the last first.
     pub fn give_back(&mut self, due: &Due) {
         self.line = due.line;
         self.flows[due.flow].pace.return_to(due.before);
         self.enlist(due.flow);
     }
 
-    /// Nothing could leave for `span` until `now`, whatever was held: it is not owed.
+    /// Accounts a stall: nothing could leave for `span` until `now`, held or not, and none of it is
+    /// owed.
     pub fn stalled(&mut self, span: Nanos, now: Nanos) {
         for lane in 0..LANES {
             self.lanes[lane].owed += span;
@@ -334,7 +338,8 @@ impl PortSchedule {
         }
     }
 
-    /// When there may next be something to do, if nothing changes: a frame, or the end of a flow.
+    /// Returns when there may next be something to do, if nothing changes: a frame, or the end of a
+    /// flow or of a hold.
     pub fn next(&mut self, now: Nanos) -> Option<Nanos> {
         let due = self
             .first(now)
@@ -349,7 +354,7 @@ impl PortSchedule {
         [due, end, held].into_iter().flatten().min()
     }
 
-    /// True if flows wait in a lane that is held.
+    /// Returns true if flows wait in a lane that is held.
     pub fn waits(&mut self, now: Nanos) -> bool {
         self.prune();
         let mut lanes = self.lanes.iter();

@@ -1,4 +1,4 @@
-//! What received pause frames hold: classes of PFC, or the whole link, mapped to a port's queues.
+//! Holds by received pause frames: classes of PFC, or the whole link, mapped to a port's queues.
 
 use pfc_ebpf::abi::flow::{Holders, Pauses, WHOLE_LINK, latest};
 use pfc_ebpf::units::{Nanos, Priority};
@@ -8,9 +8,9 @@ use super::plan::Obeys;
 /// State of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
-    /// It is held until then, unless another pause frame comes; not held at or after it.
+    /// End of the hold, unless another pause frame comes; the queue is free at and after it.
     pub until: Nanos,
-    /// Time for which it was held so far, by whichever of its classes.
+    /// Time for which the queue was held so far, by any of its classes.
     pub total: Nanos,
 }
 

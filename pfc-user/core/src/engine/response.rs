@@ -1,8 +1,8 @@
-//! How fast a sender obeys: what left of a queue after the pause frame that began to hold it had
-//! arrived. No clock is asked.
+//! Response of a sender to pause frames: frames of a queue that left after the pause frame that
+//! began to hold it had arrived. No clock is asked.
 //!
-//! A sender looks at what is held, and sends until its next look. A pause frame that arrives in
-//! between is seen at that look alone; what left meanwhile may have left after it.
+//! A sender looks at the holds, and sends until its next look. It sees a pause frame that arrives
+//! in between only at that look; frames that left meanwhile may have left after it.
 
 use std::ops::Add;
 
@@ -11,11 +11,11 @@ use pfc_ebpf::units::{Nanos, Priority};
 use super::queue::Holds;
 use super::snapshot::Count;
 
-/// Responses of a queue so far. Frames and times are what they may have been at most: of frames
-/// that were sent together nobody knows which left first.
+/// Responses of a queue so far. Frames and times are upper bounds: the order of frames that were
+/// sent together is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// How often it was found held, having been free before.
+    /// Times that the queue was found held, having been free before.
     pub holds: u64,
     /// Frames that left after the pause frame had arrived, of all holds.
     pub after: Count,
@@ -50,19 +50,20 @@ pub struct Responses {
 #[derive(Clone, Debug, Default)]
 struct Queue {
     response: Response,
-    /// It was held at the last look.
+    /// True if the queue was held at the last look.
     held: bool,
-    /// Another sender counts its holds at present.
+    /// True while another sender counts its holds.
     lent: bool,
     /// Time for which it had been held, at the last look.
     total: Nanos,
-    /// What left since the last look, and when the last of it had left.
+    /// Frames that left since the last look, and when the last of them had left.
     sent: Count,
     last: Nanos,
 }
 
 impl Responses {
-    /// Of a sender that begins at `now`, when that is held; the port's responses so far go on.
+    /// Makes the responses of a sender that begins at `now`, under `holds`; the port's responses so
+    /// far go on.
     pub fn new(now: Nanos, holds: &Holds, so_far: [Response; Priority::COUNT]) -> Self {
         let queue = |queue: usize| Queue {
             response: so_far[queue],
@@ -81,20 +82,20 @@ impl Responses {
         self.queues[queue.index()].response
     }
 
-    /// Another sender, which has flows of these queues as well, counts their holds from the last
-    /// look on, until they are taken back.
+    /// Lends a queue to another sender, which has flows of it as well. That one counts its holds
+    /// from the last look on, until they are taken back.
     pub fn lend(&mut self, queue: Priority) {
         self.queues[queue.index()].lent = true;
     }
 
-    /// The holds of all queues are counted here again after a look at `now`.
+    /// Counts the holds of all queues here again, after a look at `now`.
     pub fn take_back(&mut self, now: Nanos, holds: &Holds) -> bool {
         let found = self.look(now, holds);
         self.queues.iter_mut().for_each(|queue| queue.lent = false);
         found
     }
 
-    /// A frame of so many octets left of a queue, at that time or before.
+    /// Accounts a frame of `octets` that left a queue at `at` or before.
     pub fn left(&mut self, queue: Priority, octets: u64, at: Nanos) {
         let queue = &mut self.queues[queue.index()];
         queue.sent.frames += 1;
@@ -102,7 +103,7 @@ impl Responses {
         queue.last = at;
     }
 
-    /// Looks at what is held at `now`; true: a queue was found held that had been free.
+    /// Looks at the holds at `now`; returns true if a queue was found held that had been free.
     pub fn look(&mut self, now: Nanos, holds: &Holds) -> bool {
         let before = std::mem::replace(&mut self.at, now);
         let mut found = false;
@@ -110,7 +111,7 @@ impl Responses {
             let held = hold.until > now;
             let time = hold.total.saturating_sub(queue.total);
             if !queue.held && (held || time > 0) {
-                // One that is over began nobody knows when.
+                // The begin of a hold that is over is unknown: at the look before, at the earliest.
                 let since = if held { now - time } else { before };
                 queue.found_held(since, time);
                 found = true;
@@ -124,7 +125,7 @@ impl Responses {
 }
 
 impl Queue {
-    /// It was held from then on, for so long at least.
+    /// Accounts a hold that began at `since` and lasted `time` at least.
     fn found_held(&mut self, since: Nanos, time: Nanos) {
         let response = &mut self.response;
         response.holds += u64::from(!self.lent);
@@ -133,7 +134,7 @@ impl Queue {
         }
         response.after.frames += self.sent.frames;
         response.after.octets += self.sent.octets;
-        // After its end it is free to leave.
+        // After the hold's end, frames are free to leave.
         response.longest = response.longest.max((self.last - since).min(time));
     }
 }
@@ -260,7 +261,7 @@ mod tests {
         responses.lend(three());
         responses.left(three(), 64, 260);
         responses.look(300, &holds(&pauses, 300));
-        // What it sent itself meanwhile counts.
+        // Frames that this sender sent meanwhile count.
         assert_eq!(responses.of(three()), response(1, 1, 40));
         assert!(responses.take_back(400, &holds(&pauses, 400)));
         // The hold that goes on is the other's.

@@ -1,4 +1,4 @@
-//! What an engine counted, at one time.
+//! Counts of an engine, at one time.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use pfc_ebpf::units::{Nanos, Priority};
 use super::response::Response;
 use super::storm::Gaps;
 
-/// From one look at the counts to the next, by which rates are told.
+/// Time from one look at the counts to the next, from which rates are computed.
 pub const SAMPLING: Nanos = 50_000_000;
 
 /// All counts, read within a few milliseconds.
@@ -15,9 +15,9 @@ pub const SAMPLING: Nanos = 50_000_000;
 pub struct Snapshot {
     /// CLOCK_MONOTONIC, nanoseconds.
     pub at: Nanos,
-    /// By port, in the plan's order.
+    /// Counts by port, in the plan's order.
     pub ports: Vec<PortCounts>,
-    /// By flow, in the plan's order.
+    /// Counts by flow, in the plan's order.
     pub flows: Vec<FlowCounts>,
 }
 
@@ -26,7 +26,7 @@ pub struct Snapshot {
 pub struct Count {
     /// Frames.
     pub frames: u64,
-    /// Their octets, with FCS.
+    /// Octets of the frames, with FCS.
     pub octets: u64,
 }
 
@@ -43,21 +43,21 @@ pub struct Rates {
 /// A port.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortCounts {
-    /// The link is up.
+    /// True if the link is up.
     pub link_up: bool,
-    /// Some flow of it is started and has not ended.
+    /// True if some flow of it is started and has not ended.
     pub transmitting: bool,
-    /// It captures.
+    /// True if it captures.
     pub capturing: bool,
     /// Frames that its last capture had no room for.
     pub capture_missed: u64,
     /// Frames of flows that left since its counts began: with the plan, and anew with a start.
     pub sent: Count,
-    /// Frames that arrived since then, of whatever kind but ARP and Neighbour Discovery.
+    /// Frames that arrived since then, of any kind but ARP and Neighbour Discovery.
     pub received: Count,
-    /// Rate of those that left.
+    /// Rate of the frames that left.
     pub sent_rate: Rates,
-    /// Rate of those that arrived.
+    /// Rate of the frames that arrived.
     pub received_rate: Rates,
     /// PAUSE (802.3x) frames that arrived and that no flow of the plan sends.
     pub pause_received: u64,
@@ -89,7 +89,7 @@ pub enum Transmit {
     /// Not started, stopped, or at its end.
     #[default]
     Stopped,
-    /// It is sent, or would be but for a pause frame of the DUT.
+    /// Sent, or held by a pause frame of the DUT alone.
     Started,
     /// Held by an order.
     Paused,
@@ -104,27 +104,27 @@ pub struct FlowCounts {
     pub sent: Count,
     /// Frames of that start that arrived where they should.
     pub received: Count,
-    /// Rate of those that left.
+    /// Rate of the frames that left.
     pub sent_rate: Rates,
-    /// Rate of those that arrived.
+    /// Rate of the frames that arrived.
     pub received_rate: Rates,
-    /// Arrived a second time; not among `received`.
+    /// Frames that arrived a second time; not among `received`.
     pub duplicates: u64,
-    /// Arrived so long after a later one that nobody can tell whether they had been counted:
-    /// neither among `received` nor among `duplicates`.
+    /// Frames that arrived so long after a later one that it is unknown whether they had been
+    /// counted: neither among `received` nor among `duplicates`.
     pub beyond_window: u64,
-    /// Arrived after a later one.
+    /// Frames that arrived after a later one.
     pub reordered: u64,
-    /// Arrived with other octets than were sent.
+    /// Frames that arrived with other octets than were sent.
     pub corrupt: u64,
-    /// Arrived at a port that is none of its own.
+    /// Frames that arrived at a port that is none of the flow's.
     pub leaked: u64,
-    /// Arrived within another frame: quoted by an ICMP error, or in a tunnel that it was not sent
-    /// in. Counted nowhere else.
+    /// Frames that arrived within another: quoted by an ICMP error, or in a tunnel that they were
+    /// not sent in. Counted nowhere else.
     pub wrapped: u64,
-    /// Latency of those that arrived, if asked for and any did.
+    /// Latency of the frames that arrived, if asked for and any did.
     pub latency: Option<Latency>,
-    /// From the order to start until the first frame was handed to the port, nanoseconds.
+    /// Time from the order to start until the first frame was handed to the port, nanoseconds.
     pub first_frame: Option<Nanos>,
     /// Gaps, of a flow of pause frames.
     pub storm: Option<Gaps>,

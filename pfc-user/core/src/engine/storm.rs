@@ -11,7 +11,7 @@ use crate::pacing::storm::silence;
 /// Gaps so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many frames left after the pause of the one before had ended, for one class at least.
+    /// Frames that left after the pause of the one before had ended, for one class at least.
     pub count: u64,
     /// The longest time from such a frame to the one before.
     pub longest: Nanos,
@@ -33,7 +33,7 @@ struct Paused {
 }
 
 impl Storm {
-    /// Of a flow that has sent nothing yet, on a line of that rate.
+    /// Makes the storm of a flow that has sent nothing yet, on a line of `line_rate`.
     pub const fn new(line_rate: LineRate) -> Self {
         Self {
             line_rate,
@@ -50,12 +50,13 @@ impl Storm {
         self.gaps
     }
 
-    /// What comes next is no gap: the flow was stopped or held by an order.
+    /// Forgets all pauses: an order stopped or held the flow, so that the silence which follows is
+    /// no gap.
     pub const fn interrupt(&mut self) {
         self.classes = [None; CLASSES];
     }
 
-    /// A frame left. A gap is what may have been one.
+    /// Accounts a frame that left. Silence that may have been a gap counts as one.
     pub fn left(&mut self, frame: &[u8], departure: Departure) {
         let Ok(control) = MacControl::parse(frame) else {
             return;
@@ -75,8 +76,8 @@ impl Storm {
         self.gaps.longest = self.gaps.longest.max(longest);
     }
 
-    /// The gap of a class before this pause of it; 0: there was none. One of no time ends the
-    /// storm of its class on purpose.
+    /// Returns the gap of a class before this pause of it; 0 if there was none. A pause of no time
+    /// ends the storm of its class on purpose.
     fn pause(&mut self, class: usize, quanta: u16, departure: Departure) -> Nanos {
         let paused = (quanta > 0).then(|| Paused {
             since: departure.before,

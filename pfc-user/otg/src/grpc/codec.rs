@@ -1,4 +1,5 @@
-//! Messages as octets: which message they are, the method says. One that is sent may be in parts.
+//! Messages as octets: the method says which message they are. A message that is sent may be in
+//! parts.
 
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -30,7 +31,7 @@ impl Encoder for Octets {
 
     fn encode(&mut self, parts: Vec<Bytes>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         buffer.reserve(parts.iter().map(Bytes::len).sum());
-        // Each is dropped once it is there.
+        // Each part is dropped once it is in the buffer.
         parts.into_iter().for_each(|part| buffer.put(part));
         Ok(())
     }

@@ -39,7 +39,7 @@ type Reply = http::Response<Body>;
 ///
 /// # Errors
 ///
-/// None: what is refused is said in the reply.
+/// None: the reply carries the refusal.
 pub async fn call<B>(
     shared: Arc<Shared>,
     peer: Peer,
@@ -85,7 +85,7 @@ where
     let request = http::Request::from_parts(head, Full::new(octets));
     let reply = perform(shared, method, request).await;
     match reply.extensions().get::<Status>() {
-        // Its own words for what is no message of gRPC, or a compressed one.
+        // Words of tonic for what is no message of gRPC, or a compressed one.
         Some(status) if !status.message().starts_with('{') => {
             Err(Refusal::validation(status.message()))
         }

@@ -60,7 +60,7 @@ impl Session {
             port.map(PortIndex)
         })?;
         let port = port.ok_or_else(|| Refusal::internal("a request without a port was taken"))?;
-        // As the model has it: what is read is whole.
+        // The model has it that a capture is whole when it is read.
         self.engine.capture(&[port], false)?;
         let names = &self.force.ports[port.0];
         let (Some(capture), Some(captured)) = (names.capture, self.engine.captured(port)?) else {
@@ -80,7 +80,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What the engine cannot read.
+    /// Counts that the engine cannot read.
     pub(super) fn overflows(&mut self, ports: &[PortIndex]) -> Result<Warnings, Refusal> {
         let counts = self.engine.snapshot()?.ports;
         let warnings = ports.iter().filter_map(|port| {
@@ -92,7 +92,7 @@ impl Session {
     }
 }
 
-/// What is to be known of a capture that outgrew its memory.
+/// Warns of a capture that outgrew its memory.
 fn overflow(port: &str, capture: Capture, missed: u64) -> String {
     let keeps = match capture.keeps {
         Keeps::First => "first",
@@ -104,7 +104,7 @@ fn overflow(port: &str, capture: Capture, missed: u64) -> String {
     )
 }
 
-/// The file of a capture, piece by piece, as nobody needs it whole.
+/// The file of a capture, made piece by piece, as it is never needed in one.
 pub struct File {
     frames: Arc<Vec<CapturedFrame>>,
     next: usize,
@@ -118,7 +118,7 @@ enum Writer {
     PcapNg(Box<PcapNgWriter<Written>>),
 }
 
-/// What a writer has written, and nobody has taken yet.
+/// Octets that a writer has written, and that have not been taken yet.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -140,11 +140,11 @@ impl Write for Written {
 }
 
 impl File {
-    /// Of what a port captured.
+    /// Makes the file of a port's capture.
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn new(captured: &Captured, capture: Capture, port: &str) -> Result<Self, PcapError> {
         let kept = capture.octets.unwrap_or(LONGEST).min(LONGEST);
         let written = Written::default();

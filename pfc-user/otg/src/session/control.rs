@@ -8,7 +8,7 @@ use super::{Session, Warnings};
 use crate::error::Refusal;
 use crate::reader::{Notes, Reader};
 
-/// What is to be done.
+/// Change of state to carry out.
 enum Control {
     /// Links up or down.
     Link(Vec<PortIndex>, bool),
@@ -49,7 +49,7 @@ impl Session {
         Ok(warnings)
     }
 
-    /// `None` only with an error.
+    /// Reads a change of state; `None` only with an error.
     fn control(&self, reader: &Reader<'_>) -> Option<Control> {
         match &*reader.choice("") {
             "port" => self.port(&reader.object("port")),

@@ -25,11 +25,11 @@ pub struct Counters {
 pub struct Traffic {
     /// Frames that left.
     pub frames_tx: u64,
-    /// Their octets, with FCS.
+    /// Octets of the frames that left, with FCS.
     pub bytes_tx: u64,
     /// Frames that arrived.
     pub frames_rx: u64,
-    /// Their octets, with FCS.
+    /// Octets of the frames that arrived, with FCS.
     pub bytes_rx: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct PortCounters {
     pub name: String,
     /// Location, as the configuration has it.
     pub location: String,
-    /// The link is up.
+    /// True if the link is up.
     pub link_up: bool,
     /// All frames.
     #[serde(flatten)]
@@ -64,13 +64,13 @@ pub struct PortCounters {
     pub pfc_undecided_rx: [u64; 8],
     /// Frames that its last capture had no room for.
     pub capture_missed: u64,
-    /// Time for which each queue was held by whichever of its classes, nanoseconds.
+    /// Time for which each queue was held by any of its classes, nanoseconds.
     pub held_ns: [u64; 8],
-    /// How often each queue's sender found it held, having been free before.
+    /// Times that each queue's sender found it held, having been free before.
     pub holds: [u64; 8],
     /// Frames of each queue that left after the pause frame that held it had arrived, at most.
     pub frames_after_xoff: [u64; 8],
-    /// Their octets, with FCS.
+    /// Octets of the frames that left after such a pause frame, with FCS.
     pub bytes_after_xoff: [u64; 8],
     /// The longest time from such a pause frame's arrival to the last frame after it, at most,
     /// nanoseconds.
@@ -86,29 +86,30 @@ pub struct FlowCounters {
     pub port_tx: String,
     /// Receiving ports, with commas between.
     pub port_rx: String,
-    /// Frames since the last start; of those that arrived, those where they should.
+    /// Frames since the last start; of those that arrived, only the ones that arrived where they
+    /// should.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// Arrived a second time.
+    /// Frames that arrived a second time.
     pub duplicates: u64,
-    /// Arrived more than 512 frames after a later one, so that nobody can tell whether they had
-    /// been counted: missing from those that arrived, perhaps without loss.
+    /// Frames that arrived more than 512 frames after a later one, so that it is unknown whether
+    /// they had been counted: missing from those that arrived, perhaps without loss.
     pub beyond_window: u64,
-    /// Arrived after a later one.
+    /// Frames that arrived after a later one.
     pub reordered: u64,
-    /// Arrived with a wrong sum of the stamp. Of UDP directly over IP whose lengths and checksums
-    /// are left to the engine, also with a wrong IPv4 or UDP checksum, if the frame came in one
-    /// piece. Other changes are not seen.
+    /// Frames that arrived with a wrong sum of the stamp. Of UDP directly over IP whose lengths and
+    /// checksums are left to the engine, also frames with a wrong IPv4 or UDP checksum, if they
+    /// came in one piece. Other changes are not seen.
     pub corrupt: u64,
-    /// Arrived at a port that is none of the flow's.
+    /// Frames that arrived at a port that is none of the flow's.
     pub leaked: u64,
-    /// Arrived within another frame, which an ICMP error or a mirror's tunnel makes of it.
+    /// Frames that arrived within another, which an ICMP error or a mirror's tunnel makes of them.
     pub wrapped: u64,
-    /// Of a flow of pause frames, how many left after the pause of the one before had ended.
+    /// Frames of a flow of pause frames that left after the pause of the one before had ended.
     pub storm_gaps: Option<u64>,
     /// The longest time from such a frame to the one before, nanoseconds.
     pub storm_gap_max_ns: Option<u64>,
-    /// From the order to start to the first frame, nanoseconds.
+    /// Time from the order to start to the first frame, nanoseconds.
     pub first_frame_ns: Option<u64>,
     /// Least latency, nanoseconds.
     pub latency_min_ns: Option<u64>,
@@ -123,7 +124,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What the engine cannot read.
+    /// Counts that the engine cannot read.
     pub fn counters(&mut self) -> Result<Counters, Refusal> {
         let snapshot = self.engine.snapshot()?;
         let ports = self.force.ports.iter().zip(&snapshot.ports);

@@ -13,7 +13,7 @@ use crate::translate::{FlowNames, PortNames};
 /// Octets of a frame that layer 1 adds: preamble, delimiter and least gap (IEEE 802.3, 4.2.3).
 const LAYER_1: f64 = 20.0;
 
-/// What is asked for.
+/// Metrics that a request asks for.
 enum Asked {
     /// Ports, and columns of them; no column is all.
     Ports(Vec<PortIndex>, Vec<String>),
@@ -217,7 +217,7 @@ fn loss(counts: &FlowCounts) -> f32 {
     if sent == 0 {
         return 0.0;
     }
-    // What arrived since the other count was read is not negative loss.
+    // Frames that arrived since the other count was read are no negative loss.
     (100.0 * sent.saturating_sub(received) as f64 / sent as f64) as f32
 }
 

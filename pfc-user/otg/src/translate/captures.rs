@@ -11,20 +11,20 @@ use crate::reader::Reader;
 /// Format of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// libpcap's.
+    /// Format of libpcap.
     Pcap,
-    /// Its successor.
+    /// Successor of that format.
     PcapNg,
 }
 
-/// What is asked for at a port.
+/// Capture that is asked for at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// Format of the file.
     pub format: Format,
     /// Octets of each frame that are kept; `None` is all.
     pub octets: Option<u32>,
-    /// What is kept where memory is full.
+    /// Frames that are kept where memory is full.
     pub keeps: Keeps,
 }
 

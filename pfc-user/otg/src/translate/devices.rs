@@ -10,7 +10,7 @@ use super::names::Names;
 use super::ports::Ports;
 use crate::reader::Reader;
 
-/// What an interface of the plan is called.
+/// Ethernet and next hop of an interface of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The Ethernet that it belongs to.
@@ -22,7 +22,7 @@ pub struct Address {
 /// Interfaces of a configuration.
 #[derive(Debug, Default)]
 pub struct Interfaces {
-    /// By the names of devices, Ethernets and addresses.
+    /// Places in the list by the names of devices, Ethernets and addresses.
     by_name: HashMap<String, Vec<usize>>,
     list: Vec<(Interface, Address)>,
 }
@@ -39,7 +39,7 @@ impl Interfaces {
         )
     }
 
-    /// For the plan.
+    /// Returns the interfaces for the plan, with their addresses.
     pub fn into_plan(self) -> (Vec<Interface>, Vec<Address>) {
         self.list.into_iter().unzip()
     }
@@ -73,7 +73,7 @@ const PROTOCOLS: [&str; 12] = [
     "bmp",
 ];
 
-/// What all addresses of an Ethernet share.
+/// Properties that all addresses of an Ethernet share.
 struct Ethernet<'a> {
     device: &'a str,
     name: &'a str,
@@ -236,7 +236,7 @@ fn read_address<A: std::str::FromStr + Into<IpAddr>>(
     );
 }
 
-/// Whether a next hop is where an address of that prefix reaches it without another.
+/// Returns true if an address of that prefix reaches the next hop without another.
 fn is_near(address: IpAddr, gateway: IpAddr, prefix: u64) -> bool {
     let (difference, bits) = match (address, gateway) {
         (IpAddr::V4(address), IpAddr::V4(gateway)) => {

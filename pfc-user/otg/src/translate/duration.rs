@@ -1,4 +1,4 @@
-//! When flows begin and end.
+//! Begin and end of flows.
 
 use pfc_ebpf::units::Nanos;
 use validator_core::engine::plan::{End, Schedule, Span};
@@ -88,7 +88,7 @@ fn burst(reader: &Reader<'_>) -> Option<End> {
     })
 }
 
-/// A delay or a gap: so many octets by default, or as much time.
+/// Reads a delay or a gap: `octets` by default, or as much time.
 fn span(reader: &Reader<'_>, octets: f64) -> Option<Span> {
     let chosen = reader.choice("bytes");
     // The model's defaults in time are those of 1 Gbit/s: 8 ns an octet.

@@ -12,7 +12,7 @@ use super::ports::Ports;
 use super::{duration, headers, rate, size};
 use crate::reader::Reader;
 
-/// What a flow is called, and what a client may ask of it.
+/// Names of a flow, and properties that requests depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowNames {
     /// Name.
@@ -21,13 +21,13 @@ pub struct FlowNames {
     pub tx: String,
     /// The receiving ports, with commas between.
     pub rx: String,
-    /// It is in flow metrics.
+    /// True if it is in flow metrics.
     pub counted: bool,
-    /// Its latency is, too.
+    /// True if its latency is, too.
     pub latency: bool,
-    /// Nothing but an order ends it.
+    /// True if nothing but an order ends it.
     pub endless: bool,
-    /// Its shortest frame.
+    /// Shortest frame of the flow.
     pub shortest: size::Shortest,
 }
 
@@ -45,7 +45,7 @@ pub fn read(
     read.collect()
 }
 
-/// `None` only with an error.
+/// Reads a flow; `None` only with an error.
 fn read_flow(
     reader: &Reader<'_>,
     ports: &Ports,
@@ -95,13 +95,13 @@ fn joined(ports: &Ports, list: &[PortIndex]) -> String {
     names.join(",")
 }
 
-/// What is counted of a flow.
+/// Reads which counts a flow has.
 fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
     let Some(reader) = flow.child("metrics") else {
         return Metrics::default();
     };
     let count = reader.truth("enable").unwrap_or(false);
-    // It is always there.
+    // The loss is always there.
     reader.truth("loss");
     if reader.truth("timestamps") == Some(true) {
         reader.warn(

@@ -16,10 +16,10 @@ use crate::reader::Reader;
 /// Most octets of a custom header.
 const CUSTOM: usize = 1024;
 
-/// What a flow's headers ask for.
+/// Packet and queue that a flow's headers ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headers {
-    /// For the engine.
+    /// Packet for the engine.
     pub packet: Packet,
     /// The sending port's queue.
     pub queue: Priority,
@@ -69,7 +69,8 @@ pub fn read(flow: &Reader<'_>) -> Headers {
     headers
 }
 
-/// A checksum of UDP or TCP covers addresses, which nobody finds in custom octets before it.
+/// Refuses a computed checksum of UDP or TCP behind custom octets: it covers addresses, which are
+/// unknown there.
 fn refuse_sum_without_addresses(reader: &Reader<'_>, header: &Header) {
     if matches!(header.protocol, Protocol::Udp | Protocol::Tcp) && !is_given(header, "checksum") {
         reader.object(&reader.choice("")).error(
@@ -80,10 +81,11 @@ fn refuse_sum_without_addresses(reader: &Reader<'_>, header: &Header) {
     }
 }
 
-/// The checksum of IPv4 covers options. They come as custom octets, which are not known to be any.
+/// Refuses a computed checksum of IPv4 over options: they come as custom octets, which are not
+/// known to be any.
 fn refuse_sum_without_options(reader: &Reader<'_>, header: &Header) {
     let mut fields = header.fields.iter();
-    // In words of 4 octets; fewer than 5 are wrong on purpose, and the sum covers 5.
+    // Lengths are in words of 4 octets; fewer than 5 are wrong on purpose, and the sum covers 5.
     let short = |value: &Value| matches!(value, Value::Fixed(0..=5));
     let longer = fields.any(|(name, value)| *name == "header_length" && !short(value));
     if header.protocol == Protocol::Ipv4 && longer && !is_given(header, "header_checksum") {
@@ -94,7 +96,7 @@ fn refuse_sum_without_options(reader: &Reader<'_>, header: &Header) {
     }
 }
 
-/// Whether a checksum is left neither to the engine nor to be wrong on purpose.
+/// Returns true if a checksum is given: left neither to the engine nor to be wrong on purpose.
 fn is_given(header: &Header, checksum: &str) -> bool {
     let mut fields = header.fields.iter();
     fields.any(|(name, value)| *name == checksum && *value != Value::Bad)
@@ -153,7 +155,7 @@ fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Head
     Some(header)
 }
 
-/// Whether a GRE header says that it has a checksum.
+/// Returns true if a GRE header says that it has a checksum.
 fn has_sum(object: &Reader<'_>) -> bool {
     let [present, ..] = &table::GRE_WITH_SUM;
     let present = read_field(object, present);
@@ -168,7 +170,7 @@ fn read_field(object: &Reader<'_>, field: &Field) -> Option<Value> {
     }
 }
 
-/// True of values by which the model says that the field is left alone.
+/// Returns true for values by which the model says that the field is left alone.
 fn stands_for_default(protocol: Protocol, field: &Field, value: &Value) -> bool {
     match (protocol, field.name) {
         // The model's default, though the wire has 0x8100.
@@ -178,7 +180,7 @@ fn stands_for_default(protocol: Protocol, field: &Field, value: &Value) -> bool 
     }
 }
 
-/// The queue is the port's and on no wire: one for a flow.
+/// Reads the queue, which is the port's and on no wire: one for a flow.
 fn read_queue(object: &Reader<'_>, field: &Field, first: bool, queue: &mut Priority) {
     let Some(reader) = object.child(field.name) else {
         return;
@@ -201,7 +203,7 @@ fn read_queue(object: &Reader<'_>, field: &Field, first: bool, queue: &mut Prior
     }
 }
 
-/// Octets as they are.
+/// Reads octets as they are.
 fn custom(reader: &Reader<'_>) -> Option<Header> {
     let text = reader.required("bytes")?;
     let octets = hex(text).filter(|octets| octets.len() <= CUSTOM);
@@ -218,8 +220,8 @@ fn custom(reader: &Reader<'_>) -> Option<Header> {
     })
 }
 
-/// Octets of hexadecimal digits. Spaces and colons between them mean nothing, and neither does `0x`
-/// before them: the model's pattern has both.
+/// Reads octets of hexadecimal digits. Spaces and colons between them mean nothing, and neither
+/// does `0x` before them: the model's pattern has both.
 pub(super) fn hex(text: &str) -> Option<Vec<u8>> {
     let prefix = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let digits = prefix.unwrap_or(text).chars();

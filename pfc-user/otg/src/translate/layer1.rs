@@ -9,7 +9,7 @@ use super::names::Names;
 use super::ports::Ports;
 use crate::reader::Reader;
 
-/// What a client sends by itself, and thereby asks for nothing.
+/// MTU that a client sends by itself, and thereby asks for nothing.
 const DEFAULT_MTU: u64 = 1500;
 /// The address of pause frames (IEEE 802.3, 31B.1).
 const PAUSE_ADDRESS: &str = "01:80:c2:00:00:01";
@@ -69,13 +69,13 @@ fn complete(
     obeys: Obeys,
 ) {
     let (port, _) = ports.get_mut(index);
-    // What the configuration says is meant for this run; the testbed file for any.
+    // The configuration's speed is meant for this run; the testbed file's for any.
     port.line_rate = speed.or(port.line_rate);
     port.mtu = mtu;
     port.obeys = obeys;
 }
 
-/// `speed_100_fd_mbps`, `speed_25_gbps`.
+/// Parses names such as `speed_100_fd_mbps` and `speed_25_gbps`.
 fn line_rate(name: &str) -> Option<LineRate> {
     let name = name.strip_prefix("speed_")?;
     let (number, unit) = if let Some(number) = name.strip_suffix("_fd_mbps") {
@@ -86,7 +86,7 @@ fn line_rate(name: &str) -> Option<LineRate> {
     LineRate::from_bits_per_second(number.parse::<u64>().ok()? * unit).ok()
 }
 
-/// `None` for the default, which leaves the interface's own.
+/// Reads the MTU; `None` for the default, which leaves the interface's own.
 fn mtu(reader: &Reader<'_>) -> Option<u16> {
     let mtu = reader.integer("mtu").filter(|mtu| *mtu != DEFAULT_MTU)?;
     let fits = u16::try_from(mtu).ok().filter(|mtu| *mtu >= 68);
@@ -121,7 +121,7 @@ fn obeys(reader: &Reader<'_>) -> Obeys {
     }
 }
 
-/// Class i holds queue i where nothing else is said.
+/// Reads the queue of each class: class i holds queue i where nothing else is said.
 fn pfc(table: &Reader<'_>) -> Obeys {
     let queue = |class: Priority| {
         let field = format!("pfc_class_{}", class.get());

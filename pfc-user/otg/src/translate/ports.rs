@@ -9,14 +9,14 @@ use super::names::Names;
 use crate::places::{Place, Places};
 use crate::reader::Reader;
 
-/// What a port is called.
+/// Names of a port, and its capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortNames {
     /// Name.
     pub name: String,
     /// Location, as the configuration has it.
     pub location: String,
-    /// Captures that are asked for.
+    /// Capture that is asked for.
     pub capture: Option<Capture>,
 }
 
@@ -55,7 +55,7 @@ impl Ports {
         &self.list[index.0].0.name
     }
 
-    /// For the plan.
+    /// Returns the ports for the plan, with their names.
     pub fn into_plan(self) -> (Vec<Port>, Vec<PortNames>) {
         self.list.into_iter().unzip()
     }

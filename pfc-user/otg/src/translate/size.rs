@@ -10,17 +10,17 @@ pub const LEAST: u32 = 64;
 /// Greatest length that the engine sends, with FCS.
 pub const GREATEST: u32 = 16_000;
 
-/// How short a flow's frames can be, in octets with FCS.
+/// Shortest frames of a flow, in octets with FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortest {
-    /// What its headers and FCS take.
+    /// Octets that its headers and FCS take.
     pub headers: u32,
     /// The shortest frame, with the stamp of a flow that is counted.
     pub frame: u32,
 }
 
 impl Shortest {
-    /// That of frames of this packet, `counted` or not.
+    /// Computes it for frames of this packet, `counted` or not.
     pub fn of(packet: &Packet, counted: bool) -> Self {
         Self {
             headers: packet.shortest(false),
@@ -28,7 +28,7 @@ impl Shortest {
         }
     }
 
-    /// Why a frame of so many octets is too short.
+    /// Returns the reason why a frame of `length` octets is too short.
     fn why(self, length: u64) -> String {
         let Self { headers, frame } = self;
         if (u64::from(headers)..u64::from(frame)).contains(&length) && frame > LEAST {
@@ -66,8 +66,8 @@ const MIXES: [(&str, &[(u32, f32)]); 5] = [
     ),
 ];
 
-/// Reads the lengths of a flow's frames, which can be so short. Without a
-/// size they have that, as clients expect; where it is more than [`LEAST`], a warning says so.
+/// Reads the lengths of a flow's frames, none below `shortest`. Without a size, they have that
+/// length, as clients expect; where it is more than [`LEAST`], a warning says so.
 pub fn read(flow: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     let Some(size) = flow.child("size") else {
         let least = shortest.frame;
@@ -157,7 +157,7 @@ fn weights(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     Some(Length::Weighted(list))
 }
 
-/// A length between the shortest and [`GREATEST`]; an error else.
+/// Returns a length between the shortest and [`GREATEST`]; an error else.
 fn checked(reader: &Reader<'_>, field: &str, length: u64, shortest: Shortest) -> Option<u32> {
     let known = u32::try_from(length)
         .ok()

@@ -14,13 +14,13 @@ use crate::reader::{Notes, Reader};
 pub struct FlowChange {
     /// The flow.
     pub flow: FlowIndex,
-    /// What changes.
+    /// Change to make.
     pub change: Change,
     /// The field of the configuration with it, and its new value.
     pub field: (&'static str, Option<DynamicMessage>),
 }
 
-/// Understands an update of a configuration with these flows; with warnings.
+/// Understands an update of a configuration with these flows; returns warnings, too.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What cannot be made into frames, each with the header and the field that it is about.
+//! Defects of packets that cannot be made into frames, each with its header and field.
 
 use pfc_ebpf::flow_stamp;
 use pfc_ebpf::units::LineRate;
@@ -46,7 +46,7 @@ impl Packet {
         (self.header_octets() + self.inner_fcs() + stamp) as u32 + LineRate::FCS as u32
     }
 
-    /// True of PAUSE and PFC frames: they are neither held nor stamped.
+    /// Returns true for PAUSE and PFC frames: they are neither held nor stamped.
     pub fn is_pause(&self) -> bool {
         self.headers.first().is_some_and(|header| {
             matches!(
@@ -105,8 +105,8 @@ impl Packet {
         wrong
     }
 
-    /// True if each frame is a UDP datagram in one IP packet with right lengths and checksums, so
-    /// that a wrong checksum at the receiver is damage.
+    /// Returns true if each frame is a UDP datagram in one IP packet with right lengths and
+    /// checksums, so that a wrong checksum at the receiver is damage.
     pub fn is_right_udp(&self) -> bool {
         let mut inner = self
             .headers

@@ -9,7 +9,7 @@ const RESERVED0: Field = value("reserved0", 1, 12, 0);
 const VERSION: Field = value("version", 13, 3, 0);
 const PROTOCOL: Field = computed("protocol", 16, 16, LeftAlone::EtherType);
 
-/// Without a checksum.
+/// GRE without a checksum.
 pub const PLAIN: Table = Table {
     name: "gre",
     octets: 4,
@@ -21,7 +21,7 @@ pub const PLAIN: Table = Table {
     ],
 };
 
-/// With one, of the header and all that follows.
+/// GRE with a checksum of the header and all that follows.
 pub const WITH_SUM: Table = Table {
     name: "gre with a checksum",
     octets: 8,

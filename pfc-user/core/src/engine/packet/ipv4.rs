@@ -2,7 +2,7 @@
 
 use super::table::{LeftAlone, Table, computed, value};
 
-/// Any private protocol (IANA): what stands behind no header that is known.
+/// Any private protocol (IANA), where no known header follows.
 const ANY: u128 = 61;
 
 /// The header. `priority` is the whole second octet: DSCP and ECN (RFC 2474, RFC 3168).

@@ -3,7 +3,7 @@
 use super::Protocol;
 
 impl Protocol {
-    /// True if it may stand behind that header; behind `None`, if it may begin a frame.
+    /// Returns true if this header may follow `before`; for `None`, if it may begin a frame.
     pub fn may_follow(self, before: Option<Self>) -> bool {
         use Protocol::{
             Arp, Custom, Ethernet, EthernetPause, Gre, GreSum, Icmp, Icmpv6, Ipv4, Ipv6, Mpls,

@@ -13,7 +13,7 @@ pub const TABLE: Table = Table {
     octets: 8,
     fields: &[
         computed("next_header", 0, 8, LeftAlone::Protocol(ipv6::NOTHING)),
-        // In units of 8 octets, without the first (RFC 8200, 4.4).
+        // Length in units of 8 octets, without the first (RFC 8200, 4.4).
         segments("hdr_ext_len", 8, 2, 0),
         value("routing_type", 16, 8, SEGMENT_ROUTING),
         segments("segments_left", 24, 1, 0),

@@ -7,12 +7,12 @@ use pfc_ebpf::wire::mac_control::number;
 
 use super::{Header, Packet, Protocol, Value};
 
-/// Where the EtherType is in a frame, and how many octets reach up to its end.
+/// Offset of the EtherType in a frame, and of its end.
 const TYPE: usize = 12;
 const TYPE_END: usize = TYPE + 2;
-/// Where the source is.
+/// Offset of the source address.
 const SOURCE: usize = 6;
-/// Frames of a walk that are looked at: one of few values may have any number of frames.
+/// Frames of a walk that are looked at: a walk of few values may have any number of frames.
 const LOOKED_AT: u64 = 65_536;
 
 impl Packet {

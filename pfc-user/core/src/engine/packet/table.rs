@@ -21,11 +21,11 @@ pub struct Table {
 pub struct Field {
     /// Name by which a header sets it.
     pub name: &'static str,
-    /// Its place.
+    /// Place of the field.
     pub place: Place,
-    /// Its width.
+    /// Width in bits.
     pub bits: usize,
-    /// What it has where it is left alone.
+    /// Value where the field is left alone.
     pub left_alone: LeftAlone,
 }
 
@@ -38,7 +38,7 @@ pub enum Place {
     TypeBefore,
 }
 
-/// What a field has where it is left alone.
+/// Value of a field that is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftAlone {
     /// A constant.
@@ -47,7 +47,7 @@ pub enum LeftAlone {
     EtherType,
     /// The protocol number of the next header; this one where there is none.
     Protocol(u128),
-    /// Octets from the header's begin to the packet's end, less so many.
+    /// Octets from the header's begin to the packet's end, less this number.
     Rest(usize),
     /// Checksum of the header.
     HeaderSum,
@@ -59,9 +59,9 @@ pub enum LeftAlone {
     Bottom,
     /// The number of segments that follow, times `each`, less `less`.
     Segments {
-        /// For each.
+        /// Factor of the number.
         each: u128,
-        /// Taken off.
+        /// Number taken off the product.
         less: u128,
     },
     /// The well-known port of the next header; 0 where it has none.
@@ -69,7 +69,7 @@ pub enum LeftAlone {
 }
 
 impl LeftAlone {
-    /// True of checksums, which alone may be wrong on purpose.
+    /// Returns true for checksums, which alone may be wrong on purpose.
     pub const fn is_sum(self) -> bool {
         matches!(self, Self::HeaderSum | Self::PayloadSum | Self::MessageSum)
     }
@@ -91,7 +91,7 @@ pub const fn computed(name: &'static str, at: usize, bits: usize, left_alone: Le
 }
 
 impl Protocol {
-    /// Its table; `None` where octets are as they are.
+    /// Returns the protocol's table; `None` where octets are as they are.
     pub(super) const fn table(self) -> Option<&'static Table> {
         Some(match self {
             Self::Ethernet => &ethernet::TABLE,
@@ -120,21 +120,21 @@ impl Protocol {
         self.table().map_or("custom", |table| table.name)
     }
 
-    /// EtherType by which the header before announces it; that of a tag is its own field.
+    /// EtherType by which the header before announces this one; a tag has a field for its own.
     pub(super) const fn ether_type(self) -> Option<u128> {
         Some(match self {
             Self::Ipv4 => 0x0800,
             Self::Ipv6 => 0x86dd,
             Self::Vlan => vlan::TPID,
             Self::Arp => 0x0806,
-            // Of unicast, downstream (RFC 5332).
+            // Unicast with downstream-assigned labels (RFC 5332).
             Self::Mpls => 0x8847,
             Self::Ethernet => gre::ETHERNET,
             _ => return None,
         })
     }
 
-    /// Number by which an IP header announces it.
+    /// Number by which an IP header announces this one.
     pub(super) const fn number(self) -> Option<u128> {
         Some(match self {
             Self::Icmp => 1,
@@ -151,7 +151,7 @@ impl Protocol {
 }
 
 impl Header {
-    /// Its octets on the wire.
+    /// Octets of the header on the wire.
     pub(super) fn length(&self) -> usize {
         self.protocol
             .table()

@@ -1,4 +1,4 @@
-//! Frames of a packet: what is the same in all of them made once, the rest by frame.
+//! Frames of a packet: the octets common to all are made once, the rest by frame.
 
 mod filler;
 #[cfg(test)]
@@ -14,10 +14,10 @@ use super::table::{LeftAlone, Place};
 use super::value::mask;
 use super::{Header, Packet, Payload, Protocol, Value, vlan, vxlan};
 
-/// Makes the frames of a packet. It has to have no defects ([`Packet::check`]).
+/// Makes the frames of a packet, which has to have no defects ([`Packet::check`]).
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// The headers, with all that is the same in each frame.
+    /// The headers, with all octets that are the same in each frame.
     headers: Vec<u8>,
     walks: Vec<Walk>,
     lengths: Vec<Rest>,
@@ -34,7 +34,7 @@ pub struct Template {
 /// A field that differs from frame to frame.
 #[derive(Clone, Debug)]
 struct Walk {
-    /// Its highest bit, from the begin of the frame.
+    /// Highest bit of the field, from the begin of the frame.
     bit: usize,
     bits: usize,
     value: Value,
@@ -44,9 +44,9 @@ struct Walk {
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     at: usize,
-    /// What it counts begins here, ...
+    /// Octet of the frame at which the count begins.
     begin: usize,
-    /// ... and ends so many octets before the frame does.
+    /// Octets of the frame behind the end of the count.
     tail: usize,
 }
 
@@ -63,7 +63,7 @@ struct Sum {
 
 #[derive(Clone, Copy, Debug)]
 enum Covers {
-    /// So many octets.
+    /// Header of this many octets.
     Header(usize),
     /// Everything up to the end.
     Payload {
@@ -84,8 +84,8 @@ struct Pseudo {
 }
 
 impl Template {
-    /// Of a packet whose frames are `stamped`; `next_hops` are, in turn, the destinations of its
-    /// Ethernet header where those are left alone.
+    /// Makes the template of a packet whose frames are `stamped`; `next_hops` are, in turn, the
+    /// destinations of its Ethernet header where those are left alone.
     pub fn new(packet: &Packet, next_hops: &[[u8; 6]], stamped: bool) -> Self {
         let mut template = Self {
             headers: vec![0; packet.header_octets()],
@@ -147,7 +147,7 @@ impl Template {
         }
     }
 
-    /// A field takes this value.
+    /// Sets a field to a value.
     fn set(&mut self, bit: usize, bits: usize, value: &Value) {
         match value.constant(bits) {
             Some(constant) => put(&mut self.headers, bit, bits, constant),
@@ -159,7 +159,7 @@ impl Template {
         }
     }
 
-    /// A field that is left alone.
+    /// Computes a field that is left alone; `bad`: a checksum that is wrong on purpose.
     fn compute(
         &mut self,
         placed: &Placed<'_>,
@@ -177,7 +177,7 @@ impl Template {
                 if let Some(tpid) = next.and_then(|next| next.field(vlan::TPID_FIELD)) {
                     return self.set(bit, bits, tpid);
                 }
-                // Reserved, and so nobody's (IEEE 802).
+                // Reserved, and so no protocol's (IEEE 802).
                 protocol.and_then(Protocol::ether_type).unwrap_or(0xffff)
             }
             LeftAlone::Protocol(none) => protocol.and_then(Protocol::number).unwrap_or(none),
@@ -217,7 +217,7 @@ impl Template {
         self.headers.len()
     }
 
-    /// What stands behind the headers.
+    /// Payload behind the headers.
     pub fn payload(&self) -> &Payload {
         &self.payload
     }
@@ -237,7 +237,7 @@ impl Template {
     /// Makes frame `number`, of `length` octets without FCS, with zeros in the stamp's place.
     pub fn render(&self, number: u64, length: usize, frame: &mut Vec<u8>) {
         let headers = self.headers.len();
-        // What stands there is written over; of a longer or shorter frame the end is made anew.
+        // The old contents are overwritten; a longer or shorter frame has its end made anew.
         frame.resize(length.max(headers), 0);
         frame[..headers].copy_from_slice(&self.headers);
         let filled = self.filled(length);
@@ -339,8 +339,9 @@ impl Placed<'_> {
         }
     }
 
-    /// Where the addresses of the packet's IP header are, and their octets. The destination is the
-    /// final one: the first segment, where segments are left (RFC 8200, 8.1).
+    /// Returns the places of the source and the destination address of the packet's IP header, and
+    /// the octets of each. The destination is the final one: the first segment, where segments are
+    /// left (RFC 8200, 8.1).
     fn addresses(&self) -> (usize, usize, usize) {
         let (mut at, mut first_segment, mut last) = (self.begin, 0, None);
         for header in self.packet.headers[..self.place].iter().rev() {
@@ -379,7 +380,7 @@ impl Placed<'_> {
 }
 
 impl Pseudo {
-    /// Its sum, for a payload of so many octets.
+    /// Returns the sum of the pseudo-header, for a payload of `length` octets.
     fn sum(&self, frame: &[u8], length: u32) -> u32 {
         let lengths = (length & 0xffff) + (length >> 16);
         let address = |at: usize| add(&frame[at..at + self.octets]);

@@ -20,7 +20,7 @@ pub const fn scattered(seed: u64, place: u64) -> u64 {
 }
 
 impl Value {
-    /// These values in turn, or the one that all of them are.
+    /// Makes a list of these values in turn, or a fixed value if all are the same.
     pub fn of_each(values: impl Iterator<Item = u128>) -> Self {
         let values: Vec<u128> = values.collect();
         match values.first() {
@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// The value in frame `number`, for a field of so many bits.
+    /// The value in frame `number`, for a field of `bits` bits.
     pub(super) fn at(&self, number: u64, bits: usize) -> u128 {
         let walked = |count: u64| u128::from(number % count.max(1));
         let value = match self {

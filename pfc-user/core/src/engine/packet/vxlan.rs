@@ -2,7 +2,7 @@
 
 use super::table::{Table, value};
 
-/// Its UDP port (IANA).
+/// UDP port of VXLAN (IANA).
 pub const PORT: u128 = 4789;
 
 /// The header. The flag is that of a valid VNI.

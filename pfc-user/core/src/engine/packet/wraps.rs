@@ -1,12 +1,12 @@
-//! What the frames of a packet may be in and are still its own.
+//! Encapsulations in which a frame still is the packet's own.
 
 use pfc_ebpf::wire::wrap;
 
 use super::{Header, Packet, Protocol, Value};
 
 impl Packet {
-    /// By bits of [`wrap`]. A device may take a tunnel off; one that it adds, or an error that
-    /// quotes the frame, makes another frame of it.
+    /// Returns the encapsulations as bits of [`wrap`]. A device may take a tunnel off; a tunnel
+    /// that it adds, or an error that quotes the frame, makes another frame of it.
     pub fn wraps(&self) -> u64 {
         let headers = self.headers.iter().enumerate();
         headers.fold(wrap::PLAIN, |wraps, (place, header)| {
@@ -17,7 +17,7 @@ impl Packet {
     fn wraps_of(&self, place: usize, header: &Header) -> u64 {
         let before = place.checked_sub(1).map(|place| &self.headers[place]);
         match header.protocol {
-            // Nobody knows what they mean.
+            // Custom octets may mean anything.
             Protocol::Custom => wrap::ALL,
             Protocol::Vxlan => wrap::UDP_TUNNEL,
             Protocol::Gre | Protocol::GreSum => wrap::GRE,

@@ -10,40 +10,40 @@ use super::PortSchedule;
 use crate::engine::flow::{Fine, Steady, fine, whole};
 use crate::engine::snapshot::Transmit;
 
-/// Frames a second that the schedule's own sender keeps up with, whatever else runs.
+/// Frames a second that the schedule's own sender keeps up with under any other load.
 pub const CARRIES: u64 = 200_000;
-/// Flows with fewer frames than one in so long are left to the schedule: what holds them shifts
-/// them by no more.
+/// Longest interval of the flows that are taken over. Slower ones are left to the schedule: what
+/// holds them shifts them by no more than this.
 const SLOWEST: Nanos = 10_000_000;
-/// A flow that begins later than that is not yet there.
+/// Time from now within which the next frame of a flow has to be due; else, the flow is left out.
 const SOON: Nanos = 10_000_000;
-/// The rates of a full line add up to it but for rounding: parts in so many.
+/// The rates of a full line may exceed it through rounding, by one part in this many.
 const ROUNDING: u64 = 10_000;
 
 /// A flow that a faster sender takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lent {
-    /// Its place.
+    /// Place of the flow.
     pub flow: usize,
-    /// How it goes on.
+    /// State by which the flow goes on.
     pub steady: Steady,
 }
 
-/// What a faster sender is to do.
+/// Work of a faster sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Flows that it takes over; none where it is not needed, or cannot help.
     pub flows: Vec<Lent>,
-    /// When that changes: a flow ends, or another begins.
+    /// Time at which that changes: a flow ends, or another begins.
     pub to: Nanos,
 }
 
 impl PortSchedule {
-    /// What a faster sender is to do from `now` on. `kind` says of a flow and its length which
-    /// flows it can send together: those of one kind, and none that has no kind.
+    /// Returns the work of a faster sender from `now` on. `kind` maps a flow and its length to a
+    /// kind: the sender can send flows of one kind together, and none without a kind.
     ///
-    /// It is asked where the port's flows want more than [`CARRIES`], and no more than the line
-    /// has: only the schedule shares a line by rates.
+    /// The work is empty unless the port's flows want more than [`CARRIES`], and no more than the
+    /// line has: only the schedule shares a line by rates.
     pub fn fast<K: PartialEq>(
         &self,
         now: Nanos,
@@ -67,7 +67,7 @@ impl PortSchedule {
             frames += rate;
             bits += rate * LineRate::frame_bits(length as usize - LineRate::FCS as usize);
             let steady = scheduled.pace.steady();
-            // One whose time is over makes good for what it owes.
+            // A flow whose time is over makes good for what it owes.
             let steady =
                 steady.filter(|steady| steady.interval <= fine(SLOWEST) && steady.end > now);
             let Some(steady) = steady else { continue };
@@ -95,14 +95,14 @@ impl PortSchedule {
         Run { flows, to }
     }
 
-    /// Another sender has a flow from now on.
+    /// Lends a flow to another sender from now on.
     pub fn lend(&mut self, flow: usize) {
         self.flows[flow].lent = true;
         self.flows[flow].version += 1;
     }
 
-    /// A flow comes back: so many frames of it have left, and the next one is due then, whatever
-    /// held it until now.
+    /// Takes a flow back: `left` frames of it have left, and the next one is due at `due`,
+    /// regardless of holds until now.
     pub fn take_back(&mut self, flow: usize, left: u64, due: Fine) {
         let scheduled = &mut self.flows[flow];
         scheduled.lent = false;

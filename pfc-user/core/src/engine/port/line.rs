@@ -4,11 +4,11 @@ use pfc_ebpf::units::{LineRate, Nanos};
 
 use crate::engine::flow::{Fine, fine, octets_at, whole};
 
-/// What a sender that was late may send at once. More would be more than the line carries in any
-/// time that a receiver measures in.
+/// Longest backlog, in line time, that a late sender may send at once. A longer one would exceed
+/// what the line carries in any time that a receiver measures in.
 const BURST: Nanos = 1_000_000;
 
-/// When the line is free again.
+/// Time at which the line is free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     rate: LineRate,
@@ -16,22 +16,22 @@ pub struct Line {
 }
 
 impl Line {
-    /// A free one.
+    /// Makes a free line.
     pub const fn new(rate: LineRate) -> Self {
         Self { rate, free: 0 }
     }
 
-    /// True if a frame may begin.
+    /// Returns true if a frame may begin.
     pub const fn is_free(&self, now: Nanos) -> bool {
         self.free <= fine(now)
     }
 
-    /// When a frame may begin.
+    /// Returns the time at which a frame may begin.
     pub const fn free(&self) -> Nanos {
         whole(self.free)
     }
 
-    /// So many frames leave, of so many octets together, with FCS.
+    /// Accounts `frames` that leave now, with `octets` in total, FCS included.
     pub fn carry(&mut self, now: Nanos, frames: u64, octets: u64) {
         let begin = self.free.max(fine(now.saturating_sub(BURST)));
         self.free = begin + octets_at(self.rate, octets + frames * LineRate::OVERHEAD);

@@ -160,8 +160,8 @@ const FLOWS: [Metric<FlowCounters>; 14] = [
 ];
 
 impl Counters {
-    /// In Prometheus' text format (version 0.0.4). Counts of flows begin anew with each start, and
-    /// are gauges therefore.
+    /// Writes the counters in Prometheus' text format (version 0.0.4). Counts of flows begin anew
+    /// with each start, and are gauges therefore.
     pub fn prometheus(&self) -> String {
         let mut out = String::new();
         for (name, help, samples) in PORTS {

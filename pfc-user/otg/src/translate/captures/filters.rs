@@ -66,7 +66,7 @@ fn fields(reader: &Reader<'_>, header: &str, from: From) -> Vec<Filter> {
     let (_, fields) = table::of(header).expect("a header of the model");
     let mut bit = 0;
     let mut filters = Vec::new();
-    // What flows have of a header, and filters have not.
+    // Fields of a header that flows have and filters do not.
     let others = |field: &&table::Field| field.kind != table::Kind::Queue && field.name != "tpid";
     for known in fields.iter().filter(others) {
         let bits = known.bits as usize;
@@ -78,8 +78,8 @@ fn fields(reader: &Reader<'_>, header: &str, from: From) -> Vec<Filter> {
     filters
 }
 
-/// A field with the value and the mask that are given. The bits of the mask are those that are not
-/// compared, for its default, none, would else compare nothing.
+/// Reads a field with the value and the mask that are given. The mask has the bits that are not
+/// compared: its default, none, would else compare nothing.
 fn field(reader: &Reader<'_>, from: From, bit: usize, bits: usize) -> Option<Filter> {
     let number = |name: &str| {
         let text = reader.text(name).unwrap_or("00");

@@ -1,4 +1,4 @@
-//! Where a flow's frames come from and go to.
+//! Ends of a flow: the ports that its frames come from and go to.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ pub struct Ends {
     pub next_hops: Vec<usize>,
 }
 
-/// Reads the ends of a flow. Between devices, what its headers leave out is theirs.
+/// Reads the ends of a flow. Between devices, fields that its headers leave out are the devices'.
 pub fn read(
     flow: &Reader<'_>,
     ports: &Ports,
@@ -68,7 +68,7 @@ fn of_ports(reader: &Reader<'_>, ports: &Ports) -> Option<Ends> {
 /// An interface and its place in the plan.
 type Placed<'i> = (usize, &'i Interface);
 
-/// From a device to another: frames walk through all pairs, as the model has it.
+/// Reads the ends from a device to another: frames walk through all pairs, as the model has it.
 fn of_devices(reader: &Reader<'_>, interfaces: &Interfaces, headers: &mut Headers) -> Option<Ends> {
     if reader.truth("bidirectional") == Some(true) {
         reader.error(

@@ -1,4 +1,4 @@
-//! What stands behind the headers.
+//! Payload behind the headers.
 
 use validator_core::engine::packet::{Packet, Payload};
 

@@ -68,7 +68,8 @@ pub fn mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(octets)
 }
 
-/// What is computed needs no value; addresses would come from a protocol that is not spoken.
+/// Takes `auto` for computed fields, which need no value; refuses it for addresses, which would
+/// come from a protocol that is not spoken.
 fn auto(reader: &Reader<'_>, field: &Field) {
     if matches!(field.kind, Kind::Ipv4 | Kind::Ipv6) {
         reader.leave("auto");

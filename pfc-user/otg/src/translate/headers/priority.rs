@@ -95,7 +95,7 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     })
 }
 
-/// The number of values until they come again; none of fields of eight bits is random in the model.
+/// The number of values until they come again; in the model, no field of eight bits is random.
 fn period(value: &Value) -> u64 {
     match value {
         Value::List(list) => list.len() as u64,

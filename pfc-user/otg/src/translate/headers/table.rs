@@ -5,17 +5,17 @@ use validator_core::engine::packet::Protocol;
 /// A field of a header.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name, here as in the model.
+    /// Name, here as in the model.
     pub name: &'static str,
-    /// Its width.
+    /// Width in bits.
     pub bits: u32,
-    /// How it is written.
+    /// Notation in the model.
     pub kind: Kind,
-    /// Where a walk begins that says nothing else.
+    /// Start of a walk that names none.
     pub start: u128,
 }
 
-/// How a field is written in the model.
+/// Notation of a field in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
@@ -151,7 +151,7 @@ const GRE: [Field; 4] = [
     number("version", 3),
     from("protocol", 16, 0x0800),
 ];
-/// With a checksum.
+/// Fields of GRE with a checksum.
 pub const GRE_WITH_SUM: [Field; 6] = [
     number("checksum_present", 1),
     number("reserved0", 12),
@@ -177,18 +177,18 @@ const fn icmp(request: u128) -> [Field; 5] {
     ]
 }
 
-/// Of an extension header of IPv6.
+/// Fields of an extension header of IPv6.
 pub const EXTENSION: [Field; 2] = [from("next_header", 8, 59), number("hdr_ext_len", 8)];
-/// Of a segment routing header.
+/// Fields of a segment routing header.
 pub const SEGMENT_ROUTING: [Field; 3] = [
     number("segments_left", 8),
     number("last_entry", 8),
     number("tag", 16),
 ];
-/// The flags of one.
+/// Flags of a segment routing header.
 pub const SEGMENT_ROUTING_FLAGS: [Field; 3] =
     [number("protected", 1), number("oam", 1), number("alert", 1)];
-/// Of a segment.
+/// Fields of a segment.
 pub const SEGMENT: [Field; 1] = [kind("segment", 128, Kind::Ipv6)];
 
 const PFC_PAUSE: [Field; 13] = [

@@ -1,4 +1,4 @@
-//! What stands behind the headers: octets of a pattern, and their sums.
+//! Filler behind the headers: octets of a pattern, and their sums.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use crate::engine::packet::Payload;
 /// Longest frame that is made, without FCS.
 const LONGEST: usize = 16 * 1024;
 
-/// That of flows that ask for nothing else, made once.
+/// Filler of flows that ask for no other payload, made once.
 static COUNTING: LazyLock<Arc<Filler>> = LazyLock::new(|| Arc::new(Filler::new(&Payload::Up)));
 
 /// As many octets of a payload as a frame can have.
@@ -21,7 +21,7 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// That of a payload.
+    /// Returns the filler of a payload.
     pub fn of(payload: &Payload) -> Arc<Self> {
         match payload {
             Payload::Up => Arc::clone(&COUNTING),
@@ -41,12 +41,12 @@ impl Filler {
         Self { octets, sums }
     }
 
-    /// The first octets.
+    /// Returns the first octets.
     pub fn first(&self, octets: usize) -> &[u8] {
         &self.octets[..octets]
     }
 
-    /// Their ones-complement sum.
+    /// Returns the ones-complement sum of the first octets.
     pub fn sum(&self, octets: usize) -> u16 {
         self.sums[octets]
     }
