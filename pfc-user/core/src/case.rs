@@ -292,7 +292,7 @@ impl Exit {
     }
 }
 
-/// An event of a run, for whoever shows it.
+/// An event of a run, for display.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A case begins with that many repetitions.

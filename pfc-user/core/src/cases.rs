@@ -50,8 +50,8 @@ pub fn consistent(evidence: &Evidence) -> Result<(), Defect> {
     Ok(())
 }
 
-/// Fails with what makes no sense in the repetition of that index. Of a case that this version does
-/// not know nothing can be told.
+/// Fails with what makes no sense in the repetition of that index. Nothing is known of a case that
+/// this version does not know.
 fn contradiction(case: &CaseEvidence, index: usize) -> Result<(), String> {
     match (find(&case.case), &case.repetitions[index]) {
         (Some(Known::Pfc(_)), Repetition::Pfc(recorded)) => pfc::consistent(recorded),

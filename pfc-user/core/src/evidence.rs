@@ -53,7 +53,7 @@ pub struct Evidence {
     pub interrupted: bool,
 }
 
-/// What was asked for, and when it was done.
+/// The plan and command line of a run, and the times of its cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Invocation {
     /// Name of the plan.
@@ -119,7 +119,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What is known, each with its name.
+    /// Returns the known fields, each with its name.
     pub fn known(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("vendor", &self.vendor),

@@ -84,7 +84,8 @@ impl Station {
             return None;
         }
         let asker = Ipv6Addr::from(*header[8..].first_chunk::<16>()?);
-        // One that has no address yet asks if anybody has the one that it wants: all are told.
+        // An asker without an address asks if any node has the one that it wants: all get the
+        // answer.
         let (mac, to, flags) = if asker.is_unspecified() {
             (ALL_NODES_MAC, ALL_NODES, OVERRIDE)
         } else {

@@ -43,13 +43,14 @@ pub struct Nic {
     /// A program that comes or goes in the driver resets the rings: frames may be lost, or the
     /// link.
     pub resets: bool,
-    /// Each receive queue is polled on one CPU at a time. `false`: whoever writes a frame to the
-    /// interface runs the program for it.
+    /// Each receive queue is polled on one CPU at a time. `false`: the thread that writes a frame
+    /// to the interface runs the program for it.
     pub polls_queues: bool,
-    /// A carrier that has stayed for so long will stay. Settings, programs and the other end reset
-    /// links, and until the PHY, the firmware or the other end acts the carrier still reads up.
+    /// Time after which a carrier that has stayed will stay. Settings, programs and the other end
+    /// reset links, and until the PHY, the firmware or the other end acts the carrier still reads
+    /// up.
     pub settles: Nanos,
-    /// After a change of the filters, such as promiscuous mode, no frame may come in for so long.
+    /// Time in which no frame may come in after a change of the filters, such as promiscuous mode.
     pub deaf: Nanos,
     /// Private counters of lost frames.
     pub drops: Drops,
@@ -66,12 +67,12 @@ pub struct Nic {
 /// Place where XDP programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xdp {
-    /// In the driver, since that version of Linux.
+    /// Programs run in the driver, since that version of Linux.
     Driver {
         /// Major and minor number.
         since: (u32, u32),
     },
-    /// In the stack alone.
+    /// Programs run in the stack alone.
     Stack,
     /// Not known.
     Unknown,
@@ -84,7 +85,7 @@ pub enum Receives {
     PassesOn,
     /// The program sees them when `rx-all` is on.
     WithRxAll,
-    /// The MAC keeps them, whatever is set.
+    /// The MAC keeps them with any setting.
     Keeps,
     /// The driver passes on what its host hands over; a bridge or virtual switch there, or the MAC
     /// below it, may keep them.

@@ -223,9 +223,9 @@ pub struct Durations {
 }
 
 /// Frames a second above which the programs read the clock once for several frames and verify only
-/// some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80 ns
-/// (BENCHMARKS.md), and the comparison of its octets half as much again: that core is full at some
-/// 4 million, and must not be.
+/// some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80
+/// ns (BENCHMARKS.md), and the comparison of its octets half as much again: that core is full at
+/// some 4 million, and must not be.
 const EXACT_FRAMES: u64 = 3_000_000;
 /// Octets a second above which they verify only some: to sum and compare them costs by the octet.
 const EXACT_OCTETS: u64 = 2_500_000_000;
@@ -321,9 +321,9 @@ impl RepetitionPlan {
     }
 
     /// Phases in which each arrival of `flow` is logged: where it is paused; and, in the probe, one
-    /// flow that is not, which tells the latency. Where the probe is judged, all are: frames of the
-    /// others tell for how long the scheduler made one of them wait. At high rates the log has no
-    /// room for that.
+    /// flow that is not paused, which shows the latency. Where the probe is judged, all are: frames
+    /// of the others show for how long the scheduler made one of them wait. At high rates the log
+    /// has no room for that.
     pub fn logged(&self, flow: &FlowPlan) -> Vec<Phase> {
         let probed = |priority| {
             let probe = self.probe.as_ref();
@@ -343,7 +343,7 @@ impl RepetitionPlan {
         phases
     }
 
-    /// The same without traffic after the drain, for cases that have no such step.
+    /// Returns the plan without traffic after the drain, for cases that have no such step.
     pub fn without_resume(mut self) -> Self {
         self.durations.resume = 0;
         self

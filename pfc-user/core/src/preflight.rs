@@ -21,11 +21,11 @@ use crate::nic::{self, Xdp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// As it should be.
+    /// The item is as it should be.
     Ok,
-    /// It makes verdicts impossible.
+    /// The item makes verdicts impossible.
     Problem,
-    /// It cannot be told.
+    /// The state is not known.
     Unknown,
 }
 
@@ -168,7 +168,8 @@ fn command(facts: &Facts, line: &str) -> String {
     )
 }
 
-/// State of an offload; `None` where the kernel does not tell. And whether the driver holds it.
+/// Returns whether an offload is on and whether the driver fixes it; `None` where the kernel does
+/// not report it.
 fn feature(facts: &Facts, feature: Feature) -> Option<(bool, bool)> {
     let fact = facts
         .features
@@ -335,15 +336,14 @@ fn program(port: &Port) -> Item {
     }
 }
 
-/// True if frames come to the program before anything merges them; `None` where that cannot be
-/// told.
+/// True if frames come to the program before anything merges them; `None` where that is not known.
 fn in_driver(port: &Port) -> Option<bool> {
     match (&port.self_test, port.wanted.xdp, port.facts.xdp_features) {
         (SelfTest::Done { xdp_mode, .. }, ..) => Some(xdp_mode == "driver"),
         (_, XdpMode::Skb, _) => Some(false),
         (_, XdpMode::Driver, _) => Some(true),
         (.., Some(features)) => Some(features.has(XdpFeatures::BASIC)),
-        // What a driver has never had it does not have on a kernel that does not tell.
+        // A driver that has never had XDP lacks it also on a kernel that does not report features.
         (.., None) => (known_xdp(&port.facts) == Xdp::Stack).then_some(false),
     }
 }

@@ -42,7 +42,7 @@ pub const REPORT: &str = "report.json";
 pub const JUNIT: &str = "junit.xml";
 /// The result to look at.
 pub const PAGE: &str = "report.html";
-/// What the programs said of frames, where that was asked for.
+/// Messages of the programs about frames, where the user asked for them.
 pub const TRACE: &str = "trace.log";
 /// Directory of the offending frames.
 pub const CAPTURES: &str = "captures";

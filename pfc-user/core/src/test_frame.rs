@@ -21,7 +21,7 @@ const UDP_LENGTH: usize = 8;
 const ECT_1: u8 = 0b01;
 const HOPS: u8 = 64;
 
-/// From where to where test frames go. Both IP addresses are IPv4 or both are IPv6.
+/// Addresses between which test frames go. Both IP addresses are IPv4 or both are IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The tx port's MAC address.

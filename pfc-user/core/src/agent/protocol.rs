@@ -146,7 +146,7 @@ pub enum Response {
     Posted,
     /// Response to `Poll`.
     Completions {
-        /// In the order of completion; empty if none came in time.
+        /// Completions in the order of completion; empty if none came in time.
         completions: Vec<Completion>,
     },
     /// Response to `Query`.

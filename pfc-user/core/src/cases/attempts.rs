@@ -65,7 +65,7 @@ fn combine(case: &PfcCase, attempts: &[AttemptResult]) -> Vec<CheckResult> {
                 .filter(|found| found.check == check.id);
             found.map(move |found| (attempt.attempt, found))
         });
-        // Of equal ones the last, as the figures that are shown first are its.
+        // The last of equal verdicts counts, as the figures that are shown first are its own.
         let Some((attempt, found)) = of_check.max_by_key(|(_, found)| weight(found.verdict)) else {
             continue;
         };

@@ -7,9 +7,9 @@ use crate::case::{Assertion, Verdict};
 /// The use of measuring a repetition again because of a check that could not be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It may decide the check: the tester was disturbed.
+    /// Measuring again may decide the check: the tester was disturbed.
     MayDecide,
-    /// It finds the same: nothing declares or shows what the check rests on.
+    /// Measuring again finds the same: nothing declares or shows what the check rests on.
     InVain,
 }
 

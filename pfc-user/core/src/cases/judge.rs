@@ -247,7 +247,7 @@ impl<F: Family> Table<F> {
         self.judge_attempt(repetition, view).0
     }
 
-    /// The same, and the checks that are inconclusive and that measuring again may decide.
+    /// Returns a result for each row, and the inconclusive checks that measuring again may decide.
     pub fn judge_attempt(
         &self,
         repetition: &str,

@@ -50,9 +50,9 @@ const LOSSLESS_STEPS: &[&str] = &[
 /// The state of a PFC watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watchdog {
-    /// It ends no storm.
+    /// The watchdog ends no storm.
     Off,
-    /// It ends a storm.
+    /// The watchdog ends a storm.
     On,
 }
 

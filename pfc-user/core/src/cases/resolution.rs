@@ -21,7 +21,7 @@ pub(super) fn one_of(what: &str, of: u64) -> Option<String> {
     (of > 0).then(|| format!("1 {what} of {of}"))
 }
 
-/// The same, with the share that it is.
+/// One `what` among those that were looked at, with its share.
 pub(super) fn smallest_share(what: &str, of: u64) -> Option<String> {
     Some(format!(
         "{} ({})",

@@ -8,7 +8,7 @@ use crate::plan::Nanos;
 pub(super) struct Stalls(Vec<Stall>);
 
 impl Stalls {
-    /// Of those that were recorded, in any order.
+    /// Sorts the recorded stalls, given in any order, and merges those that overlap.
     pub(super) fn new<'s>(recorded: impl IntoIterator<Item = &'s Stall>) -> Self {
         let mut sorted: Vec<Stall> = recorded.into_iter().copied().collect();
         sorted.sort_by_key(|stall| stall.from);

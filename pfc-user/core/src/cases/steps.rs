@@ -5,7 +5,7 @@ use crate::case::{CheckResult, Verdict};
 /// The outcome of a step: words and verdict.
 pub(super) type Found = (String, Verdict);
 
-/// Comparisons of a step that are told one by one.
+/// Most comparisons of a step that are listed one by one.
 const TOLD: usize = 8;
 
 /// Number and text of each step in a case's table.

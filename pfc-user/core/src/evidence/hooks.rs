@@ -1,4 +1,4 @@
-//! What the user's hooks said, and what the DUT counted between two of them.
+//! Output of the user's hooks, and what the DUT counted between two of them.
 
 use std::collections::BTreeMap;
 

@@ -18,7 +18,7 @@ pub struct MacReport {
     /// Age that a count may have when it is read. The first reading and the last were taken that
     /// long after what came before.
     pub lag: Nanos,
-    /// Priorities with PFC enabled on the port, one a bit, where the kernel tells.
+    /// Priorities with PFC enabled on the port, one a bit, where the kernel reports them.
     pub enabled: Option<u8>,
     /// Times at which the counters were read.
     pub readings: Vec<Reading>,
@@ -93,7 +93,7 @@ pub enum Subject {
     Pause,
     /// PFC for that priority.
     Priority(Priority),
-    /// MAC control frames of whatever kind.
+    /// MAC control frames of any kind.
     Any,
 }
 

@@ -30,7 +30,8 @@ pub struct MadEvidence {
     pub strays: Vec<Stray>,
     /// How many more came after the first [`MOST_STRAYS`], but for those in `traps_left_out`.
     pub strays_left_out: u64,
-    /// The same of traps and of other nodes' requests, which answer nothing.
+    /// How many traps and other nodes' requests, which answer nothing, came after the first
+    /// `MOST_STRAYS`.
     pub traps_left_out: u64,
     /// Times at which the tester or its simulated DUT stood still, in their order.
     pub stalls: Vec<Stall>,
@@ -136,8 +137,8 @@ pub struct Packet {
 pub struct Stray {
     /// The packet.
     pub packet: Packet,
-    /// It is a response to a request of an earlier repetition, which is not among the requests
-    /// here.
+    /// True if the packet is a response to a request of an earlier repetition, which is not among
+    /// the requests here.
     pub of_earlier: bool,
 }
 

@@ -147,7 +147,7 @@ pub struct Wait {
     pub to: Nanos,
     /// Its latest end.
     pub deadline: Nanos,
-    /// What ended it.
+    /// Reason for the end of the wait.
     pub end: WaitEnd,
 }
 
@@ -236,7 +236,7 @@ pub struct WithheldLeftOut {
 pub struct Counting {
     /// The source of arrival times. Logged arrivals, PAUSE and PFC: always exact.
     pub clock: Clock,
-    /// Length, UDP checksum and filling were verified of one frame in so many.
+    /// Number of frames of which one had its length, UDP checksum and filling verified.
     pub verify_every: u64,
     /// The rx port had one receive queue, so that no other CPU counted at the same time.
     pub exclusive: bool,
@@ -267,19 +267,19 @@ pub struct FlowReceived {
     pub duplicate: u64,
     /// Distinct frames after a later one.
     pub reordered: u64,
-    /// Frames too far behind to tell which.
+    /// Frames too far behind to distinguish late from duplicate.
     pub beyond_window: u64,
     /// Frames of which length, UDP checksum and filling were verified; `None`: all.
     pub verified: Option<u64>,
-    /// Of those, frames with a wrong checksum.
+    /// Verified frames with a wrong checksum.
     pub corrupt: u64,
-    /// Of those, frames whose octets behind the stamp are not what was sent.
+    /// Verified frames whose octets behind the stamp are not what was sent.
     pub altered: u64,
-    /// Of those, frames longer or shorter than was sent, tags left out.
+    /// Verified frames longer or shorter than was sent, tags left out.
     pub resized: u64,
     /// Frames with another DSCP or PCP.
     pub remarked: u64,
-    /// Of those, frames without a tag.
+    /// Re-marked frames without a tag.
     pub untagged: u64,
     /// Arrival of the first.
     pub first: Nanos,
@@ -397,11 +397,12 @@ pub struct PortReceived {
     pub own_control: u64,
     /// Frames that could not be read.
     pub malformed: Vec<(Malformed, u64)>,
-    /// Of those, MAC control frames and damaged test frames; the others are foreign.
+    /// Malformed MAC control frames and damaged test frames; the other malformed frames are
+    /// foreign.
     pub damaged: Vec<(Malformed, u64)>,
     /// The PAUSE/PFC frames themselves, in order.
     pub controls: Vec<ControlReceived>,
-    /// Of those, how many did not fit.
+    /// PAUSE/PFC frames that did not fit in `controls`.
     pub controls_lost: u64,
     /// Offending frames that did not fit.
     pub offences_lost: u64,
@@ -424,9 +425,9 @@ impl PortReceived {
 /// PAUSE/PFC frames of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassReceived {
-    /// With time > 0.
+    /// Frames with time > 0.
     pub xoff: u64,
-    /// With time 0.
+    /// Frames with time 0.
     pub xon: u64,
     /// Time of the last one, in quanta.
     pub last_quanta: u16,
@@ -467,7 +468,7 @@ pub struct DropCounter {
     pub place: String,
     /// The counter's own name.
     pub counter: String,
-    /// By how much it rose.
+    /// Amount by which it rose.
     pub rise: u64,
 }
 

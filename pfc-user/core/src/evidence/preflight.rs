@@ -16,7 +16,7 @@ pub struct UnfitCase {
     pub remedy: String,
 }
 
-/// What a run opens first to reach a DUT of another family, tried beforehand.
+/// First thing that a run opens to reach a DUT of another family, tried beforehand.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Way {
     /// The testbed's table, such as `mad`.
@@ -33,14 +33,14 @@ pub struct Preflight {
     /// `uname -r`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// What the plan asks for and can never work at the ports' speed. No part of evidence: a run
-    /// leaves it out or says so itself.
+    /// Cases of the plan that can never work at the ports' speed. No part of evidence: a run leaves
+    /// them out or says so itself.
     #[serde(skip)]
     pub unfit: Vec<UnfitCase>,
     /// The ways to the DUTs of the MAD and RC cases. No part of evidence: a run takes them.
     #[serde(skip)]
     pub ways: Vec<Way>,
-    /// In the order of their use.
+    /// Ports in the order of their use.
     pub ports: Vec<Port>,
 }
 
@@ -111,9 +111,9 @@ pub struct Facts {
     pub driver: Driver,
     /// Kind of a software link, such as `veth`; `None` for hardware.
     pub kind: Option<String>,
-    /// It is set up.
+    /// True if the interface is set up.
     pub up: bool,
-    /// There is a link to the other end.
+    /// True if there is a link to the other end.
     pub carrier: bool,
     /// Speed in bit/s as the driver reports it.
     pub speed: Option<u64>,
@@ -121,7 +121,7 @@ pub struct Facts {
     pub mtu: u32,
     /// Queues in use.
     pub queues: Option<Queues>,
-    /// It is in promiscuous mode already.
+    /// True if the interface is in promiscuous mode already.
     pub promiscuous: bool,
     /// XDP features of the driver.
     pub xdp_features: Option<XdpFeatures>,
@@ -129,7 +129,7 @@ pub struct Facts {
     pub xdp_attached: Option<String>,
     /// Offloads, by the kernel's names.
     pub features: Vec<FeatureFact>,
-    /// The same while the self-test's program was attached; empty: not looked at.
+    /// Offloads while the self-test's program was attached; empty: not looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features_with_program: Vec<FeatureFact>,
     /// PAUSE settings.
@@ -169,9 +169,9 @@ pub struct Queues {
 pub struct FeatureFact {
     /// The kernel's name.
     pub name: String,
-    /// It is on.
+    /// True if the offload is on.
     pub on: bool,
-    /// The driver does not let it be changed.
+    /// True if the driver does not let it be changed.
     pub fixed: bool,
 }
 
@@ -215,7 +215,7 @@ pub struct Pfc {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SelfTest {
-    /// It was not done.
+    /// The self-test was not done.
     NotDone {
         /// Reason.
         reason: String,
@@ -225,7 +225,7 @@ pub enum SelfTest {
         /// Reason.
         reason: String,
     },
-    /// It was done.
+    /// The self-test was done.
     Done {
         /// The other end is the tester's own, so that nothing may be missing. Else there may be a
         /// DUT between, which rightly eats them.

@@ -109,7 +109,7 @@ pub struct Shown {
     pub retries_left: u8,
 }
 
-/// A completion as the agent told it.
+/// A completion as the agent reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Earliest time at which it may have been there: the agent's last answer without it.

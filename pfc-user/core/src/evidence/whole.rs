@@ -28,7 +28,7 @@ pub struct Defect {
     pub rule: Rule,
     /// The part, such as `cases[0].repetitions[1].phases`.
     pub part: String,
-    /// What is missing, doubled or contradicts another part.
+    /// Description of what is missing, doubled or contradicts another part.
     pub found: String,
 }
 
@@ -39,7 +39,7 @@ pub enum Rule {
     Fields,
     /// Each part has the digest that was noted.
     Digests,
-    /// What was done is what was planned, and the rest is listed as left out.
+    /// Cases and repetitions done are those planned, and the rest are listed as left out.
     Plan,
     /// The phases are those of the plan, in order, and none is too short or has no end.
     Phases,
@@ -225,8 +225,8 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     })
 }
 
-/// Where the DUT's lossless set is fixed, every repetition is one of this set, and what is said to be
-/// not done was not planned.
+/// Where the DUT's lossless set is fixed, every repetition is one of this set, and what is said to
+/// be not done was not planned.
 fn follows_fixed_set(case: &CaseEvidence, at: &str) -> Checked {
     let Some(set) = &case.fixed_set else {
         return Ok(());

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
-    /// In the driver where it can, else in the generic path.
+    /// The program runs in the driver where it can, else in the generic path.
     #[default]
     Auto,
-    /// In the driver, before the kernel makes an skb.
+    /// The program runs in the driver, before the kernel makes an skb.
     Driver,
-    /// In the generic path: in the stack, on every kind of interface.
+    /// The program runs in the generic path: in the stack, on every kind of interface.
     Skb,
 }
 

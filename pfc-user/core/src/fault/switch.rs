@@ -8,7 +8,7 @@ use std::time::Duration;
 use ib_mad::catalogue::{Kind, MILLISECONDS};
 use pfc_ebpf::units::{Nanos, Priority};
 
-/// One event in so many.
+/// Number of events of which a fault hits one.
 pub type OneIn = NonZeroU64;
 
 /// Whose frames a fault hits.
@@ -35,12 +35,12 @@ impl Percent {
     }
 }
 
-/// By so many percent longer, 1 to 1000.
+/// Percentage by which a time grows, 1 to 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PercentLonger(u16);
 
 impl PercentLonger {
-    /// `time` and so much of it.
+    /// Returns `time`, longer by this percentage.
     pub const fn prolong(self, time: Nanos) -> Nanos {
         time + time * self.0 as Nanos / 100
     }

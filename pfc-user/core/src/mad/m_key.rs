@@ -16,14 +16,14 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// None.
+    /// No protection.
     pub const NONE: Self = Self {
         m_key: MKey(0),
         protect_bits: 0,
         lease_period: 0,
     };
 
-    /// As `port` shows it.
+    /// Protection as `port` shows it.
     pub fn of(port: &PortInfo) -> Self {
         Self {
             m_key: port.m_key(),

@@ -1,14 +1,14 @@
 //! Private counters of a driver that count frames lost on the port.
 //!
-//! A name mostly tells by itself, also with a driver that nobody knows: the worst that a word too
-//! many does is to leave a verdict open. What a program drops on purpose (XDP_DROP) is no loss, and
-//! a driver that has no counter for it but takes it for one would leave every verdict open.
+//! A name mostly shows by itself what it counts, also with an unknown driver: the worst that a word
+//! too many does is to leave a verdict open. What a program drops on purpose (XDP_DROP) is no loss,
+//! and a driver that has no counter for it but takes it for one would leave every verdict open.
 
 /// Private counters of a driver whose meaning differs from their names. Names are compared in lower
 /// case, with one `_` for any separator of words; `{}` is the number of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Drops {
-    /// Losses that their names do not tell.
+    /// Counters of losses whose names do not show it.
     pub lost: &'static [&'static str],
     /// Names with a word for a loss that count no loss, or the sum of other counters.
     pub not_lost: &'static [&'static str],
@@ -26,7 +26,7 @@ pub struct Loss {
 }
 
 impl Drops {
-    /// The names tell.
+    /// The names show what the counters count.
     pub const BY_NAME: Self = Self {
         lost: &[],
         not_lost: &[],
@@ -40,8 +40,8 @@ impl Drops {
                 .iter()
                 .any(|pattern| number(&plain(pattern), name).is_some())
         };
-        // Drops by our own program, whatever else the name says. On the way out the counter has
-        // redirected frames that did not leave.
+        // Drops by our own program, with any other words in the name. On the way out the counter
+        // has redirected frames that did not leave.
         let own = name.contains("xdp_drop") && !name.starts_with("tx");
         if own || is(self.not_lost) {
             return false;
@@ -190,7 +190,7 @@ mod tests {
                 "{driver}: {name}"
             );
         }
-        // Of a driver that is not known nothing is excused.
+        // No counter of an unknown driver is excused.
         assert_eq!(names("unheard-of", &["dropped_smbus"]), ["dropped_smbus"]);
     }
 
@@ -209,7 +209,7 @@ mod tests {
             let losses = [(zero.to_owned(), 1), (ten.to_owned(), 5)];
             assert_eq!(found("virtio_net", &counters), losses);
         }
-        // A sum over the queues; told beside them, for another version may have it alone.
+        // A sum over the queues, listed beside them: another version may have it alone.
         let sum = [("rx_drops", 79), ("rx_xdp_drops", 73)];
         assert_eq!(found("virtio_net", &sum), [("rx_drops".to_owned(), 6)]);
         // veth counts a program's drops apart.

@@ -59,9 +59,9 @@ const PAUSE: &[Pattern] = &[
     Pattern::new("rx_flow_control_xon", XON),
 ];
 
-/// These know PAUSE, but not PFC: with `rx-all` (RCTL.SBP and PMCF) MAC control frames come in.
-/// Their lost frames, from memory, are `rx_missed_errors`, `rx_no_buffer_count` and igb's
-/// `rx_queue_{}_drops`, which tell by their names; frames of the management controller are not
+/// These drivers know PAUSE, but not PFC: with `rx-all` (RCTL.SBP and PMCF) MAC control frames come
+/// in. Their lost frames, from memory, are `rx_missed_errors`, `rx_no_buffer_count` and igb's
+/// `rx_queue_{}_drops`, which are known by their names; frames of the management controller are not
 /// ours.
 const fn gigabit(driver: &'static str, xdp: Xdp) -> Nic {
     Nic {

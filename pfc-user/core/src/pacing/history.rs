@@ -166,7 +166,7 @@ mod tests {
             history.stall(3 * n * MS, (3 * n + 1) * MS);
             let priority = 3 + (n % 2) as u8;
             history.withheld(span(priority, Phase::Storm, 3 * n, 3 * n + 1));
-            // It goes on: still the same span.
+            // The span goes on: still the same one.
             history.withheld(span(priority, Phase::Storm, 3 * n + 1, 3 * n + 2));
         }
         assert_eq!((history.stalls.len(), history.withheld.len()), (ROOM, ROOM));

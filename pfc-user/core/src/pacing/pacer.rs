@@ -42,7 +42,7 @@ pub enum PacingError {
         /// Its index, from 0.
         index: usize,
     },
-    /// More than the line takes.
+    /// Rates that add up to more than the line rate.
     #[error(
         "the flows' rates must add up to at most the line rate, {line_rate}, found {found} bit/s"
     )]
@@ -52,7 +52,7 @@ pub enum PacingError {
         /// Sum of the rates.
         found: u128,
     },
-    /// What has to leave at once makes more.
+    /// A largest burst below what has to leave at once.
     #[error(
         "the largest burst must be at least {min} ns of line rate for these flows, found {found} ns"
     )]
@@ -77,23 +77,23 @@ pub struct Pacer {
 #[derive(Debug)]
 struct Flow {
     paced: Paced,
-    /// Its first frame waits for so much of the time from one to the next.
+    /// Wait of the first frame, as a share of the time from one frame to the next.
     wait: Share,
     bucket: Bucket,
 }
 
-/// What left beyond the flows' rates, in bits times a second.
+/// Bits that left beyond the flows' rates, in units of 10^-9 bit.
 #[derive(Debug)]
 struct Excess {
     /// Sum of the flows' rates in bit/s: what drains in a nanosecond.
     rates: u128,
     level: u128,
-    /// The most that it may come to.
+    /// Highest level allowed.
     most: u128,
 }
 
 impl Excess {
-    /// How long a frame of so many bits has to wait.
+    /// Returns how long a frame of `bits` has to wait.
     fn wait(&self, bits: u64) -> Nanos {
         let above = (self.level + u128::from(bits) * SECOND).saturating_sub(self.most);
         above.div_ceil(self.rates) as Nanos
@@ -105,7 +105,7 @@ impl Excess {
 struct Lane {
     due: BinaryHeap<Reverse<(Nanos, usize)>>,
     paused: bool,
-    /// For how long its clock has stood still.
+    /// Time for which the priority's clock has stood still.
     behind: Nanos,
 }
 
@@ -131,7 +131,7 @@ pub fn max_lateness(
     Ok(lateness(flows, line_rate, max_burst))
 }
 
-/// Errors where flows cannot be paced; so many bits have to be able to leave at once.
+/// Fails where flows cannot be paced; `at_once` bits have to be able to leave at once.
 fn check(
     flows: &[Paced],
     line_rate: LineRate,

@@ -107,7 +107,7 @@ impl SentLedger {
         self.expected = from;
     }
 
-    /// The sender runs at `now`: a stall, if it should have done so long before.
+    /// Notes that the sender runs at `now`: a stall, if it should have run long before.
     pub fn running(&mut self, now: Nanos) {
         if now > self.expected + Stall::ABOVE {
             self.history.stall(self.expected, now);

@@ -97,18 +97,18 @@ pub const ATTEMPTS: u32 = 3;
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// In this bit alone, 0 to 63.
+    /// The key differs in this bit alone, 0 to 63.
     Bit(u8),
-    /// In the lower half alone.
+    /// The key differs in the lower half alone.
     LowerHalf,
-    /// In the upper half alone.
+    /// The key differs in the upper half alone.
     UpperHalf,
-    /// M_KEY_OTHER of the testbed.
+    /// The key is M_KEY_OTHER of the testbed.
     Everywhere,
 }
 
 impl Difference {
-    /// Those in more than one bit, in the order in which they are tried.
+    /// Differences in more than one bit, in the order in which they are tried.
     pub const OF_MANY_BITS: [Self; 3] = [Self::LowerHalf, Self::UpperHalf, Self::Everywhere];
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel lacks of what newer ones have, and what is done instead.
+//! Features of newer kernels that this kernel lacks, and what is done instead.
 
 use super::{Item, ok, problem};
 use crate::evidence::preflight::Preflight;
@@ -13,7 +13,7 @@ pub const XDP_FEATURES: Release = (6, 3);
 /// Programs have a place at tc of their own, by bpf_link.
 pub const TCX: Release = (6, 6);
 
-/// What newer kernels have, since when, and what is done without it.
+/// Features of newer kernels: name, first release, and what is done without the feature.
 const NEWER: [(&str, Release, &str); 2] = [
     (
         "XDP features of ports",
@@ -46,8 +46,8 @@ pub(super) fn kernel(preflight: &Preflight) -> Option<Item> {
     })
 }
 
-/// What is done without on this kernel, for people; `None` where it lacks nothing, or there is no
-/// port that would need it.
+/// Describes, for people, what this kernel lacks and what is done instead; `None` where it lacks
+/// nothing, or there is no port that would need it.
 pub fn lacks(preflight: &Preflight) -> Option<String> {
     let release = release(preflight).filter(|_| !preflight.ports.is_empty())?;
     let lacks: Vec<_> = NEWER

@@ -116,7 +116,7 @@ const DECLARE: &str = "declare `facts.direct = true` if the other end of the vet
 
 const RECEIVED: &str = "pause frames in";
 
-/// What spares the cable the next time.
+/// Advice that spares the cable the next time.
 const KEEP: &str = "say `facts.pfc_visible = true` in the testbed, and it is known with a DUT \
                     between too";
 

@@ -1,4 +1,4 @@
-//! What changed between two runs, such as with another firmware of the DUT.
+//! Changes between two runs, such as with another firmware of the DUT.
 
 use std::io::{self, Write};
 
@@ -198,7 +198,7 @@ pub fn compare<'r>(
         schema: SCHEMA,
         before: run(before),
         after: run(after),
-        // What nobody looked at any more is not as it was.
+        // A check that only the earlier run has is a regression too.
         regression: checks.iter().any(|change| change.worse)
             || unmatched.iter().any(|alone| alone.only == Side::Before),
         checks,

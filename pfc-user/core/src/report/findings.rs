@@ -1,5 +1,5 @@
-//! What did not pass, in words that all reports share: equal results are told once, and counts say
-//! what they count.
+//! Results that did not pass, in words that all reports share: equal ones are listed once, and
+//! counts say what they count.
 
 use crate::case::{Assertion, CaseResult, CheckResult, Verdict};
 
@@ -68,7 +68,7 @@ impl Finding<'_> {
     }
 }
 
-/// What failed, ended by an error or is inconclusive, in this order.
+/// Returns the findings that failed, ended by an error or are inconclusive, in this order.
 pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
     let mut open = Vec::new();
     for (index, result) in results.iter().enumerate() {
@@ -98,7 +98,7 @@ pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
     open
 }
 
-/// What decided a check: its reason, or the first comparison that came out as it did.
+/// Returns what decided a check: its reason, or the first comparison with the check's verdict.
 pub(super) fn found(check: &CheckResult) -> String {
     if !check.reason.is_empty() {
         return check.reason.clone();

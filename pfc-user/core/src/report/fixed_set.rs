@@ -1,5 +1,5 @@
-//! The repetitions of a plan that were not done because the DUT's lossless set is fixed: told once,
-//! in the head of each report.
+//! The repetitions of a plan that were not done because the DUT's lossless set is fixed: listed
+//! once, in the head of each report.
 
 use pfc_ebpf::units::Priority;
 use serde::Serialize;
@@ -23,13 +23,14 @@ struct OfCase<'a> {
     repetitions: &'a [String],
 }
 
-/// What a run did not do; `None` where the DUT's set is not fixed.
+/// Returns the repetitions that a run did not do; `None` where the DUT's set is not fixed.
 pub fn of_run(evidence: &Evidence) -> Option<NotDone<'_>> {
     let cases = evidence.cases.iter();
     of(cases.map(|case| (case.case.as_str(), case.fixed_set.as_ref())))
 }
 
-/// The same of these cases, done or only planned.
+/// Returns the repetitions not done of these cases, done or only planned; `None` where the DUT's
+/// set is not fixed.
 pub fn of<'a>(cases: impl Iterator<Item = (&'a str, Option<&'a FixedSet>)>) -> Option<NotDone<'a>> {
     let fixed: Vec<(&str, &FixedSet)> =
         cases.filter_map(|(case, set)| Some((case, set?))).collect();

@@ -4,8 +4,8 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use crate::plan::{FlowPlan, RepetitionPlan, Role};
 
-/// The flows of each role, which differ in priority, DSCP and rate alone: what they are for, and what
-/// they are.
+/// The flows of each role, which differ in priority, DSCP and rate alone: what they are for, and
+/// what they are.
 pub fn told(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, String)> {
     let mut told = Vec::new();
     for role in [Role::Test, Role::Isolation, Role::Background] {
@@ -44,7 +44,7 @@ pub fn told(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, St
     told
 }
 
-/// Such as `priority 3` or `priorities 0-2 and 4-7`.
+/// Names priorities, such as `priority 3` or `priorities 0-2 and 4-7`.
 pub fn priorities(priorities: impl Iterator<Item = Priority>) -> String {
     let text = ranges(priorities.map(Priority::get));
     if text.len() == 1 {
@@ -54,7 +54,7 @@ pub fn priorities(priorities: impl Iterator<Item = Priority>) -> String {
     }
 }
 
-/// Such as `0-2, 4 and 6-7`.
+/// Writes numbers as ranges, such as `0-2, 4 and 6-7`.
 fn ranges(numbers: impl Iterator<Item = u8>) -> String {
     let mut numbers: Vec<u8> = numbers.collect();
     numbers.sort_unstable();

@@ -271,7 +271,8 @@ pub(super) fn write_alone(
 fn atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
-    // What has its name is of a process that was killed, or a link that leads elsewhere.
+    // A file of that name is left from a process that was killed, or is a link that leads
+    // elsewhere.
     let _ = fs::remove_file(&temporary);
     let written = File::create_new(&temporary).and_then(|file| {
         let mut out = BufWriter::new(file);

@@ -1,5 +1,4 @@
-//! What the user's hooks contribute to a report: the DUT's counters that changed, and the hooks that
-//! failed.
+//! The user's hooks in a report: the DUT's counters that changed, and the hooks that failed.
 
 use serde::Serialize;
 

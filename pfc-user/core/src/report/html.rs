@@ -207,7 +207,7 @@ fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {
     el("nav").with("aria-label", "Sections").child(list)
 }
 
-/// What a reader of the printed summary has to know.
+/// Note for readers of the printed summary.
 fn on_paper() -> Element {
     let said = "A summary. Checks, drawings and counts of every repetition: the page in a browser.";
     el("p").class("on-paper").text(said)

@@ -1,4 +1,4 @@
-//! What was tested by what, where and when: the same in all reports.
+//! Identity of a run: the DUT, the tester, the place and the time, the same in all reports.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -70,7 +70,7 @@ fn command(arguments: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// So many seconds since 1970 as a date and time, such as `2026-11-23T02:08:47Z`.
+/// Writes `seconds` since 1970 as a date and time, such as `2026-11-23T02:08:47Z`.
 pub(super) fn rfc3339(seconds: u64) -> String {
     match time(seconds) {
         Some(time) => time.to_rfc3339_opts(SecondsFormat::Secs, true),
@@ -78,7 +78,7 @@ pub(super) fn rfc3339(seconds: u64) -> String {
     }
 }
 
-/// The same for those who format it; `None` beyond what a calendar has.
+/// Returns `seconds` since 1970 as a date and time to be formatted; `None` beyond the calendar.
 pub(super) fn time(seconds: u64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
 }

@@ -21,7 +21,7 @@ struct Report<'a> {
     schema: u32,
     tool: Tool<'a>,
     started: u64,
-    /// The same as a date and time.
+    /// The start as a date and time.
     started_at: String,
     seconds: f64,
     host: &'a Host,
@@ -30,7 +30,7 @@ struct Report<'a> {
     /// Facts found on the ports before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     preflight: Vec<preflight::Judged<'a>>,
-    /// What was not done, where the DUT's lossless set is fixed.
+    /// Repetitions that were not done, where the DUT's lossless set is fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     fixed_set: Option<NotDone<'a>>,
     /// Hooks that failed, in words.

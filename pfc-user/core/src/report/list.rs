@@ -15,7 +15,7 @@ fault: what makes the check fail on the simulated DUT; `validator dut switch --h
 and so have `dut sma` and `dut requester`.
 ";
 
-/// For people.
+/// Lists the cases for people.
 pub fn text(cases: &[&'static Case]) -> String {
     let mut out = String::new();
     for case in cases {
@@ -73,7 +73,7 @@ fn check(out: &mut String, check: &Check) {
     }
 }
 
-/// For programs.
+/// Lists the cases for programs.
 pub fn json(cases: &[&'static Case]) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct List<'a> {

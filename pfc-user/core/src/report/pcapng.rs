@@ -24,8 +24,8 @@ pub const EXTENSION: &str = "pcapng";
 /// Longest stem of a file's name, below the 255 octets of a name on Linux.
 const LONGEST_STEM: usize = 150;
 
-/// The captures of a run: file name, and the repetition that holds the frames. A name is that of a
-/// file in whatever folder, and of no other capture, whatever case and repetition are called.
+/// The captures of a run: file name, and the repetition that holds the frames. A name fits any
+/// folder and belongs to no other capture, however case and repetition are called.
 pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
     let mut stems = BTreeSet::new();
     let mut captures = Vec::new();

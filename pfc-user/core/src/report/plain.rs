@@ -11,7 +11,7 @@ pub fn text(text: &str) -> String {
     lines(text).replace(['\n', '\t'], " ")
 }
 
-/// The same with its lines and tabs.
+/// Returns `text` with its line feeds and tabs kept, and other characters replaced as by `text()`.
 pub fn lines(text: &str) -> String {
     text.chars()
         .map(|c| match c {

@@ -10,7 +10,7 @@ use crate::preflight::kernel;
 /// Rows of the closing table: with the lines around it, it fits a screen of 24 lines.
 const ROWS: usize = 18;
 
-/// Most findings that are told before all else, and that are named at the end.
+/// Most findings that are listed before all else, and that are named at the end.
 const FIRST: usize = 12;
 const LAST: usize = 4;
 
@@ -95,7 +95,7 @@ fn summary_of(
     out
 }
 
-/// What did not pass, each in one line.
+/// Writes the results that did not pass, each on one line.
 fn first(out: &mut String, open: &[Finding<'_>], colour: bool) {
     if open.is_empty() {
         return;

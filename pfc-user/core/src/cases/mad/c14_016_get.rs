@@ -93,8 +93,8 @@ const STEPS: &[&str] = &[
     "end  (+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
 ];
 
-/// As the comments of the steps name them; #03.01 and #04.01 stand together at the step that
-/// protect bits 2 and 3 share.
+/// Assertions as the comments of the steps name them; #03.01 and #04.01 stand together at the step
+/// that protect bits 2 and 3 share.
 const ASSERTIONS: &[DocumentAssertion] = &[
     assertion(
         "v1c14-016#01.01",
@@ -284,7 +284,7 @@ const ROWS: [Row<Mad>; 17] = [
     },
     Row {
         extra: true,
-        // What became of the DUT's key is told in any case.
+        // The fate of the DUT's key is reported in any case.
         even_interrupted: true,
         ..row(
             "restored",

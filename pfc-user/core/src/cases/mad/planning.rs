@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(BTreeSet::from_iter(tried), (0..64).collect());
             assert_eq!(KeyBits::All.at(protect_bits).len(), 64);
         }
-        // Those of one turn differ from each other, so that a trap tells which has arrived.
+        // Bits of one turn differ between protect bits, so that a trap shows which key has arrived.
         let bits = (1..=3).flat_map(|bits| KeyBits::Turn(7).at(bits));
         assert_eq!(BTreeSet::from_iter(bits).len(), 24);
     }

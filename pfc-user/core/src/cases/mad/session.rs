@@ -19,7 +19,8 @@ use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
-/// A request is sent so often until it is answered: VL15 may lose a packet, and a DUT may be busy.
+/// Most times that a request is sent until it is answered: VL15 may lose a packet, and a DUT may be
+/// busy.
 pub(super) const TRIES: usize = 3;
 
 /// A DUT as it was before the first Set.
@@ -43,7 +44,7 @@ pub trait KeyJournal {
     /// first call since the last [`KeyJournal::forget`], as later calls may see what a repetition
     /// could not put back.
     fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection>;
-    /// What is still to be put back.
+    /// Returns the DUT's state before the first Set, while it is still to be restored.
     fn pending(&self) -> Option<Noted>;
     /// Called when a Get has shown that everything is as it was found.
     fn forget(&mut self) -> anyhow::Result<()>;
@@ -389,7 +390,7 @@ impl<'s, 'l> Session<'s, 'l> {
         Ok(None)
     }
 
-    /// From the last request to its answer.
+    /// Time from the last request to its answer.
     fn last_took(&self) -> Option<Duration> {
         let last = self.exchanges.last()?;
         Some(Duration::from_nanos(

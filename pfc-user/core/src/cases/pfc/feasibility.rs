@@ -1,12 +1,12 @@
-//! What can never work at a speed and a frame length, found before anything is sent.
+//! Plans that can never work at a speed and a frame length, found before anything is sent.
 
 use pfc_ebpf::units::{LineRate, Quanta};
 
 use crate::plan::{FlowPlan, Limits, Nanos, RepetitionPlan};
 use crate::quantity::Span;
 
-/// Frames that each flow has to have in a phase, at least: with one, a loss of it could not be told
-/// from a phase that was too short for it.
+/// Frames that each flow has to have in a phase, at least: with one, a loss of it could not be
+/// distinguished from a phase that was too short for it.
 const LEAST_FRAMES: Nanos = 2;
 
 /// The reason why a repetition can give no verdict at the rates of its flows, and the remedy.

@@ -51,8 +51,8 @@ pub(super) fn open(case: &PfcCase, e: &PfcEvidence) -> Vec<&'static str> {
     }
 }
 
-/// Judges one repetition of `case`. Its steps are the phases of the repetition, and not told one by
-/// one.
+/// Judges one repetition of `case`. Its steps are the phases of the repetition, and not listed one
+/// by one.
 pub(super) fn repetition(case: &PfcCase, e: &PfcEvidence) -> Judged {
     let consistent = consistency::check(e);
     let view = consistent.as_ref().map(|()| e).map_err(String::as_str);

@@ -50,7 +50,7 @@ const LEAST_INTERVAL: Nanos = 5_000;
 /// A storm that cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntervalError {
-    /// It would leave gaps.
+    /// The interval would leave gaps.
     #[error(
         "expected an interval below the pause time, which is {} at {line_rate}; found {}",
         Span(*.pause),

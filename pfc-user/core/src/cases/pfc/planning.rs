@@ -19,7 +19,7 @@ pub struct PortContext {
     pub max_residence: Nanos,
     /// Share of the line rate that counts as 100 %.
     pub load: f64,
-    /// Field that tells a frame's priority.
+    /// Field that gives a frame's priority.
     pub trust: Trust,
     /// Priority by DSCP.
     pub dscp_map: [Priority; Dscp::COUNT],
@@ -59,9 +59,9 @@ const HIGH_DSCP: u8 = 32;
 /// Frames of a flow in each phase from which a priority has several flows.
 const MANY: u128 = 20;
 
-/// Of two flows of a lossless priority the first has three quarters of the rate: neighbours among
-/// the frames that a pause holds are then of one flow as often as of two, and order is judged
-/// within a flow (IEEE 802.1Q clause 8.6.6).
+/// Share of the rate that the first of two flows of a lossless priority has. With three quarters,
+/// neighbours among the frames that a pause holds are of one flow as often as of two, and order is
+/// judged within a flow (IEEE 802.1Q clause 8.6.6).
 const MOST: (u64, u64) = (3, 4);
 
 /// The seven other priorities, in the order in which the field not trusted points to them.
@@ -154,9 +154,9 @@ impl<'a> Builder<'a> {
         mapped
     }
 
-    /// Of those mapped to a priority one below 32 and one above where there are both, else two:
-    /// a DUT may look at a part of the DSCP, or at a part of the map. Each repetition has the next
-    /// ones.
+    /// Picks two of the code points mapped to a priority, one below 32 and one from 32 on where
+    /// there are both: a DUT may look at a part of the DSCP, or at a part of the map. Each
+    /// repetition takes the next ones.
     fn in_turn(&self, mapped: &[Dscp]) -> Vec<Dscp> {
         let turn = self.request.turn;
         let (low, high): (Vec<Dscp>, Vec<Dscp>) =
@@ -173,9 +173,9 @@ impl<'a> Builder<'a> {
         found
     }
 
-    /// The priority of frames with `dscp`: the map's where the DSCP is trusted, else another one.
-    /// It then goes by the number of the code point, so that all eight priorities have flows
-    /// whatever the map.
+    /// Returns the priority of frames with `dscp`: the map's where the DSCP is trusted, else
+    /// another one. That one follows from the number of the code point, so that all eight
+    /// priorities have flows with any map.
     fn priority_of(&self, dscp: Dscp) -> Priority {
         let mapped = self.port.dscp_map[dscp.index()];
         match self.port.trust {
@@ -269,7 +269,8 @@ pub fn join(priorities: &[Priority]) -> String {
         .join("+")
 }
 
-/// The name of a repetition with this storm (`None`: on all lossless priorities), unique in its case.
+/// The name of a repetition with this storm (`None`: on all lossless priorities), unique in its
+/// case.
 pub fn name(lossless: &[Priority], storm: Option<&[Priority]>) -> String {
     match storm {
         Some(storm) if storm != lossless => {

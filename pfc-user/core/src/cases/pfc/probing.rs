@@ -22,7 +22,7 @@ pub(super) const MOST: usize = 30;
 const PART: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
 const LEAST_QUIET: Nanos = 20_000_000;
-/// A pause is to be so many times `max_response`, to be told from none.
+/// Multiple of `max_response` that a pause is to last, so that it differs from none.
 const RESPONSES: Nanos = 10;
 
 /// The pause times that a speed and the DUT's limits allow.
@@ -44,12 +44,12 @@ impl<'p> Times<'p> {
         };
         let most = quanta(port.max_residence / 2);
         let wanted = quanta(RESPONSES * port.max_response);
-        // At high speeds the longest pause is not that long; times that differ tell more.
+        // At high speeds the longest pause is not that long; times that differ show more.
         let least = wanted.min((u32::from(most) * 6 / 10) as u16);
         Self { port, most, least }
     }
 
-    /// So many percent of the longest, or the shortest.
+    /// About `percent` percent of the longest pause, or the shortest pause if that is longer.
     fn percent(&self, percent: u32) -> Quanta {
         let wanted = (u32::from(self.most) * percent / 100) as u16;
         Quanta(lopsided(wanted.max(self.least), self.most))
@@ -79,12 +79,12 @@ fn lopsided(wanted: u16, most: u16) -> u16 {
     }
 }
 
-/// The same time for each.
+/// Pairs each class with the same time.
 fn each(classes: &[Priority], time: Quanta) -> Vec<(Priority, Quanta)> {
     classes.iter().map(|class| (*class, time)).collect()
 }
 
-/// Of several classes the first half; of one all.
+/// Returns the first half of the classes, rounded up.
 fn first_half(classes: &[Priority]) -> &[Priority] {
     &classes[..classes.len().div_ceil(2)]
 }
@@ -111,7 +111,7 @@ fn burst(load: u8, frames: impl IntoIterator<Item = (Nanos, PfcFrame)>) -> Probe
 }
 
 /// Probes that show how pauses of `paused` begin and end; `lossy` classes are named beside them,
-/// but for the one by whose frames the latency of the path is told.
+/// but for the one whose frames show the latency of the path.
 pub(super) fn judged(
     port: &PortContext,
     paused: &[Priority],
@@ -168,7 +168,7 @@ fn mixed(times: &Times, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
 pub(super) struct Timing {
     /// Undisturbed traffic before its first frame.
     pub(super) quiet: Nanos,
-    /// From its first frame to the end of its last pause.
+    /// Time from its first frame to the end of its last pause.
     pub(super) lasts: Nanos,
     /// Traffic after that.
     pub(super) after: Nanos,
@@ -178,7 +178,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// Of `burst` in the probe of `plan`.
+    /// Returns the times of `burst` in the probe of `plan`.
     pub(super) fn of(plan: &RepetitionPlan, burst: &ProbeBurst, limits: &Limits) -> Self {
         let quiet = LEAST_QUIET.max(2 * vicinity(plan, limits));
         let paused = plan.probe.iter().flat_map(|probe| &probe.priorities);

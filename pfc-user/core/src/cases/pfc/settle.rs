@@ -39,7 +39,8 @@ impl Settling {
         }
     }
 
-    /// So many frames have arrived by `now`; the record of the wait, if it is over.
+    /// Notes that `arrived` frames have arrived by `now`. Returns the record of the wait once it is
+    /// over.
     pub fn look(&mut self, now: Nanos, arrived: u64) -> Option<Wait> {
         if arrived != self.arrived {
             (self.arrived, self.moved) = (arrived, now);

@@ -10,7 +10,7 @@ use crate::evidence::pfc::{Arrival, Departure, PhaseSpan, ProbeReport, StormRepo
 use crate::pacing::Burst;
 use crate::plan::{Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan};
 
-/// From the decision to send to the first frame.
+/// Time from the decision to send to the first frame.
 const PREPARE: Nanos = 2_000_000;
 
 /// Why a repetition ended before its time.

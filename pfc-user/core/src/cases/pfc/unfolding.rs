@@ -13,9 +13,9 @@ use crate::plan::RepetitionPlan;
 /// The repetitions of a case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repetitions {
-    /// Those that can be done.
+    /// Repetitions that can be done.
     pub plans: Vec<RepetitionPlan>,
-    /// Those that cannot.
+    /// Repetitions that cannot be done.
     pub omitted: Vec<Omitted>,
     /// Why one of these can never be done at this speed, with the remedy.
     pub impossible: Option<String>,
@@ -171,8 +171,8 @@ mod tests {
         list.iter().copied().map(Priority::from_low_bits).collect()
     }
 
-    /// What becomes of these sets on a DUT with `fixed`: by case the names that are done, and the
-    /// names that are not.
+    /// Returns, by case, the names of these sets' repetitions that are done on a DUT with `fixed`,
+    /// and of those that are not.
     fn names(
         fixed: &[u8],
         short: bool,
@@ -222,7 +222,7 @@ mod tests {
     fn each_case_follows_the_set() {
         let found = names(&[3, 4], false, &[(&[0], None), (&[3, 4], None)]);
         let on_3 = "lossless 3+4, storm on 3";
-        // What the plan asks for and the set allows is done as well.
+        // Repetitions that the plan asks for and the set allows are done as well.
         let single = [on_3, "lossless 3+4, storm on 4", "lossless 3+4"];
         for ((done, not_done), expected) in found.iter().zip([
             &single[..],

@@ -17,7 +17,7 @@ use crate::roce::build;
 pub(super) const READ: u64 = 1;
 /// The READ that is posted to the queue pair in error.
 pub(super) const FLUSHED: u64 = 2;
-/// A DUT retries or completes within so many T_tr (9.7.6.1.3).
+/// Multiple of T_tr within which a DUT retries or completes (9.7.6.1.3).
 pub(super) const LONGEST: Nanos = 4;
 /// Longest wait in one question to the agent: an interruption is noticed after it.
 const LONGEST_POLL: Nanos = 50_000_000;

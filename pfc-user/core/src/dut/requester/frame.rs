@@ -72,7 +72,7 @@ pub struct ReadResponse {
 }
 
 impl Path {
-    /// The same path from its other end.
+    /// Returns the same path from its other end.
     pub const fn reversed(&self) -> Self {
         Self {
             mac: self.peer_mac,

@@ -62,7 +62,7 @@ struct Requester {
     state: State,
     /// Next PSN to send.
     psn: u32,
-    /// Not sent yet.
+    /// Reads that were not sent yet.
     posted: VecDeque<Read>,
     current: Option<Current>,
     /// Retries used since the last answer.
@@ -131,7 +131,7 @@ impl Model {
             ..
         } = self.adapter;
         let number = self.next_number;
-        // Never that of the last one, so that an answer to that finds nobody.
+        // Never the number of the last one, so that an answer to that finds no queue pair.
         self.next_number = if number == MASK - 1 {
             FIRST_QUEUE_PAIR
         } else {
@@ -251,7 +251,7 @@ impl Model {
             return;
         };
         current.requests.remove(at);
-        // What was answered makes the retries count anew (9.7.6.1.3).
+        // A request that was answered makes the retries count anew (9.7.6.1.3).
         queue_pair.retries = 0;
         if !current.requests.is_empty() {
             if let Timer::Until(_) = current.timer {

@@ -12,12 +12,12 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// The highest first.
+    /// The highest priority first.
     Strict,
-    /// One frame of each in turn.
+    /// One frame of each priority in turn.
     #[default]
     RoundRobin,
-    /// As many octets of each in turn (deficit round robin).
+    /// As many octets of each priority in turn (deficit round robin).
     Drr,
 }
 
@@ -32,7 +32,7 @@ pub struct SwitchConfig {
     pub line_rate: LineRate,
     /// Priorities with PFC enabled; the others are lossy.
     pub lossless: Priorities,
-    /// Which field tells a frame's priority.
+    /// Field that gives a frame's priority.
     pub trust: Trust,
     /// Priority by DSCP.
     pub dscp_to_priority: [Priority; Dscp::COUNT],

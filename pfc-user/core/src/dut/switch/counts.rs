@@ -1,4 +1,4 @@
-//! What the management of a switch shows of a port.
+//! Counters that the management of a switch shows of a port.
 
 use pfc_ebpf::units::Priority;
 use serde::Serialize;

@@ -20,7 +20,7 @@ const SWAP_WAIT: Nanos = 10_000_000;
 /// Time after which a late copy of a frame follows it, with the next frame that comes.
 const COPY_AFTER: Nanos = 100_000_000;
 
-/// Counts events and tells one in so many.
+/// Counts events and picks one in `n`.
 #[derive(Clone, Copy, Debug)]
 struct Every {
     n: OneIn,
@@ -36,7 +36,7 @@ pub struct Arrival {
     pub lossless: bool,
     /// True if its priority is paused on the port it is to leave by.
     pub paused: bool,
-    /// True if that port is in a PFC storm, for whatever priority.
+    /// True if that port is in a PFC storm, for any priority.
     pub in_storm: bool,
     /// True if that priority was paused there by a storm that is over.
     pub had_storm: bool,
@@ -81,7 +81,7 @@ pub struct Impairments {
     copied: Option<Copied>,
     /// Time for which lossy frames are kept in a storm.
     delay: Option<Nanos>,
-    /// Those that are, and until when.
+    /// Lossy frames that are kept, each with the time until which.
     delayed: VecDeque<(Nanos, Arrival, Vec<u8>)>,
 }
 
@@ -122,7 +122,7 @@ impl Scope {
 }
 
 impl Impairments {
-    /// Those among `faults` that act here.
+    /// Returns the impairments by those of `faults` that act here.
     pub fn new(faults: &[Fault]) -> Self {
         let mut set = Self::default();
         for fault in faults {

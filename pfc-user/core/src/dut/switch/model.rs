@@ -16,7 +16,7 @@ use super::port::Port;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
-/// The field that a switch with these faults tells priorities by.
+/// Field from which a switch with these faults takes priorities.
 fn reads(configured: Trust, faults: &[Fault]) -> Trust {
     let wrong = faults.iter().find_map(|fault| match fault {
         Fault::TrustsDscp => Some(Trust::Dscp),
@@ -44,7 +44,7 @@ fn mapped(configured: [Priority; Dscp::COUNT], faults: &[Fault]) -> [Priority; D
     map
 }
 
-/// Of two ports, the other one.
+/// Returns the other one of two ports.
 pub const fn other(port: usize) -> usize {
     1 - port
 }
@@ -66,7 +66,7 @@ pub struct Switch {
     config: SwitchConfig,
     reaction: Reaction,
     forwards_control: bool,
-    /// The field that it tells priorities by, rightly or not.
+    /// Field from which the switch takes priorities, rightly or not.
     reads: Trust,
     /// All events before this time have taken place.
     now: Nanos,

@@ -7,11 +7,11 @@ use super::control::Control;
 use crate::fault::switch::{Fault, Percent, PercentLonger};
 use crate::plan::Nanos;
 
-/// So long without PFC, and a frame of it is a first one.
+/// Time without PFC after which a PFC frame is a first one for `lossy_stop`.
 const A_WHILE: Nanos = 80_000_000;
 /// A pause of this length or more is a storm's, and no probe's.
 const LONG_PAUSE: Nanos = 100_000_000;
-/// A frame after so long a time without one is the first.
+/// Time without PFC after which a PFC frame is a first one for `misses_first`.
 const SILENCE: Nanos = 20_000_000;
 
 /// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for
@@ -43,7 +43,7 @@ pub struct Reaction {
     ignores_xon: bool,
     ignores_refresh: bool,
     never_resumes: bool,
-    /// Lossy priorities stop for so long at the first PFC after a while without.
+    /// Time for which lossy priorities stop at the first PFC after `A_WHILE` without any.
     lossy_stop: Option<Nanos>,
     /// XOFF goes out for all lossless priorities while PFC names a lossy one.
     spreads_lossy: bool,
@@ -66,12 +66,12 @@ pub struct Pauses {
     storm_until: Nanos,
     /// When the last PFC frame was received.
     last: Option<Nanos>,
-    /// Priorities of which no frame may start before then.
+    /// Priorities, and the time before which no frame of them may start.
     slow: (Priorities, Nanos),
 }
 
 impl Reaction {
-    /// Of a switch with that configuration and those faults.
+    /// Returns the reaction of a switch with that configuration and those faults.
     pub fn new(config: &SwitchConfig, faults: &[Fault]) -> Self {
         let mut reaction = Self {
             line_rate: config.line_rate,
@@ -272,7 +272,7 @@ impl Reaction {
             let left = |percent: Percent| time - time * Nanos::from(percent.get()) / 100;
             let time = self.shorter.map_or(time, left);
             timer.until = match time {
-                // What was not paused keeps its last pause.
+                // A priority that was not paused keeps the end of its last pause.
                 0 if xon => timer.until.min(now),
                 _ if self.never_resumes => Nanos::MAX,
                 time if self.keeps_longer => timer.until.max(now + time),

@@ -14,7 +14,7 @@ use crate::plan::Nanos;
 const DIP_EVERY: Nanos = 250_000_000;
 const DIP: Nanos = 20_000_000;
 
-/// A link that was busy for so long is full; shorter gaps do not make it idle.
+/// Shortest busy time of a full link; gaps of up to `IDLE` do not end it.
 const FULL: Nanos = 1_000_000;
 const IDLE: Nanos = 1_000;
 

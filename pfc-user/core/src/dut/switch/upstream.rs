@@ -1,5 +1,5 @@
-//! PFC that a port sends to whoever fills its buffers: XOFF above a threshold, refreshed, and XON
-//! at another.
+//! PFC that a port sends to the neighbour that fills its buffers: XOFF above a threshold,
+//! refreshed, and XON at another.
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
@@ -25,23 +25,24 @@ pub struct Upstream {
     refresh_at: Nanos,
     /// Priorities held back without need, and until when.
     held: (Priorities, Nanos),
-    /// Times to be told in the next frame.
+    /// Times to send in the next frame.
     pending: [Option<Quanta>; Priority::COUNT],
     silent: bool,
     sends_xon: bool,
     never_releases: bool,
     /// Where frames of lossy priorities cause XOFF: the time asked for, and those frames so far.
     stray: Option<(Quanta, u64)>,
-    /// The same where they cause PAUSE, and if one waits.
+    /// Where frames of lossy priorities cause PAUSE: those frames so far, and true if a PAUSE
+    /// waits.
     stray_pause: Option<(u64, bool)>,
     /// PFC frames sent, by class in their vector.
     pub sent: [u64; Priority::COUNT],
-    /// Those of them that ask for a pause of the priority.
+    /// PFC frames sent that ask for a pause of the priority.
     pub xoff_sent: [u64; Priority::COUNT],
 }
 
 impl Upstream {
-    /// Of the port with that address.
+    /// Returns the sending half for the port with that address.
     pub fn new(config: &SwitchConfig, mac: [u8; 6], faults: &[Fault]) -> Self {
         Self {
             mac,

@@ -18,7 +18,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// None were.
+    /// True if no span was left out.
     pub fn is_none(&self) -> bool {
         self.count == 0
     }

@@ -42,8 +42,8 @@ impl StormReport {
 /// A time in which no frame is known to have left: from the `before` of the frame that began last
 /// to the `after` of the frame that ended it, or to the end of the storm.
 ///
-/// So no gap is shorter than it was, whichever sender the frames are of: the frame before it may
-/// have left later than at `from`, the frame after it earlier than at `to`.
+/// So no gap is shorter than it was, with frames of any sender: the frame before it may have left
+/// later than at `from`, the frame after it earlier than at `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Begin.
@@ -53,7 +53,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// From one to the other.
+    /// Time from its begin to its end.
     pub fn length(&self) -> Nanos {
         self.to.saturating_sub(self.from)
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Checked, Rule, ensure};
 
-/// Fails with the first field that `stored` has not, or that nobody knows. `at` is its path.
+/// Fails with the first field that `stored` lacks, or that is unknown. `at` is its path.
 pub(super) fn check(at: &str, stored: &Value, typed: &impl Serialize) -> Checked {
     let written = serde_json::to_value(typed).unwrap_or_default();
     let mut path = at.to_owned();

@@ -13,7 +13,7 @@ use super::{Defect, Rule, check, check_digests, fields};
 use crate::evidence::digest::{self, Part};
 use crate::evidence::{CaseEvidence, Evidence, Repetition, numbers};
 
-/// What a file holds, whatever its layout.
+/// Content of a file of evidence, of any layout.
 pub struct Stored {
     /// Its layout.
     pub schema: u64,
@@ -54,7 +54,7 @@ impl Stored {
     }
 }
 
-/// What was read so far.
+/// Parts of a file that were read so far.
 #[derive(Default)]
 struct Parts {
     cases: Vec<CaseEvidence>,
@@ -63,7 +63,7 @@ struct Parts {
     found: Vec<Part>,
     /// The first part that is not of this layout.
     malformed: Option<Defect>,
-    /// The first field that is missing, or that nobody knows.
+    /// The first field that is missing or unknown.
     other_field: Option<Defect>,
 }
 

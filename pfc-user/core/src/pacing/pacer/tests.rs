@@ -332,9 +332,9 @@ fn without_flows_nothing_is_ever_due() {
     assert_eq!((pop(&mut pacer), pacer.next_due()), (None, None));
 }
 
-/// Frames of 64 flows that fill a line of so many bit/s, in windows of `width`: looked at every
-/// 150 us, for a second. Returns also the largest burst in nanoseconds of the line. Priorities 3
-/// and 4 are held back for `held` from 100 ms on.
+/// Returns the frames of 64 flows that fill a line of `bits_per_second`, in windows of `width`:
+/// looked at every 150 us, for a second. Returns also the largest burst in nanoseconds of the line.
+/// Priorities 3 and 4 are held back for `held` from 100 ms on.
 fn windows(bits_per_second: u64, length: usize, width: Nanos, held: Nanos) -> (Vec<u64>, Nanos) {
     let line = LineRate::from_bits_per_second(bits_per_second).unwrap();
     let flows: Vec<_> = (0..64)
@@ -376,7 +376,7 @@ fn staggered_flows_fill_every_window_alike() {
         let (counts, largest) = windows(line, length, width, 0);
         let bits = LineRate::frame_bits(length);
         let mean = (line / 100) as f64 / bits as f64;
-        // What a tick of 150 us brings, and a frame at either edge.
+        // Frames that a tick of 150 us brings, and one at either edge.
         let edge = line as f64 * 150e-6 / bits as f64 + 2.0;
         for count in &counts[..counts.len() - 1] {
             assert!((*count as f64 - mean).abs() <= edge, "{counts:?}");

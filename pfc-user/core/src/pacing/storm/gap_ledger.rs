@@ -1,4 +1,4 @@
-//! The account of a storm's frames and of the gaps between them, whichever sender they are of.
+//! The account of a storm's frames and of the gaps between them, over all senders.
 //!
 //! A frame leaves some time between the `before` and the `after` of its [`Departure`]. Each sender
 //! notes its departures one by one, and what is common to all is the latest `before` noted so far.
@@ -14,7 +14,7 @@ use pfc_ebpf::units::Nanos;
 use super::silence;
 use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, Stall, StormReport};
 
-/// Buckets an octave: a gap is told to a sixteenth.
+/// Buckets per octave: a gap is known to a sixteenth of it.
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
 const PER_OCTAVE_BITS: u32 = 4;
 const BUCKETS: usize = (Nanos::BITS - PER_OCTAVE_BITS + 1) as usize * PER_OCTAVE;

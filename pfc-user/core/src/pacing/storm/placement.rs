@@ -9,7 +9,7 @@ const LONGEST_STALL: Nanos = 10_000_000;
 /// The senders of a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One sender, on whatever CPU.
+    /// One sender, on any CPU.
     Single,
     /// Two senders, on a CPU each; each keeps the interval, half of it apart, so that the storm
     /// goes on where one stalls.

@@ -20,7 +20,7 @@ pub const LONGEST_REST: Nanos = 20_000;
 #[derive(Debug)]
 pub struct Schedule {
     interval: Nanos,
-    /// Of the last frame.
+    /// Time at which the last frame was due.
     due: Nanos,
 }
 

@@ -53,7 +53,8 @@ impl Opened {
         Self::existing(path)
     }
 
-    /// The same, of one that is there.
+    /// Opens the folder at `path`, which must exist. Its parent is one that was opened; a link in
+    /// its place is an error.
     pub(super) fn existing(path: &Path) -> io::Result<Self> {
         let refuse = |what| Err(io::Error::new(io::ErrorKind::NotADirectory, what));
         if path.symlink_metadata()?.is_symlink() {

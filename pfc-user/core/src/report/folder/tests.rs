@@ -30,7 +30,8 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
     }
     untouched();
 
-    // The same of its folder of captures, while it is open and before.
+    // A folder of captures that was moved is still written to; a link put there before it is opened
+    // is refused.
     fs::rename(path("moved/captures"), path("captures")).unwrap();
     symlink(path("elsewhere"), path("moved/captures")).unwrap();
     write(&mut folder, "captures/b.pcapng").unwrap();

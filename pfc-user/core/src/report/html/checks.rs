@@ -55,7 +55,7 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
         .children(resolution(case, id))
 }
 
-/// What each attempt at a repetition found, where there were several.
+/// Lists what each attempt at a repetition found, where there were several.
 fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
     let caption = format!("Attempts at {id}");
     let mut body = el("tbody");

@@ -35,7 +35,7 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
             plot::time(storm.max_gap),
             plot::time(pause)
         );
-        // A gap is told to a sixteenth of an octave.
+        // A gap is known to a sixteenth of an octave.
         let bars = storm.histogram.0.iter();
         let bars = bars.map(|(below, count)| Bar {
             from: below - below / 17,

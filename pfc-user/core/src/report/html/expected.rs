@@ -1,5 +1,5 @@
-//! What a ladder shows in red: an answer that is wrong at sight, one that did not come, and a packet
-//! that is missing. Verdicts are the judges'; this only points at the place.
+//! Faults that a ladder shows in red: an answer that is wrong at sight, one that did not come, and
+//! a packet that is missing. Verdicts are the judges'; this only points at the place.
 
 use ib_mad::mad::Status;
 use ib_mad::smp::Smp;

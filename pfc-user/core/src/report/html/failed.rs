@@ -1,4 +1,4 @@
-//! What failed, before everything else: a line each, which leads to the check.
+//! List of failures, before everything else: a line each, which leads to the check.
 
 use super::markup::{Element, el};
 use super::{Numbered, matrix, words};

@@ -48,7 +48,8 @@ struct Event {
     label: String,
     /// Until when something was awaited after it, and what became of that.
     wait: Option<(Nanos, String)>,
-    /// It should not have happened, or what was awaited after it should have come.
+    /// True if the event should not have happened, or if what was awaited after it should have
+    /// come.
     wrong: bool,
 }
 
@@ -446,7 +447,7 @@ fn table(events: &[Event], first: Nanos, name: &str) -> Element {
     words::scroller("scroll", &caption).child(words::table(&caption, &columns).child(body))
 }
 
-/// At most so many characters.
+/// Returns `text`, cut to at most `most` characters.
 fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What would change a verdict that is inconclusive or an error.
+//! Remedies for verdicts that are inconclusive or an error.
 
 use super::markup::{Element, el};
 use super::{Numbered, words};
@@ -6,7 +6,7 @@ use crate::case::{CheckResult, Verdict};
 use crate::cases::attempts;
 use crate::report::findings;
 
-/// What to do where a precondition is not met, by its name: those of all families.
+/// Remedies for preconditions of all families that are not met, by the precondition's name.
 const REMEDIES: [(&str, &str); 17] = [
     (
         "ports",
@@ -85,7 +85,7 @@ const REMEDIES: [(&str, &str); 17] = [
     ),
 ];
 
-/// What to do where a reason has one of these words: those of checks, which name no precondition.
+/// Remedies by words of a reason, for checks whose reason names no precondition.
 const BY_WORDS: [(&[&str], &str); 9] = [
     (
         &[
@@ -134,7 +134,7 @@ const BY_WORDS: [(&[&str], &str); 9] = [
     ),
 ];
 
-/// What to do where nothing more is known of the cause.
+/// Remedy where nothing more is known of the cause.
 const OTHER: &str = "Mend what is found, and run the case again.";
 
 /// Most causes that are shown.

@@ -38,12 +38,12 @@ const CHARACTER: f64 = 6.6;
 pub struct Columns(u32);
 
 impl Columns {
-    /// As fine as the drawing.
+    /// Columns as fine as the drawing.
     pub const FINEST: Self = Self(WIDTH as u32);
-    /// What is coarser hardly tells anything.
+    /// Fewest columns: a coarser time line hardly shows anything.
     const COARSEST: u32 = 50;
 
-    /// Half as fine, if that tells something.
+    /// Returns columns half as fine, if those still show something.
     pub fn coarser(self) -> Option<Self> {
         (self.0 / 2 >= Self::COARSEST).then_some(Self(self.0 / 2))
     }
@@ -230,7 +230,7 @@ fn legend() -> Element {
     el("ul").class("legend").children(entries.map(entry))
 }
 
-/// From the first thing that happened to the last.
+/// Scale from the first event to the last.
 fn scale(e: &PfcEvidence) -> Option<Scale> {
     let storm = e.storm.as_ref();
     let begins = e.phases.iter().map(|span| span.from);
@@ -356,7 +356,7 @@ fn peak(e: &PfcEvidence, priority: Priority) -> u32 {
     all.max().unwrap_or(0).max(1)
 }
 
-/// Layer-1 Mbit/s of so many frames in a window.
+/// Layer-1 Mbit/s of `frames` in a window.
 fn rate(e: &PfcEvidence, frames: u32) -> f64 {
     // All frames of a repetition have one length.
     let length = e.plan.flows.first().map_or(0, |flow| flow.length);

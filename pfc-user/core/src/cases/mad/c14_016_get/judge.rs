@@ -76,9 +76,9 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     finding
 }
 
-/// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a
-/// LID 0 among it, and Linux' qib (`subn_set_portinfo`) says code 7 of a LID that is none, although
-/// it does all else.
+/// Returns why a Set may be answered with code 7 whether or not it was done. What was read is
+/// written back, a LID 0 among it, and Linux' qib (`subn_set_portinfo`) answers code 7 to an
+/// invalid LID, although it does all else.
 fn without_lid(view: &View<'_>) -> Option<String> {
     let port = view
         .port()

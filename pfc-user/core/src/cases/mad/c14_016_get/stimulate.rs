@@ -39,7 +39,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         None => keys.found,
     };
     session.original = Some(original);
-    // What an earlier repetition could not put back hides no key that is not known.
+    // Protection that an earlier repetition could not restore hides no unknown key.
     let is_hidden = original == keys.found && m_key::may_be_another(&contact.port, keys.at_first);
     if is_hidden && keys.found.lease_period != 0 {
         // One Set with a wrong key would start the timer that ends the protection.
@@ -87,7 +87,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
 #[derive(Clone, Copy)]
 struct Keys {
     dut: MKey,
-    /// With which the first Set is accepted.
+    /// Key with which the first Set is accepted.
     at_first: MKey,
     /// The DUT's present protection, as far as it can be seen.
     found: Protection,
@@ -115,7 +115,7 @@ struct Subcase {
     keys: Keys,
     bits: u8,
     contact: Contact,
-    /// To be restored.
+    /// Protection to be restored.
     original: Protection,
     /// The DUT may have another key than is known.
     is_hidden: bool,
@@ -200,8 +200,8 @@ impl Subcase {
             return Ok(None);
         }
         if session.attempt == 1 {
-            // What others were asked before has come by then. Later, the wait for an answer to the
-            // wrong key before does the same.
+            // Answers to earlier requests have come by then. In later attempts, the wait for an
+            // answer to the wrong key before does the same.
             session.listen_for_more()?;
         }
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
@@ -235,7 +235,7 @@ impl Subcase {
     fn at_first(&self) -> Protection {
         let found = Protection::of(&self.contact.port);
         match found.m_key {
-            // It has none, and takes any.
+            // The DUT has no key, and takes any.
             MKey(0) if !self.is_hidden => found,
             _ => Protection {
                 m_key: self.keys.at_first,
@@ -314,7 +314,7 @@ impl Subcase {
         session.ask_again(Purpose::Reset, &request, dut, |session| {
             match self.has_dut_key {
                 true => Ok(Some(dut)),
-                // It is not known whether the DUT had its new key yet.
+                // The DUT has not shown yet that it has its new key.
                 false => self.key_in_force(session, self.at_first(), self.wanted()),
             }
         })?;
@@ -325,7 +325,8 @@ impl Subcase {
         Ok(())
     }
 
-    /// The DUT as it was before the run. Each step is tried, whatever became of those before.
+    /// Restores the DUT to its state before the run. Each step is tried, even if those before
+    /// failed.
     fn restore(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
         if !session.has_set() && self.original == self.keys.found {
             return forget(session);

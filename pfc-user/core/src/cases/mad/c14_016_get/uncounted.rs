@@ -1,5 +1,5 @@
-//! Wrong keys that were not counted. A request that is lost is one, and so is one that the DUT
-//! forgets to count: what is lost otherwise tells them apart.
+//! Wrong keys that were not counted: the request was lost, or the DUT forgot to count it. The loss
+//! of other requests distinguishes the two.
 
 use super::judge::not_cleared;
 use super::wrong_key::is_discarded;
@@ -13,9 +13,9 @@ use crate::evidence::mad::Purpose;
 pub(super) struct Uncounted {
     /// Gets with a wrong key after which the violations were read, and had been 0 before.
     tried: u64,
-    /// Those after which they were 0.
+    /// Gets among them after which the violations were still 0.
     zeros: u64,
-    /// Those of them whose key was counted when it was tried again.
+    /// Zeros whose key was counted when it was tried again.
     counted_later: u64,
     loss: Loss,
 }
@@ -48,8 +48,8 @@ impl Uncounted {
         all
     }
 
-    /// What a zero says, and its verdict. `is_never`: the key was tried as often as any is, and the
-    /// last time was as those before.
+    /// Returns the meaning of a zero in words, and its verdict. `is_never`: the key was tried as
+    /// often as any is, and the last time was as those before.
     pub(super) fn judge(&self, is_never: bool) -> (String, Verdict) {
         let Self {
             tried,

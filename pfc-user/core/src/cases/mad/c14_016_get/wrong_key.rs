@@ -158,8 +158,8 @@ fn any_answer(view: &View<'_>, asked: &Asked, has_arrived: bool) -> Option<(Stri
     Some((format!("one after {after}, {tid}{of_another}"), verdict))
 }
 
-/// What an answer BUSY says: that the Get was discarded (13.4.7), so that its key was not looked
-/// at. It is sent again then. Where it was counted all the same, it was answered.
+/// Judges an answer BUSY. It says that the Get was discarded (13.4.7), so that its key was not
+/// looked at; the Get is sent again then. A Get whose key was counted all the same was answered.
 fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (String, Verdict) {
     let one = format!("one after {after}, BUSY");
     match arrival(view, asked) {
@@ -172,10 +172,11 @@ fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (Stri
     }
 }
 
-/// An answer to the Get with the wrong key among the packets that match no request: one with its
-/// TID, however late, or one with a TID of nobody's while it was waited for. One with the TID of
-/// another request to the DUT belongs to that one. One with the TID of a request that the DUT never
-/// got, to the tester's own port or in an earlier case, may be anybody's, and decides nothing.
+/// Returns an answer to the Get with the wrong key among the packets that match no request: one
+/// with its TID, however late, or one with an unknown TID while it was waited for. An answer with
+/// the TID of another request to the DUT belongs to that one. An answer with the TID of a request
+/// that the DUT never got, to the tester's own port or in an earlier case, may come from any node,
+/// and decides nothing.
 fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<(&'v Stray<'v>, Verdict)> {
     let until = view
         .asked

@@ -59,7 +59,7 @@ fn port_state(view: &View<'_>) -> Finding {
     match asking.answer() {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
-        // What its data is cannot be told.
+        // An answer about another attribute does not show what its data is.
         Some(answer) if answer.attribute() != asking.last().request.attribute() => {
             finding.expect(what, "an answer about PortInfo", form(answer), false)
         }
@@ -201,7 +201,7 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
             port.m_key()
         ));
     }
-    // What an earlier repetition could not put back hides no key that is not known.
+    // Protection that an earlier repetition could not restore hides no unknown key.
     let is_as_found = view.e.original.is_none() || view.e.original == view.found();
     if !m_key::may_be_another(&port, current) || !is_as_found {
         return None;

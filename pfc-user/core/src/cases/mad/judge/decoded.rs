@@ -105,10 +105,10 @@ pub(in crate::cases::mad) struct Stray<'e> {
     pub(in crate::cases::mad) smp: Option<Smp>,
     /// Index of the request that has its TID.
     pub(in crate::cases::mad) of: Option<usize>,
-    /// It answers a request of an earlier repetition.
+    /// True if the packet answers a request of an earlier repetition.
     pub(in crate::cases::mad) of_earlier: bool,
-    /// It has the TID of a request to the DUT that an earlier repetition of the case sent, and is
-    /// judged there.
+    /// True if the packet has the TID of a request to the DUT that an earlier repetition of the
+    /// case sent, and is judged there.
     pub(in crate::cases::mad) is_judged_elsewhere: bool,
 }
 
@@ -116,7 +116,8 @@ pub(in crate::cases::mad) struct Stray<'e> {
 pub(in crate::cases::mad) struct View<'e> {
     pub(in crate::cases::mad) e: &'e MadEvidence,
     pub(in crate::cases::mad) asked: Vec<Asked>,
-    /// Those that came in a later repetition, and answer a request of this one, among them.
+    /// Packets that answered no request under way, with those that came in a later repetition and
+    /// answer a request of this one.
     pub(in crate::cases::mad) strays: Vec<Stray<'e>>,
     /// Until when an answer to one of the requests could be seen.
     pub(in crate::cases::mad) heard_until: Nanos,

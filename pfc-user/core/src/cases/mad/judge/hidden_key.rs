@@ -1,4 +1,4 @@
-//! M_KEY_DUT in what a requester may see who did not send it.
+//! M_KEY_DUT in packets that a requester may see who did not send it.
 
 use std::cmp::Reverse;
 
@@ -22,7 +22,8 @@ const HEADER_KEY: usize = 24;
 const DATA: usize = 64;
 /// First octets of the initial and of the return path.
 const PATHS: [usize; 2] = [128, 192];
-/// So many octets of a key must tell: with fewer that are not 0, other values may look like it.
+/// Fewest octets of a key, neither 0 nor of a path, that identify it: with fewer, other values may
+/// look like it.
 const TELLING: usize = 3;
 
 /// Records where M_KEY_DUT is shown to a requester who did not send it.
@@ -53,14 +54,14 @@ pub(super) fn judge(view: &View<'_>, finding: &mut Finding) {
     }
 }
 
-/// A packet that the DUT sent.
+/// A packet that the DUT sent, or may have sent.
 struct Shown<'v> {
     octets: &'v [u8],
     /// The request that it answers.
     asked: Option<&'v Asked>,
     /// The packet, for people.
     what: String,
-    /// It may be anybody's.
+    /// True if another node than the DUT may have sent the packet.
     is_uncertain: bool,
 }
 
@@ -74,8 +75,8 @@ impl<'v> Shown<'v> {
         }
     }
 
-    /// `None` for packets that nobody was to get in answer, and for those that are judged in
-    /// another repetition.
+    /// Returns `None` for packets that are neither a trap nor a response, and for responses that
+    /// are judged in another repetition.
     fn by(view: &'v View<'_>, stray: &'v Stray<'_>) -> Option<Self> {
         let method = Method(*stray.octets.get(3)?);
         let asked = match stray.of {
@@ -83,7 +84,7 @@ impl<'v> Shown<'v> {
             _ if !method.is_response() || stray.is_judged_elsewhere => return None,
             Some(of) => Some(&view.asked[of]),
             None if stray.of_earlier => None,
-            // It came while that one was waited for.
+            // The packet came while the tester waited for the answer to that request.
             None => view.asked.iter().rfind(|asked| asked.sent <= stray.at),
         };
         let kind = match method {
@@ -111,7 +112,7 @@ impl<'v> Shown<'v> {
         let places = places(self.octets, key)
             .filter(|at| !self.is_judged(*at) && !self.was_there(found.as_ref(), *at))
             .map(|at| (at, self.telling(at)));
-        // The first of those that tell most.
+        // The first of the places with the most telling octets.
         let Some((at, telling)) = places.min_by_key(|(_, telling)| Reverse(*telling)) else {
             return;
         };

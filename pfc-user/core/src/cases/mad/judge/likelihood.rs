@@ -1,5 +1,5 @@
-//! What the loss of requests explains, by the binomial distribution: each request is lost by itself
-//! and alike.
+//! Likelihood that the loss of requests explains a finding, by the binomial distribution: each
+//! request is lost independently and with the same probability.
 
 /// Requests that had to be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub(in crate::cases::mad) struct Loss {
 
 /// The bound on the share of loss holds with this confidence.
 pub(in crate::cases::mad) const CONFIDENCE: f64 = 0.99;
-/// From fewer requests no bound is taken.
+/// Fewest requests from which a bound is taken.
 pub(in crate::cases::mad) const ENOUGH: u64 = 100;
-/// What is less likely than this by loss is no loss.
+/// Probability below which loss is ruled out as the cause.
 pub(in crate::cases::mad) const UNLIKELY: f64 = 1e-6;
 
 impl Loss {

@@ -47,7 +47,7 @@ pub(in crate::cases::mad) fn sent(view: &View<'_>, purpose: Purpose) -> Found {
     }
 }
 
-/// A step whose value is told wherever it was read, even if the document does not apply to it.
+/// A step whose value is shown wherever it was read, even if the document does not apply to it.
 pub(in crate::cases::mad) fn valued<A>(
     checks: &[CheckResult],
     check: &str,

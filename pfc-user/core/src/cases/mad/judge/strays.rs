@@ -145,7 +145,7 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     }
 }
 
-/// What a response with the TID of `asked` is that cannot be its answer.
+/// Returns what a response with the TID of `asked` is if it cannot be its answer.
 fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<String> {
     match Smp::parse(stray.octets) {
         Ok(smp) if asked.fits(&smp) => None,
@@ -165,9 +165,9 @@ fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
     asked.purpose == Purpose::OtherKey && matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(2..))
 }
 
-/// The request that a response with a TID of nobody's answers: it came while that one was waited
-/// for, asks for the same, and nothing else answered that one. Other responses may be meant for
-/// others.
+/// Returns the request that a response with an unknown TID answers: the response came while that
+/// request was waited for, is about the same, and nothing else answered the request. Other
+/// responses may be meant for other nodes.
 fn answered_with_other_tid<'v>(view: &'v View<'_>, stray: &Stray<'_>) -> Option<&'v Asked> {
     let smp = stray
         .smp

@@ -14,11 +14,11 @@ use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 
-/// The kernel's tick at its slowest, 100 Hz: by less than that [`Clock::Batched`] tells an arrival
-/// too early.
+/// The kernel's tick at its slowest, 100 Hz: [`Clock::Batched`] records an arrival too early by
+/// less than that.
 const LONGEST_TICK: Nanos = 10_000_000;
 
-/// Phases in which the DUT has no reason for an XOFF of what is not stormed. A probe may pause it.
+/// Phases in which the DUT has no reason for an XOFF of flows not stormed. A probe may pause it.
 const OFFERED: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
@@ -211,7 +211,7 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
     };
     let end = storm_end(e, storm);
     if end < data.to {
-        // What came after such a storm may have been sent after it.
+        // Frames that came after such a storm may have been sent after it.
         finding.undecided(
             "the storm",
             "longer than the traffic",
@@ -298,7 +298,7 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
         .map(|received| received.latency_max)
         .max()
         .unwrap_or(0);
-    // What the simulated DUT let go in the gap it may have sent later, where its process came late.
+    // The simulated DUT may have sent later what it let go in the gap, where its process came late.
     let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
     // The baseline's longest latency was longer than it shows where an old reading of the clock
     // served the frame.

@@ -54,14 +54,14 @@ pub(super) fn sum(windows: &[[u32; 8]], range: Range<usize>, group: &[Priority])
     windows.get(range).unwrap_or(&[]).iter().map(of_group).sum()
 }
 
-/// The latency of the path itself, from above: the least that any frame was seen to have. A queue
-/// in the DUT, which makes most frames later, is its own doing. `None`: not known.
+/// Upper bound of the latency of the path itself: the least that any frame was seen to have. A
+/// queue in the DUT, which makes most frames later, is its own doing. `None`: not known.
 ///
-/// Where the clock is read for each frame it is the least of all phases, rounded up to a power of
-/// two: at full load even the first frame of a phase may wait in a queue, and the probe leaves half
-/// of the line free. With [`Clock::Batched`] that would not be from above: an arrival told too early
-/// may show next to no latency on any path. Logged arrivals are exact all the same, and those of the
-/// probe are of frames that nothing held back as well as of such that were.
+/// Where the clock is read for each frame, the bound is the least of all phases, rounded up to a
+/// power of two: at full load even the first frame of a phase may wait in a queue, and the probe
+/// leaves half of the line free. With [`Clock::Batched`] that would be no upper bound: an arrival
+/// recorded too early may show next to no latency on any path. Logged arrivals are exact all the
+/// same, and those of the probe include both frames that were held back and frames that were not.
 fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
     match e.counting.clock {
         Clock::Exact => {
@@ -92,8 +92,8 @@ struct Group<'e> {
     flows: Vec<&'e FlowPlan>,
 }
 
-/// Each priority with traffic that nothing may hold in `phase`; and all of them together, of which a
-/// smaller share shows.
+/// Each priority with traffic that nothing may hold in `phase`; and all of them together, of which
+/// a smaller share shows.
 fn groups(e: &PfcEvidence, phase: Phase) -> Vec<Group<'_>> {
     let held = |priority| {
         phase == Phase::Storm && e.plan.is_lossless(priority) && e.plan.is_stormed(priority)
@@ -152,8 +152,8 @@ impl Group<'_> {
         if sender.waits > 0 || sender.stalls_left_out.may_overlap(since, times.end) {
             return sender.max_burst;
         }
-        // It sends at once what was due in the stall and since its last round, which was no longer
-        // before: it would have been late.
+        // The sender sends at once what was due in the stall and since its last round before it.
+        // That round was at most `Stall::ABOVE` earlier: otherwise the sender would have been late.
         let longest = longest_stall(e, since..times.end);
         sender
             .max_burst
@@ -205,7 +205,7 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
         .take_while(|start| start + many <= windows.end);
     let starts: Vec<usize> = all
         .filter(|start| {
-            // What was held up a window earlier arrives in this one.
+            // Frames held up a window earlier arrive in this one.
             let from = (e.windows.epoch + *start as Nanos * width).saturating_sub(width);
             let to = from + DIP_WINDOW + 2 * width;
             let overlaps = |stall: &Stall| {
@@ -264,7 +264,7 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// Most of a phase has to be watched, or a dip may have been where nobody looked.
+/// Expects that most of a phase was watched: the rest may hide a dip.
 fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f64) {
     let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
     let expected = format!(">= {WATCHED}");
@@ -330,7 +330,7 @@ fn seen<'a>(
     let many = windows_in_a_dip(e);
     let width = e.windows.width.max(1);
     watched.starts.iter().map(move |&start| {
-        // What was held up a window earlier arrives in this one.
+        // Frames held up a window earlier arrive in this one.
         let from = (e.windows.epoch + start as Nanos * width).saturating_sub(width);
         span_of(e, watched, group, start..start + many, from)
     })
@@ -364,7 +364,7 @@ fn lasting<'a>(
         .map(move |span| span_of(e, watched, group, span, watched.begin))
 }
 
-/// These windows, as `group` has them; what was held up since `from` may arrive in them.
+/// Takes these windows for `group`; frames held up since `from` may arrive in them.
 fn span_of(
     e: &PfcEvidence,
     watched: &Watched,
@@ -382,8 +382,8 @@ fn span_of(
     }
 }
 
-/// Number of edges at which frames may be missed. What is under way as a window begins arrives in
-/// it; but with [`Clock::Batched`] it may be told to have come before.
+/// Number of edges at which frames may be missed. A frame under way as a window begins arrives in
+/// it; but with [`Clock::Batched`] it may be recorded as having come before.
 fn edges(e: &PfcEvidence) -> f64 {
     match e.counting.clock {
         Clock::Exact => 1.0,
@@ -403,9 +403,9 @@ fn lateness(e: &PfcEvidence) -> Nanos {
 
 /// The smallest dips of all frames, and of one priority's.
 pub(in crate::cases::pfc) struct Resolution {
-    /// In any watched 100 ms.
+    /// Smallest dips in any watched 100 ms.
     pub in_a_window: [f64; 2],
-    /// In the whole of a phase; `None` where stalls are not all listed.
+    /// Smallest dips in the whole of a phase; `None` where stalls are not all listed.
     pub lasting: Option<[f64; 2]>,
 }
 

@@ -22,9 +22,9 @@ pub(super) struct Excuse {
     pub(super) again: Again,
 }
 
-/// The excuses for a loss of `flow` in `phase`. What came far behind may be what is missing. The DUT
-/// may drop lossless frames that the tester sends despite its XOFF, and such as must wait for longer
-/// than its `max_residence`.
+/// The excuses for a loss of `flow` in `phase`. Frames that came far behind may be the missing
+/// ones. The DUT may drop lossless frames that the tester sends despite its XOFF, and frames held
+/// longer than its `max_residence`.
 pub(super) fn excuses(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Vec<Excuse> {
     let late = far_behind(e, flow, phase);
     if !e.plan.is_lossless(flow.priority) {
@@ -124,13 +124,13 @@ fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
         return None;
     }
     let (storm, sent) = (e.storm.as_ref()?, e.sent(flow.id, phase)?);
-    // What was sent first had to wait the longest: until the storm's pause ended.
+    // The frame sent first had to wait the longest: until the storm's pause ended.
     let end = storm_end(e, storm);
     let waited = end.saturating_sub(sent.first);
     if waited <= e.limits.max_residence {
         return None;
     }
-    // What was held last had to wait for all the others as well.
+    // The frame held last had to wait for all the others as well.
     let last = e
         .received(flow.id, phase)
         .map_or(0, |received| received.last);
@@ -147,12 +147,14 @@ fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
     })
 }
 
-/// Nobody can tell whether the DUT asked for a pause that the sender did not obey.
+/// Excuses a loss where it is not known whether the DUT asked for a pause that the sender did not
+/// obey.
 fn unseen(e: &PfcEvidence, flow: &FlowPlan) -> Option<Excuse> {
     let cause = match mac::witness(e) {
         // The sender obeyed what the program saw.
         Ok(Witness::Program) => return None,
-        // It obeyed none: only a DUT that never asked for a pause has to answer for the loss.
+        // The sender obeyed no pause: only a DUT that never asked for one has to answer for the
+        // loss.
         Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
             Counted::None(_) => return None,
             Counted::Some(how) => format!(

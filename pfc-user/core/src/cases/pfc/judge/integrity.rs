@@ -18,9 +18,9 @@ fn expect_none(finding: &mut Finding, what: &str, found: u64) {
 }
 
 /// Frames far behind the newest of their flow, which came too late for the program to know if their
-/// number had arrived: those that are duplicates for certain, and the others. What arrived of a flow
-/// in a phase is at most what left in it; that many numbers are missing, and no more of these frames
-/// can be late ones.
+/// number had arrived: those that are duplicates for certain, and the others. Frames of a flow that
+/// arrived in a phase are at most those that left in it; the difference is missing, and no more of
+/// these frames can be late ones.
 fn far_behind(e: &PfcEvidence) -> (u64, u64) {
     let of_flow = |received: &FlowReceived| {
         let sent = e.sent(received.flow, received.phase);
@@ -34,7 +34,8 @@ fn far_behind(e: &PfcEvidence) -> (u64, u64) {
     both.fold((0, 0), |sum, flow| (sum.0 + flow.0, sum.1 + flow.1))
 }
 
-/// As many frames may be late or duplicates: neither check can pass.
+/// Leaves the check undecided where `open` frames may be late or duplicates: neither check can
+/// pass.
 fn leave_open(finding: &mut Finding, open: u64) {
     if open > 0 {
         finding.undecided(
@@ -70,7 +71,8 @@ pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// Of how many frames something was verified, in words. None verified leaves the check undecided.
+/// Says in words how many frames were verified, if not all. None verified leaves the check
+/// undecided.
 fn verified(finding: &mut Finding, e: &PfcEvidence) -> String {
     let arrived = total(e, |flow| flow.frames + flow.duplicate);
     let verified = total(e, |flow| {
@@ -145,7 +147,7 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         let expected = frames.saturating_mul(flow.length as u64);
         let more = i128::from(octets) - i128::from(expected);
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
-        // What is as it should be is not listed: there are up to 64 flows.
+        // Flows with the expected octets are not listed: there are up to 64.
         if !TAGS.iter().any(by_tags) {
             finding.prove(
                 format!("octets of {} in {frames} frames", name(flow)),

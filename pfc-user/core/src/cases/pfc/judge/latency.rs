@@ -1,9 +1,9 @@
-//! The check `no-delay`: how late frames are that no PFC may hold, in the storm and in the pauses of
-//! a probe, beside the baseline.
+//! The check `no-delay`: how late frames are that no PFC may hold, in the storm and in the pauses
+//! of a probe, beside the baseline.
 //!
-//! It tells a DUT that goes on and yet makes frames wait: for too short a time for `no-dip`, or
-//! evenly. Frames on their way at the end of a window, divided by their rate, are the latency there
-//! (Little's law); so no frame needs a record of its own.
+//! The check finds a DUT that goes on and yet makes frames wait: for too short a time for `no-dip`,
+//! or evenly. Frames on their way at the end of a window, divided by their rate, are the latency
+//! there (Little's law); so no frame needs a record of its own.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ use crate::evidence::pfc::PfcEvidence;
 use crate::plan::{FlowPlan, Nanos};
 use crate::quantity::ms;
 
-/// Width of what one latency is told of.
+/// Time over which one latency is taken.
 const WIDTH: Nanos = 10_000_000;
-/// Latencies of which there is a median.
+/// Fewest latencies that have a median.
 const LEAST: usize = 3;
 /// Load from which a burst stays in the DUT's queue.
 const FULL: f64 = 0.98;
@@ -71,8 +71,8 @@ impl<'e> Subject<'e> {
         self.usual + self.e.limits.max_response + (due / rate.max(1.0) * 1e9) as Nanos + burst
     }
 
-    /// The latency at the end of each `WIDTH` that ends in the span, but for those in which somebody
-    /// stalled; less what earlier stalls explain.
+    /// The latency at the end of each `WIDTH` that ends in the span, but for those with a stall;
+    /// less what earlier stalls explain.
     fn latencies(&self, span: &Span) -> Vec<Nanos> {
         let e = self.e;
         let windows = &e.windows;
@@ -82,7 +82,7 @@ impl<'e> Subject<'e> {
         let window = |time: Nanos| time.saturating_sub(epoch);
         let first = (window(span.since).div_ceil(width) + many)
             .max(window(span.times.start).div_ceil(width));
-        // What came after the last window stands in it.
+        // The last window also counts what came after it.
         let last = (window(span.times.end) / width).min(counted.saturating_sub(1));
         let ends = (first..=last).step_by(many as usize);
         ends.filter_map(|end| {
@@ -187,7 +187,7 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
             };
             let Some(median) = found else { continue };
             let holds = median <= allowed;
-            // Of the pauses of probes, of which there are many, only findings are told.
+            // The pauses of probes are many, so only violations in them are reported.
             if holds && !span.lasting {
                 continue;
             }
@@ -208,7 +208,7 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// The smallest delay that is found in the storm; `None` where nothing was told.
+/// The smallest delay that is found in the storm; `None` where no priority is judged.
 pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<Nanos> {
     let allowed = subjects(e).map(|subject| subject.allowed());
     allowed.max().map(|allowed| allowed + 1)

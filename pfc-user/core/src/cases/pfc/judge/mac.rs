@@ -118,9 +118,9 @@ fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
 /// Frames that came in and paused something.
 #[derive(Debug, PartialEq)]
 pub(super) enum Counted {
-    /// Some did: the counter, and by how much it rose.
+    /// Frames did: the counter, and by how much it rose.
     Some(String),
-    /// None did: the counter, and how it was shown to count.
+    /// No frame did: the counter, and how it was shown to count.
     None(String),
     /// Unknown, with the reason.
     Unknown(String),
@@ -174,7 +174,7 @@ pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
     }
 }
 
-/// PAUSE frames that came in, whoever sent them and whether or not they paused anything.
+/// PAUSE frames that came in, from any sender and whether or not they paused anything.
 pub(super) fn pause(mac: &MacReport) -> Counted {
     let own: Vec<_> = mac
         .counters

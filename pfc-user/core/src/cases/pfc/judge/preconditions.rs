@@ -19,7 +19,7 @@ pub(in crate::cases::pfc) const PORTS: Precondition<Pfc> = Precondition {
     explains_certain: true,
     ..PORTS_OF_ARRIVALS
 };
-/// The same for checks on frames that arrived: nothing of it makes a DUT double, damage, re-mark,
+/// `PORTS` for checks on frames that arrived: a breach of it makes no DUT double, damage, re-mark,
 /// send or forward a frame.
 pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Precondition<Pfc> =
     Precondition::<Pfc>::new("ports", ports);
@@ -41,7 +41,7 @@ pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Precondition<Pfc> =
 /// The sender kept the rate of every flow.
 pub(in crate::cases::pfc) const RATE: Precondition<Pfc> =
     Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &ALL));
-/// The same in the storm alone.
+/// The sender kept the rate of every flow in the storm.
 pub(in crate::cases::pfc) const RATE_IN_STORM: Precondition<Pfc> =
     Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
 /// The sender kept the rate of the test traffic; that of the baseline stands in for what the DUT
@@ -284,8 +284,8 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
         ));
     }
     let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
-    // What was due when an XOFF came leaves after it, or never if it holds to the end of the phase.
-    // A sender may look that rarely; more seldom is a stall.
+    // Frames due when an XOFF came leave after it, or never if it holds to the end of the phase. A
+    // sender may look as rarely as that; more rarely is a stall.
     let held_at_end = e.sender.withheld.iter().any(|held| {
         let ends = held.to + Stall::ABOVE >= span.to;
         held.priority == flow.priority && held.phase == phase && ends

@@ -22,7 +22,7 @@ pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
 /// A check on probes: it asks for the pauses that end in one way.
 #[derive(Clone, Copy)]
 struct Question {
-    /// By an XON; else by running out.
+    /// True: the pause ends by an XON; else by running out.
     by_xon: bool,
     /// The comparisons of a probe, or why it does not count.
     judge: fn(&Measured, &ProbeReport, &Traffic) -> Result<Vec<Comparison>, NotCounted>,
@@ -222,7 +222,7 @@ fn response_of(
         heard(traffic, pause.in_force, to, "while the pause was in force")?;
         compared.push(silence(*priority, pause, arrivals));
     }
-    // What came too early was not made so by a latency round the end.
+    // Latency round the end of a pause makes no frame come too early.
     if compared.iter().all(|silence| silence.holds) {
         for (priority, pause, arrivals) in &subjects {
             let place = "round the end of the pause";
@@ -320,7 +320,7 @@ fn goes_on(
             )));
         }
         if wait.counted > allowed {
-            // What a silent path kept back was not kept back by the DUT.
+            // Frames that a silent path kept back were not kept back by the DUT.
             quick_meanwhile(measured, traffic, wait, "while the priority was awaited")?;
         }
         Ok(in_time(

@@ -14,7 +14,7 @@ use crate::evidence::pfc::{PfcEvidence, Stall, StormReport, WaitEnd};
 use crate::plan::{Nanos, StormKind};
 use crate::quantity::ms;
 
-/// A share with as many digits, and at least four, as tell on which side of `limit` it is.
+/// Writes a share with as many digits, at least four, as show on which side of `limit` it is.
 pub(super) fn share_beside(share: f64, limit: f64) -> String {
     let tells = |text: &String| {
         text.parse::<f64>()
@@ -66,8 +66,8 @@ fn rates(e: &PfcEvidence, at_best: bool) -> Option<(f64, f64)> {
     (offered > 0.0).then_some((offered / sending, received / receiving))
 }
 
-/// Lateness in the storm phase until `end` for which the tester itself may be the reason: its stalls
-/// in that time, and delays too short to be listed.
+/// Lateness in the storm phase until `end` for which the tester itself may be the reason: its
+/// stalls in that time, and delays too short to be listed.
 fn lateness_until(e: &PfcEvidence, end: Nanos) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, _)| stalled_within(e, from, end));
     let unlisted = e

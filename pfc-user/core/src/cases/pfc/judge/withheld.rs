@@ -13,7 +13,7 @@ use crate::quantity::ms;
 
 /// Share that has to arrive of what was offered in a phase.
 const SHARE: f64 = 0.99;
-/// Frames that come so much after the end of a phase count as having come in it.
+/// Time after the end of a phase in which frames still count as having come in it.
 const EDGE: Nanos = 100_000_000;
 
 /// Expects that of what `flows` offered in each of `phases`, with what the DUT's XOFF withheld,

@@ -56,7 +56,7 @@ pub(super) const PATH: Precondition<Rc> =
 pub(super) const ATTRIBUTES: Precondition<Rc> = Precondition::<Rc>::new("attributes", |view| {
     of(&view.e.test, |test| attributes(view, test))
 });
-/// The same in the positive control.
+/// The DUT took the attributes of the positive control's queue pair.
 pub(super) const ATTRIBUTES_OF_CONTROL: Precondition<Rc> =
     Precondition::<Rc>::new("attributes", |view| {
         of(&view.e.control, |control| attributes(view, control))
@@ -64,13 +64,13 @@ pub(super) const ATTRIBUTES_OF_CONTROL: Precondition<Rc> =
 /// No packet of the test was left without a record.
 pub(super) const RECORDS: Precondition<Rc> =
     Precondition::<Rc>::new("records", |view| of(&view.e.test, records));
-/// The same in the positive control.
+/// No packet of the positive control was left without a record.
 pub(super) const RECORDS_OF_CONTROL: Precondition<Rc> =
     Precondition::<Rc>::new("records", |view| of(&view.e.control, records));
 /// The tester's side of the link lost nothing in the test.
 pub(super) const DROPS: Precondition<Rc> =
     Precondition::<Rc>::new("drops", |view| of(&view.e.test, drops));
-/// The same in the positive control.
+/// The tester's side of the link lost nothing in the positive control.
 pub(super) const DROPS_OF_CONTROL: Precondition<Rc> =
     Precondition::<Rc>::new("drops", |view| of(&view.e.control, drops));
 

@@ -23,7 +23,7 @@ const CLOSE: Nanos = 5;
 /// Why lateness is not the DUT's.
 pub(super) const STOOD_STILL: &str = "while the simulated DUT stood still";
 
-/// From when to when something that the transport timer starts may come (9.7.6.1.3).
+/// Earliest and latest time of something that the transport timer starts (9.7.6.1.3).
 pub(super) fn bounds(t_tr: Nanos) -> (Nanos, Nanos) {
     (t_tr * SHORTEST / 100, t_tr * LONGEST)
 }
@@ -240,8 +240,8 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
     )
 }
 
-/// From what came before the transmission of that index, which is the posting of the READ for the
-/// first, to the transmission.
+/// Time before the transmission of that index: since the one before it, or for the first since the
+/// READ was posted.
 fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
     let times = test.times();
     let before = if index == 0 {

@@ -17,7 +17,8 @@ pub(super) fn run(
 
 impl Steps<'_> {
     fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
-        // Where the document does not apply, or nobody says if it does, nothing would be decided.
+        // Where the document does not apply, or it is not known whether it does, nothing would be
+        // decided.
         if done.apm.or(done.device.apm) != Some(false) {
             return Ok(());
         }

@@ -18,7 +18,7 @@ pub(in crate::cases::rc) struct Decoded {
     pub(in crate::cases::rc) time: Nanos,
     /// Octets of the frame on the wire.
     pub(in crate::cases::rc) length: u32,
-    /// Those that were kept.
+    /// Octets of the frame that were kept.
     pub(in crate::cases::rc) frame: Vec<u8>,
     /// `None`: not a whole RoCEv2 packet in what was kept.
     pub(in crate::cases::rc) packet: Option<roce::Packet>,
@@ -133,7 +133,7 @@ impl<'e> PhaseView<'e> {
             .collect()
     }
 
-    /// From each transmission to the next.
+    /// Times from each transmission to the next.
     pub(in crate::cases::rc) fn intervals(&self) -> Vec<Nanos> {
         self.times()
             .windows(2)

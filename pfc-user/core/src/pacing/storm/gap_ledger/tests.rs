@@ -191,7 +191,7 @@ type Stalls<'s> = &'s [(Nanos, Nanos)];
 fn storm(stalls: &[Stalls], end: Nanos, numbers: &mut Numbers) -> (StormReport, Vec<Nanos>) {
     let mut frames = Vec::new();
     for (sender, stalls) in stalls.iter().enumerate() {
-        // What was to be at `time` is at the end of the stall that it falls into.
+        // Anything due at `time` happens at the end of the stall that `time` falls into.
         let runs = |time| {
             stalls
                 .iter()

@@ -9,13 +9,13 @@ use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{FlowPlan, Limits, RepetitionPlan};
 use crate::quantity::ms;
 
-/// What was planned, the probes so far, and the arrivals that were logged.
+/// The plan and its limits, the probes so far, and the arrivals that were logged.
 #[derive(Clone, Copy)]
 pub(in crate::cases::pfc) struct Measured<'e> {
     pub(in crate::cases::pfc) plan: &'e RepetitionPlan,
     pub(in crate::cases::pfc) limits: &'e Limits,
     pub(in crate::cases::pfc) probes: &'e [ProbeReport],
-    /// In the order of their times.
+    /// Arrivals in the order of their times.
     pub(in crate::cases::pfc) records: &'e [Arrival],
 }
 
@@ -24,9 +24,9 @@ pub(in crate::cases::pfc) struct Measured<'e> {
 pub(super) enum NotCounted {
     /// The tester was too slow, or sent nothing: another probe may be measured better.
     Tester(String),
-    /// Another probe would meet the same.
+    /// Another probe would not count either.
     Lasting(String),
-    /// So would every attempt of the repetition: its plan or its limits are the reason.
+    /// No attempt of the repetition would count: its plan or its limits are the reason.
     Planned(String),
 }
 
@@ -58,7 +58,7 @@ pub(in crate::cases::pfc) struct Pause {
     pub(super) latest: Nanos,
     /// How long it lasts by the frames.
     pub(in crate::cases::pfc) lasts: Nanos,
-    /// By how much its end may be off.
+    /// Time by which its end may be off.
     pub(in crate::cases::pfc) tolerance: Nanos,
     /// True: an XON ends it.
     pub(in crate::cases::pfc) by_xon: bool,
@@ -72,7 +72,7 @@ pub(super) fn within<'e>(arrivals: &[&'e Arrival], from: Nanos, to: Nanos) -> Ve
 }
 
 impl<'e> Measured<'e> {
-    /// Those of `e`.
+    /// Takes the measurements from `e`.
     pub(in crate::cases::pfc) fn of(e: &'e PfcEvidence) -> Self {
         Self {
             plan: &e.plan,
@@ -243,8 +243,8 @@ impl<'e> Measured<'e> {
         Ok(())
     }
 
-    /// At full load the latency has that of the DUT's queues in it: that of the path is told before
-    /// they fill, and it has not grown with the pause, which takes load off the link.
+    /// At full load the latency includes that of the DUT's queues. That of the path shows before
+    /// they fill, and has not grown with the pause, which takes load off the link.
     fn quick_though_full(
         &self,
         traffic: &Traffic,
@@ -350,9 +350,9 @@ impl<'e> Measured<'e> {
         again.saturating_sub(end).saturating_sub(filled)
     }
 
-    /// The longest time for which a frame of `priority` among `arrivals` had to wait from `from` on,
-    /// and when: neither for others that filled the link, nor for the one before it, nor for the
-    /// tester to send it.
+    /// The longest time for which a frame of `priority` among `arrivals` had to wait from `from`
+    /// on, and when: neither for others that filled the link, nor for the one before it, nor for
+    /// the tester to send it.
     pub(in crate::cases::pfc) fn longest_wait(
         &self,
         priority: Priority,
@@ -417,7 +417,7 @@ impl<'e> Measured<'e> {
         }
     }
 
-    /// The same of the probe for which it is longest: after the quanta of its XOFF, and after its
+    /// Returns the longest `least_late` among the probes: after the quanta of an XOFF, and after an
     /// XON; `None` where there was none.
     pub(in crate::cases::pfc) fn least_late_of_all(&self) -> [Option<Nanos>; 2] {
         let longest = |by_xon| {
@@ -442,7 +442,7 @@ pub(in crate::cases::pfc) struct Wait {
 }
 
 impl Wait {
-    /// In words.
+    /// Describes the wait in words.
     pub(in crate::cases::pfc) fn text(&self) -> String {
         let waited = self.until.saturating_sub(self.since);
         match waited.saturating_sub(self.counted) {
