@@ -120,7 +120,7 @@ pub struct Requester<T> {
     transport: T,
     first: u32,
     next: u32,
-    /// From which the upper halves of TIDs are made; 0: they are 0.
+    /// Seed of the upper halves of TIDs; 0: they are 0.
     seed: u32,
     /// The last requests, with consecutive TIDs.
     sent: VecDeque<Sent>,
@@ -175,9 +175,9 @@ impl<T: Transport> Requester<T> {
         self.exchange_kept(request, route, wait, wait)
     }
 
-    /// As [`Requester::exchange`], but a response to it is seen for `keep` after it was sent, even
-    /// where the transport drops those to requests whose time is over. One that comes after `wait`
-    /// is a stray.
+    /// Works as [`Requester::exchange`], but a response is seen for `keep` after the request was
+    /// sent, even where the transport drops those to requests whose time is over. One that comes
+    /// after `wait` is a stray.
     pub fn exchange_kept(
         &mut self,
         mut request: Smp,

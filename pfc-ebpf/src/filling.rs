@@ -1,9 +1,9 @@
-//! The octets of a test frame behind its stamp: a function of their place, so that whoever receives
-//! them can compare each. They do not depend on the flow or the number of the frame, for a sender in
-//! the kernel writes headers and stamp anew for each frame, and nothing else.
+//! The octets of a test frame behind its stamp: a function of their place, so that a receiver can
+//! compare each. They do not depend on the flow or the number of the frame, for a sender in the
+//! kernel writes headers and stamp anew for each frame, and nothing else.
 //!
-//! In eights they are the multiples of an odd number, little-endian. No two of the eights are equal,
-//! nor are two words at equal places in them, so that octets that change places show.
+//! In eights they are the multiples of an odd number, little-endian. No two of the eights are
+//! equal, nor are two words at equal places in them, so that octets that change places show.
 
 use crate::wire::Octets;
 
@@ -26,7 +26,7 @@ pub const fn eight(number: u64) -> u64 {
     (number + 1).wrapping_mul(STEP)
 }
 
-/// The octet so many octets behind the stamp.
+/// The octet `at` octets behind the stamp.
 pub const fn octet(at: usize) -> u8 {
     eight(at as u64 / 8).to_le_bytes()[at % 8]
 }

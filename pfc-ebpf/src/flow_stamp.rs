@@ -9,12 +9,12 @@
 //! summed with their octets swapped, and 0xffff swapped is the same (RFC 1071, 2B). Frames are made
 //! with zeros in its place, and stamped without a checksum being touched.
 //!
-//! It stands at the end, for there it is found behind whatever headers, tags and tunnels a frame
-//! has, and also where a device adds or takes off one.
+//! The stamp stands at the end, for there it is found behind whatever headers, tags and tunnels a
+//! frame has, and also where a device adds or takes off one.
 //!
-//! What differs from frame to frame is as in a [`crate::stamp::Stamp`], so that one generator in
-//! the kernel ([`crate::abi::generate`]) makes both. A frame may be under way for 9 minutes before
-//! its age is misread.
+//! Fields that differ from frame to frame are as in a [`crate::stamp::Stamp`], so that one
+//! generator in the kernel ([`crate::abi::generate`]) makes both. A frame may be under way for 9
+//! minutes before its age is misread.
 
 use crate::stamp::MASK_40;
 use crate::wire::{Part, is_right};
@@ -41,7 +41,7 @@ pub struct FlowStamp {
 /// Octets that are no whole stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoStamp {
-    /// Another magic.
+    /// The magic differs.
     Foreign,
     /// The magic of a stamp, and another sum.
     Damaged,
@@ -87,7 +87,7 @@ impl FlowStamp {
         Ok(Self::content(octets))
     }
 
-    /// What a stamp says, be it whole or not.
+    /// Returns the fields of a stamp, be it whole or not.
     #[inline(always)]
     pub fn content(octets: impl Part) -> Self {
         Self {

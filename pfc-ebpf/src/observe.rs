@@ -114,7 +114,7 @@ impl Observed {
 /// Reads a frame with the tag that stands beside it, if one does.
 ///
 /// Other than [`crate::classify::classify`] it sums no payload, and takes a frame to the test port
-/// with a damaged stamp for anybody's.
+/// with a damaged stamp for any sender's.
 #[inline(always)]
 pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed {
     let unread = |reason| Observed {
@@ -238,7 +238,7 @@ fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
     Content::Other
 }
 
-/// What hides the transport, by the number of what follows the IP header.
+/// Returns what hides the transport, by the number of what follows the IP header.
 #[inline(always)]
 const fn hidden(protocol: u8) -> Option<Hidden> {
     match protocol {
@@ -252,7 +252,7 @@ const fn hidden(protocol: u8) -> Option<Hidden> {
     }
 }
 
-/// True of TCP behind a hop-by-hop header with which no frame leaves.
+/// Returns true for TCP behind a hop-by-hop header with which no frame leaves.
 #[inline(always)]
 fn is_big_tcp(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> bool {
     frame.is_merged()

@@ -7,7 +7,7 @@ use crate::wire::{Octets, Part, ethernet, ip, udp};
 
 /// Octets from the first address of an IPv4 header to the end of the UDP header.
 const IPV4_PARTS: usize = 8 + udp::LEN;
-/// The same for IPv6.
+/// Octets from the first address of an IPv6 header to the end of the UDP header.
 const IPV6_PARTS: usize = 32 + udp::LEN;
 
 /// True if these longs of the addresses are those of the test.

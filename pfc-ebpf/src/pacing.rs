@@ -10,7 +10,7 @@ pub const SECOND: u64 = 1_000_000_000;
 /// The part of the time from `from` to `to` in which `pause` held, an empty one where it did not:
 /// what was withheld. `pause` is as it stands at `to`.
 ///
-/// It neither begins with the look before nor ends with this one: a sender that did not run
+/// The part need not begin with the look before or end with this one: a sender that did not run
 /// meanwhile stalled, and owes what it might have sent before and after. Nothing is known of an
 /// earlier pause that ended in that time, and it counts for nothing.
 #[inline(always)]
@@ -31,7 +31,7 @@ pub const fn withheld(pause: &PauseState, from: u64, to: u64) -> (u64, u64) {
 #[repr(C)]
 pub struct Bucket {
     due: u64,
-    /// In units of 1/rate ns, less than one nanosecond.
+    /// Lateness of `due` in units of 1/rate ns, less than one nanosecond.
     excess: u64,
     /// Time for one frame in nanoseconds, rounded up, and what that is too long by.
     step: u64,
@@ -40,12 +40,12 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Empty at `now`, for frames of `bits` at `load` percent (1 to 100) of `rate` bit/s.
+    /// A bucket, empty at `now`, for frames of `bits` at `load` percent (1 to 100) of `rate` bit/s.
     pub const fn new(now: u64, bits: u64, rate: u64, load: u8) -> Self {
         Self::staggered(now, bits, rate, load, Share::WHOLE)
     }
 
-    /// The same, but the first frame is due after `wait` of the time from one to the next.
+    /// Like `new`, but the first frame is due after `wait` of the time from one to the next.
     pub const fn staggered(now: u64, bits: u64, rate: u64, load: u8, wait: Share) -> Self {
         let load = if load > 100 { 100 } else { load } as u64;
         let rate = rate as u128 * load as u128 / 100;
@@ -84,8 +84,8 @@ impl Bucket {
         self.advance();
     }
 
-    /// Of a flow that sends a frame each `interval` from `due` on, times in units of 2^-32 ns. Both
-    /// are kept exactly; an interval is at most [`Self::LONGEST_INTERVAL`].
+    /// Returns the bucket of a flow that sends a frame each `interval` from `due` on, times in
+    /// units of 2^-32 ns. Both are kept exactly; an interval is at most [`Self::LONGEST_INTERVAL`].
     pub const fn of_fine(due: u128, interval: u64) -> Self {
         const UNIT: u64 = 1 << 32;
         let (whole, step) = (due.div_ceil(UNIT as u128), interval.div_ceil(UNIT));
@@ -175,7 +175,7 @@ impl BurstMeter {
     /// rate fits.
     const MAX_PASSED: u64 = 10_000_000;
 
-    /// Empty, for flows that have `rate` bit/s together.
+    /// A meter, empty, for flows that have `rate` bit/s together.
     pub const fn new(rate: u64) -> Self {
         Self {
             rate,
@@ -187,7 +187,7 @@ impl BurstMeter {
     /// Lets `nanos` pass.
     #[inline(always)]
     pub const fn pass(&mut self, nanos: u64) {
-        // It only falls here: no need to look after every frame.
+        // The level only falls here: no need to look after every frame.
         self.largest = self.highest();
         let nanos = if nanos < Self::MAX_PASSED {
             nanos
@@ -309,7 +309,7 @@ mod tests {
             (0, 100, None),
             (50, 90, None),
             (200, 900, None),
-            // It began or ended meanwhile, or both, or neither.
+            // The pause began or ended meanwhile, or both, or neither.
             (150, 900, Some((150, 200))),
             (50, 160, Some((100, 160))),
             (120, 130, Some((120, 130))),

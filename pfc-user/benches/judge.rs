@@ -36,7 +36,7 @@ fn main() {
     judge("small repetitions", &small, 150.0);
 }
 
-/// Judges so many MB of evidence, which repeats one repetition.
+/// Judges `size` MB of evidence, which repeats one repetition.
 fn judge(name: &str, repetition: &PfcEvidence, size: f64) {
     let length = serde_json::to_vec(repetition).expect("JSON").len() as f64;
     let count = (size * MB / length) as usize;

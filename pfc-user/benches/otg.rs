@@ -29,7 +29,7 @@ use validator_otg::{Access, Certificates, Places, Server, Tls};
 const REPORT: Report = Report("otg");
 const FLOWS: usize = 256;
 const METRICS: &str = r#"{"choice":"flow"}"#;
-/// Nobody waits as long for the first frames.
+/// Longest wait for the first frames: no client waits as long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn main() {

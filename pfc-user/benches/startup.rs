@@ -114,7 +114,7 @@ fn watch_command(count: usize) {
     let mut samples = Vec::new();
     for _ in 0..Extent::asked().pick(5, 15) {
         // For a second the kernel frees what the command before has left, and takes longer to
-        // attach. It tells nobody when it is done.
+        // attach. No event says when it is done.
         thread::sleep(Duration::from_secs(1));
         let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
         command

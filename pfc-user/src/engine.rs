@@ -44,15 +44,15 @@ use crate::driver::kernel::netns::Namespace;
 pub struct Options {
     /// Where the program is attached.
     pub xdp: XdpMode,
-    /// What sends flows that want more than a thread sends. [`Sender::LiveFrames`] is the kernel
-    /// also where it does not tell whether a port takes its frames.
+    /// Sender of flows that want more than a thread sends. [`Sender::LiveFrames`] chooses the
+    /// kernel also where it does not tell whether a port takes its frames.
     pub sender: Sender,
 }
 
 /// An engine on interfaces of this machine. Dropping it puts them back as they were.
 pub struct LiveEngine {
     options: Options,
-    /// That of ports without a name of one.
+    /// Namespace of ports whose plan names none.
     namespace: Namespace,
     plan: Plan,
     /// In the plan's order.
@@ -70,10 +70,10 @@ struct LiveFlow {
     sender: usize,
     /// Its place among the flows of that sender.
     local: usize,
-    /// What the stamps of its starts have that count: the present one, last, and those before it
-    /// that it was resumed from.
+    /// Stamp values of the starts that count: the present one, last, and those before it that the
+    /// flow was resumed from.
     places: Vec<Place>,
-    /// What left in the starts before the present one.
+    /// Count of what left in the starts before the present one.
     before: Count,
     state: Arc<FlowState>,
 }
@@ -84,17 +84,18 @@ impl From<Died> for Problem {
     }
 }
 
-/// What went wrong with the machine.
+/// Returns the error as a problem of the machine.
 fn machine(error: impl std::fmt::Display) -> Problem {
     Problem::Machine(format!("{error:#}"))
 }
 
 impl LiveEngine {
-    /// Without ports yet; ports without a named namespace are those of the calling thread's.
+    /// Returns an engine without ports yet. Ports without a named namespace are those of the
+    /// calling thread's.
     ///
     /// # Errors
     ///
-    /// The thread's namespace cannot be told.
+    /// The thread's namespace cannot be determined.
     pub fn new(options: Options) -> Result<Self, Problem> {
         Ok(Self {
             options,
@@ -142,7 +143,7 @@ impl LiveEngine {
                     obeys: plan.obeys,
                     line_rate: port.line_rate,
                 });
-                // One that has died leaves no other with flows that nobody counts.
+                // A sender that has died leaves no other with flows that are not counted.
                 installed = installed.and(of_sender.map_err(Problem::from));
             }
         }
@@ -206,7 +207,7 @@ impl LiveEngine {
         self.give(self.by_sender(flows), command)
     }
 
-    /// The same, with what each sender is told of its flows.
+    /// Like `order`, with what each sender needs to know of its flows.
     fn give<F>(
         &self,
         by_sender: Vec<Vec<F>>,
@@ -217,7 +218,7 @@ impl LiveEngine {
         let given: Vec<_> = asked
             .map(|(sender, flows)| sender.give(command(flows)))
             .collect();
-        // One that has died keeps no other from its order.
+        // A sender that has died keeps no other from its order.
         let mut carried_out = Ok(());
         for given in given {
             let told = given.and_then(|told| told.recv().map_err(|_| Died));
@@ -271,11 +272,11 @@ impl Engine for LiveEngine {
             problems.extend(self.go_back(step));
             return Err(problems);
         }
-        // Those that are in use no longer are let go of.
+        // Ports that are no longer in use are let go of.
         drop(ports);
         self.nobodys_pauses = own.contains(&0);
         for port in &mut self.ports {
-            // Another plan may come from somebody else, who was told nothing yet.
+            // Another plan may come from another client, which has had no warning yet.
             (port.slow_told, port.forgotten_told) = (false, false);
             if let Err(problem) = port.count_anew() {
                 warnings.push(Warning(format!("{}: {problem}", port.interface)));
@@ -353,7 +354,7 @@ impl Engine for LiveEngine {
 
     fn sample(&mut self) {
         if self.samples.moves(clock::now()) || self.is_sending() {
-            // What cannot be read is told to who asks for it.
+            // A client that asks for a snapshot gets the error.
             let _ = self.take_snapshot();
         }
     }
@@ -366,7 +367,7 @@ impl Engine for LiveEngine {
     }
 }
 
-/// What is done with a plan once its ports are taken, in this order.
+/// Steps that put a plan in force once its ports are taken, in this order.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Step {
     Sources,
@@ -375,11 +376,11 @@ enum Step {
 }
 
 impl LiveEngine {
-    /// Puts the plan in force on its ports. What the machine may refuse comes before the flows of
-    /// the plan before end. The error says how far that went.
+    /// Puts the plan in force on its ports. Steps that the machine may refuse come before the flows
+    /// of the former plan end. The error says how far it went.
     fn put_in_force(&mut self, own: &BTreeSet<u64>, before: &Plan) -> Result<(), (Step, Problem)> {
         let at = |step| move |problem| (step, problem);
-        // Those of the flows that are still sent stay for as long as there is room.
+        // Sources of the former plan's flows, which are still sent, stay as far as there is room.
         let mut both = own.clone();
         let old = own_sources(before).0;
         let room = (OWN_SOURCES as usize).saturating_sub(own.len());
@@ -434,7 +435,7 @@ impl LiveEngine {
                 "flows were resumed too often after their ends to count on: start them anew".into(),
             )]);
         }
-        // One that has just ended is left alone by this.
+        // Resuming leaves alone a flow that has just ended.
         let resumed = self.order(flows, Command::Resume);
         let resumed = resumed.and_then(|()| self.start(&ended, &hops, true));
         resumed.map_err(|problem| vec![problem])
@@ -456,11 +457,12 @@ impl LiveEngine {
         if flows.is_empty() {
             return Ok(());
         }
-        // What was in the way may be gone; who configured or changed the flows was told of it.
+        // What kept the kernel from sending may be gone. The warning was given when the flows were
+        // configured or changed.
         drop(self.fasten());
-        // Those that run end first: what they send later would count nowhere.
+        // Running flows end first: what they send later would count nowhere.
         self.order(flows, Command::Stop)?;
-        // Rates are counted from here, also where nobody asked before.
+        // Rates are counted from here, also where no snapshot was taken before.
         let before = self.take_snapshot()?;
         if !kept {
             self.count_ports_anew(flows, &before)?;

@@ -13,17 +13,17 @@
 //!
 //! - [`config`] is the only reader of testbeds and plans; it returns typed, checked values.
 //! - [`run`] is the only loop: it brings up the testbed and has each repetition driven.
-//! - [`engine`] sends and counts flows on ports, for whoever asks.
+//! - [`engine`] sends and counts flows on ports, for any caller.
 //! - [`live`] drives the repetitions of each family on real devices.
 //! - [`driver`] is the only contact with kernel and devices: programs, senders, storms, links.
 //! - [`dut`] has the processes of the simulated devices, [`agent`] the verbs agent.
 //! - `otg` (feature `otg`) puts the server of `validator_otg` on real ports.
 //! - [`port_check`] is `validator check`; [`watch`] counts the traffic of ports in use.
 //!
-//! Of the rules, [`cases`] plans, stimulates and judges; [`evidence`] is all that a verdict rests
-//! on, so that stored evidence gives the same verdicts again.
+//! In `validator_core`, [`cases`] plans, stimulates and judges; [`evidence`] is all that a verdict
+//! rests on, so that stored evidence gives the same verdicts again.
 
-// It panics where nobody reads standard error: `output::note` does not.
+// `eprintln!` panics where standard error has no reader; `output::note` does not.
 #![cfg_attr(not(test), deny(clippy::print_stderr))]
 
 pub use validator_core::{

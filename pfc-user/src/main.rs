@@ -1,6 +1,6 @@
 //! Exit codes, and which part of the tool does what the command line says.
 
-// It panics where nobody reads standard error: `output::note` does not.
+// `eprintln!` panics where standard error has no reader; `output::note` does not.
 #![deny(clippy::print_stderr)]
 
 use std::io::{self, Write};
@@ -30,9 +30,9 @@ fn main() -> ExitCode {
         Ok(()) => perform(command),
         Err(error) => Err(error.into()),
     };
-    // What is left in the buffer of standard output is written unheard when the process ends.
+    // As the process ends, the rest of standard output's buffer is written and its errors are lost.
     let outcome = outcome.and_then(|exit| match exit {
-        // It may be told already that it could not be written.
+        // A failure to write it may have been reported already.
         Exit::Usage => Ok(exit),
         exit => Ok(output::stdout().flush().map(|()| exit)?),
     });
@@ -167,14 +167,15 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
         folder.begin()?;
     }
     let evidence = run::run(prepared, &mut interrupt, &mut events)?;
-    // Before it is judged: whatever becomes of the reports, it can be judged again.
+    // Evidence is kept before it is judged: whatever becomes of the reports, it can be judged
+    // again.
     let kept = match &mut out {
         Some(folder) => report::write_evidence(folder, &evidence),
         None => Ok(()),
     };
     let results = cases::judge(&evidence);
     let exit = Exit::of(&results, evidence.interrupted);
-    // Whatever became of the files, what was measured is shown.
+    // The results are shown whatever became of the files.
     let rendered = match &mut out {
         Some(folder) => report::render(folder, &evidence, &results, exit),
         None => Ok(()),
@@ -193,7 +194,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// What a run without a folder for its results says at its end.
+/// Note at the end of a run without a folder for its results.
 const GONE: &str = "nothing was kept: without --out DIR the evidence of a run is gone";
 
 /// Names the page in `dir`, where people read.

@@ -31,8 +31,8 @@ pub fn stdout() -> Output<io::Stdout> {
     Output::new(io::stdout())
 }
 
-/// Standard error, which holds up nobody: what its reader does not take is dropped, for there is no
-/// other place to tell it.
+/// Standard error, which blocks no writer: what its reader does not take is dropped, for there is
+/// no other place to report it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 
@@ -59,7 +59,7 @@ impl AsRawFd for Stderr {
 }
 
 /// Writes a line to standard error, without control characters that a name in it may have.
-/// `eprintln!` panics where nobody reads it.
+/// `eprintln!` panics where standard error has no reader.
 pub fn note(line: impl Display) {
     let line = format!("{}\n", plain::lines(&line.to_string()));
     stderr().put(line.into_bytes());
@@ -139,7 +139,7 @@ impl<W: Write> Write for Output<W> {
 mod tests {
     use super::*;
 
-    /// Takes so many octets, and fails from then on.
+    /// Takes `after` octets, and fails from then on.
     struct Fails {
         after: usize,
         with: ErrorKind,

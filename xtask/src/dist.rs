@@ -19,7 +19,7 @@ use crate::setup::{self, Group};
 use crate::step::{self, step};
 use crate::workspace;
 
-/// What the packages are built with, from the compiler of the XDP programs to dpkg.
+/// Tools that the packages are built with, from the compiler of the XDP programs to dpkg.
 const GROUPS: [Group; 3] = [Group::Build, Group::Lab, Group::Dist];
 /// File with the sums of all others.
 const SUMS: &str = "SHA256SUMS";

@@ -12,7 +12,7 @@ const LINKED: u8 = 1;
 /// A packet that reaches the tester.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When.
+    /// Time of the delivery.
     pub at: Time,
     /// Octets.
     pub octets: Vec<u8>,

@@ -1,7 +1,7 @@
 //! ibsim's socket protocol, spoken by [`IbsimTransport`] and served by [`Server`].
 //!
-//! It is the protocol between `libumad2sim.so` and ibsim: datagrams between sockets in the abstract
-//! name space, of which each network namespace has its own. `NAME` is the server's name
+//! The protocol is the one between `libumad2sim.so` and ibsim: datagrams between sockets in the
+//! abstract name space, of which each network namespace has its own. `NAME` is the server's name
 //! (IBSIM_SOCKNAME), `ID` a number chosen by the client (libumad2sim takes its process id), `SLOT`
 //! a number assigned by the server. Each address ends with a zero octet.
 //!

@@ -14,11 +14,11 @@ use crate::smp::Smp;
 /// Fate of a packet that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It reaches the fabric.
+    /// The packet reaches the fabric.
     Pass,
-    /// It is lost without notice.
+    /// The packet is lost without notice.
     Lose,
-    /// The transport refuses it.
+    /// The transport refuses the packet.
     Refuse,
 }
 

@@ -1,8 +1,8 @@
 //! Linux' umad: a port of a real adapter.
 //!
-//! It uses the driver's ioctls, reads and writes directly instead of libibumad: the kernel keeps
-//! this interface stable (ABI version 5), the tool needs no C library at run time, and a static
-//! build stays possible.
+//! The transport uses the driver's ioctls, reads and writes directly instead of libibumad: the
+//! kernel keeps this interface stable (ABI version 5), the tool needs no C library at run time, and
+//! a static build stays possible.
 //!
 //! Behaviour of the kernel (drivers/infiniband/core/user_mad.c and mad.c):
 //! - It writes the upper 32 bits of a request's TID, and delivers only responses whose TID matches

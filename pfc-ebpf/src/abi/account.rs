@@ -101,7 +101,7 @@ pub struct Config {
     pub clock: u8,
     /// The link's speed in bit/s, not 0: turns quanta into time for [`PauseState`].
     pub line_rate: u64,
-    /// Of `line_rate`: [`crate::units::LineRate::quantum`].
+    /// Factor for quanta at `line_rate`: [`crate::units::LineRate::quantum`].
     pub quantum: u64,
     /// Source address of the tester's own PAUSE/PFC frames: seen at a receiving port they were
     /// forwarded.
@@ -111,8 +111,8 @@ pub struct Config {
     pub exclusive: u8,
     /// 1: test frames are of IPv6, else of IPv4.
     pub ipv6: u8,
-    /// Length, UDP checksum and filling are verified of one frame in so many, see [`crate::stamp::is_sampled`]: a
-    /// power of two, 1 for all of them.
+    /// Length, UDP checksum and filling are verified of one frame in this many, see
+    /// [`crate::stamp::is_sampled`]: a power of two, 1 for all of them.
     pub verify_every: u64,
     /// Priority by DSCP; userspace alone needs it.
     pub dscp_to_priority: [u8; 64],
@@ -203,7 +203,7 @@ pub struct FlowCounters {
     pub verified: u64,
     /// Latencies by significant bits.
     pub latency: [u32; LATENCY_BUCKETS],
-    /// Of the frames verified, those whose stamp is whole but whose UDP checksum is wrong.
+    /// Verified frames whose stamp is whole but whose UDP checksum is wrong.
     pub corrupt: u64,
     /// Frames whose sequence number had been seen.
     pub duplicate: u64,
@@ -214,11 +214,11 @@ pub struct FlowCounters {
     pub beyond_window: u64,
     /// Frames whose DSCP or PCP is not what was sent; counted as received (or duplicate) too.
     pub remarked: u64,
-    /// Of those, frames that carried no VLAN tag where the PCP is trusted.
+    /// Remarked frames that carried no VLAN tag where the PCP is trusted.
     pub untagged: u64,
-    /// Of the frames verified, those whose [filling](crate::filling) is not what was sent.
+    /// Verified frames whose [filling](crate::filling) is not what was sent.
     pub altered: u64,
-    /// Of the frames verified, those longer or shorter than was sent, tags left out.
+    /// Verified frames longer or shorter than was sent, tags left out.
     pub resized: u64,
 }
 
@@ -290,7 +290,7 @@ pub struct PortCounters {
     pub by_pcp: [u64; 8],
     /// Frames that could not be read, by [`Malformed`].
     pub malformed: [u64; Malformed::COUNT],
-    /// Of those, MAC control frames and [damaged test frames](crate::own); the others are foreign.
+    /// Malformed MAC control frames and [damaged test frames](crate::own); the others are foreign.
     pub damaged: [u64; Malformed::COUNT],
     /// Records that did not fit into ARRIVALS.
     pub arrivals_lost: u64,
@@ -384,9 +384,9 @@ pub struct Arrival {
 pub enum OffenceKind {
     /// Its sequence number had been seen.
     Duplicate = 1,
-    /// It came after a later frame of its flow.
+    /// The frame came after a later one of its flow.
     Reordered = 2,
-    /// More than [`SEEN_WINDOW`] behind.
+    /// The frame came more than [`SEEN_WINDOW`] behind.
     BeyondWindow = 3,
     /// UDP checksum wrong.
     Corrupt = 4,

@@ -42,7 +42,7 @@ pub mod name {
 /// By queue, a bit for each class that holds it.
 pub type Holders = [u64; QUEUES];
 
-/// What pause frames said, and how long it held the queues.
+/// Pauses that frames asked for, and how long they held the queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Pauses {
@@ -80,7 +80,7 @@ pub struct Config {
     pub holders: Holders,
 }
 
-/// What a port received, on one CPU.
+/// Counts of what a port received, on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Port {
@@ -193,17 +193,17 @@ pub struct Flow {
     pub generation: u64,
     /// The highest sequence number plus one.
     pub next: u64,
-    /// What arrived.
+    /// Counts of what arrived.
     pub received: Received,
     /// Not 0: the UDP checksum of the frames is right, and is verified.
     pub verify: u64,
-    /// By bits of [`crate::wire::wrap`], what its frames may be in and are still its own.
+    /// Wrappings, by bits of [`crate::wire::wrap`], with which frames are still its own.
     pub wraps: u64,
     /// The last sequence number seen there plus one, by sequence number modulo [`SEEN_WINDOW`].
     pub seen: [u64; SEEN_WINDOW as usize],
 }
 
-/// What stands before the octets of a record.
+/// Head of a record, before its octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct RecordHead {

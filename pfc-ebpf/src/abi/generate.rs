@@ -147,7 +147,7 @@ pub struct Worker {
     /// Frames that left in this batch, by priority: [`batch::frames`] and [`batch::octets`] in one
     /// word, for each frame counts.
     pub batch: [u64; 8],
-    /// The same of the batch before.
+    /// Frames that left in the batch before, by priority, in the same form.
     pub batch_before: [u64; 8],
     /// Frames of the present window by priority that are not yet in OFFERED; those of the batch
     /// are not among them.
@@ -194,8 +194,8 @@ pub struct Worker {
     pub responses: [Response; 8],
 }
 
-/// Responses of a queue to what held it. Frames and times are what they may have been at
-/// most: of a batch nobody knows when which frame left.
+/// Responses of a queue to what held it. Frames and times are what they may have been at most: when
+/// a frame of a batch left is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Response {
@@ -240,10 +240,10 @@ pub const HELD: u64 = 1 << 62;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lanes {
-    /// Up to when they are kept; later, nothing stood still since. Written after `behind` and read
-    /// before it: who reads both in between waits longer, not shorter.
+    /// Time up to which the clocks are kept; later, nothing stood still since. Written after
+    /// `behind` and read before it: a reader of both in between waits longer, not shorter.
     pub at: u64,
-    /// For how long each has stood still.
+    /// Time for which each has stood still.
     pub behind: [u64; 8],
     /// Begin of a span up to `at` whose record is still to be made; 0 without one.
     pub open: [u64; 8],

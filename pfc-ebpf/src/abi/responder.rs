@@ -33,7 +33,7 @@ pub struct Config {
 pub struct Counters {
     /// Packets for the tester's queue pair: dropped, and recorded unless lost.
     pub dropped: u64,
-    /// Of those, packets for whose record there was no room.
+    /// Dropped packets for whose record there was no room.
     pub lost: u64,
     /// RoCEv2 packets for other queue pairs, which passed.
     pub other: u64,

@@ -147,7 +147,7 @@ impl Volume {
     }
 }
 
-/// What stands between the IP header of a packet and its transport, which may be RoCEv2.
+/// Obstacle between the IP header of a packet and its transport, which may be RoCEv2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hidden {
@@ -167,7 +167,7 @@ impl Hidden {
     pub const ALL: [Self; Self::COUNT] = [Self::Extension, Self::Fragment, Self::Tunnel];
 }
 
-/// Reason why it is not told what a merged packet is made of.
+/// Reason why the frames of a merged packet are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Untold {
@@ -189,9 +189,9 @@ impl Untold {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ClassCounters {
-    /// With time > 0.
+    /// Frames with time > 0.
     pub xoff: u64,
-    /// With time 0.
+    /// Frames with time 0.
     pub xon: u64,
 }
 
@@ -210,7 +210,7 @@ pub struct Counters {
     pub by_dscp: [Volume; 64],
     /// Tagged frames by PCP of the outermost tag.
     pub by_pcp: [Volume; 8],
-    /// Of those, frames with two tags.
+    /// Tagged frames with two tags.
     pub double_tagged: u64,
     /// IP frames by ECN field: Not-ECT, ECT(1), ECT(0), CE (RFC 3168, 5).
     pub by_ecn: [u64; 4],
@@ -221,7 +221,7 @@ pub struct Counters {
     pub malformed: [u64; Malformed::COUNT],
     /// Frames whose transport was not looked for, by [`Hidden`].
     pub hidden: [u64; Hidden::COUNT],
-    /// Packets that offloads merged and whose frames are not told, by [`Untold`].
+    /// Packets that offloads merged and whose frames are unknown, by [`Untold`].
     pub untold: [u64; Untold::COUNT],
     /// 802.3x PAUSE.
     pub pause: ClassCounters,
@@ -233,13 +233,13 @@ pub struct Counters {
     pub pfc: [ClassCounters; 8],
     /// RoCEv2 packets.
     pub roce: Volume,
-    /// Of those, packets with CE.
+    /// RoCEv2 packets with CE.
     pub roce_ce: u64,
     /// RoCEv2 packets by the opcode in the BTH.
     pub by_opcode: [u64; 256],
     /// Frames with a whole stamp of the validator.
     pub stamped: u64,
-    /// Of those, frames for whose flow there was no place.
+    /// Stamped frames for whose flow there was no place.
     pub flows_lost: u64,
     /// MAC control frames that did not fit into CONTROLS.
     pub controls_lost: u64,

@@ -272,7 +272,7 @@ pub unsafe extern "C" fn packet_sum(ctx: *mut xdp_md, offset: u64, length: u64) 
 /// 1 if `length` octets from `offset` are the [filling] behind a stamp, else 0.
 ///
 /// A global function with positions made anew from `length`, as [`packet_sum`] and for its reasons.
-/// What differs is gathered and looked at once, at the end: a branch for each eight octets would be
+/// Differences are gathered and looked at once, at the end: a branch for each eight octets would be
 /// a path for each.
 ///
 /// # Safety

@@ -29,7 +29,7 @@ struct Budget {
 pub enum Verdict {
     /// The stack gets it.
     Pass = 0,
-    /// It ends here.
+    /// The frame ends here.
     Drop = 1,
 }
 

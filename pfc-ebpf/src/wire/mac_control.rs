@@ -24,14 +24,14 @@ pub const TIMES: usize = OPERANDS + 2;
 pub enum MacControl {
     /// Pauses the whole link.
     Pause {
-        /// For how long; 0 ends the pause.
+        /// Length of the pause; 0 ends it.
         quanta: u16,
     },
     /// Pauses single priorities.
     Pfc {
         /// Bit per priority that is addressed; the high octet is reserved, and ignored as MACs do.
         vector: u16,
-        /// For how long, by priority; 0 ends the pause of a priority that is addressed.
+        /// Length of the pause by priority; 0 ends the pause of a priority that is addressed.
         quanta: [u16; 8],
     },
 }

@@ -36,7 +36,7 @@ const GENEVE: u16 = 6081;
 /// UDP ports of tunnels whose headers are not read here: GTP-U, ESP, GRE, VXLAN-GPE, GUE, MPLS.
 const OTHER_TUNNELS: [u16; 6] = [2152, 4500, 4754, 4790, 6080, 6635];
 
-/// True of a UDP port behind which another frame or packet stands.
+/// Returns true for a UDP port behind which another frame or packet stands.
 #[inline(always)]
 pub const fn is_tunnel(port: u16) -> bool {
     // Most ports are below the lowest or above the highest: two comparisons tell.
@@ -57,13 +57,13 @@ const fn is_other_tunnel(port: u16) -> bool {
 pub struct Walk {
     /// Offset of the next header.
     at: u64,
-    /// What stands there: a protocol number of IP, or one of those below.
+    /// Kind of the next header: a protocol number of IP, or one of those below.
     what: u64,
     /// [`Headers::removed`].
     removed: u64,
 }
 
-/// What the EtherType in the lower 16 bits says.
+/// Kind of the header that the EtherType in the lower 16 bits names.
 const ETHERTYPE: u32 = 1 << 16;
 /// Headers that no number stands for.
 const AT_FRAME: u32 = 1 << 17;
@@ -87,7 +87,7 @@ const BRIDGED: u16 = 0x6558;
 const TUNNEL: usize = 8;
 
 impl Walk {
-    /// At the first octet of a frame.
+    /// Walk that is at the first octet of a frame.
     pub const START: Self = Self {
         at: 0,
         what: AT_FRAME as u64,
@@ -98,14 +98,14 @@ impl Walk {
 /// Octets of headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Those before each segment.
+    /// Octets of headers before each segment.
     pub repeated: usize,
-    /// Those that stand in the packet and leave with no segment: the hop-by-hop header of BIG TCP
-    /// over IPv6, which the stack removes (`ipv6_hopopt_jumbo_remove`, Linux 5.19).
+    /// Octets of headers that stand in the packet and leave with no segment: the hop-by-hop header
+    /// of BIG TCP over IPv6, which the stack removes (`ipv6_hopopt_jumbo_remove`, Linux 5.19).
     pub removed: usize,
 }
 
-/// What comes after a header.
+/// Next step after a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Another header.
@@ -193,7 +193,7 @@ pub fn step(walk: Walk, read: impl Fn(usize) -> Option<[u8; READ]>) -> Step {
     }
 }
 
-/// One name for what several numbers stand for.
+/// Returns one name for what several numbers stand for.
 #[inline(always)]
 const fn kind(what: u32) -> u32 {
     const PROTOCOL_IPV4: u32 = IPV4 as u32;
@@ -211,7 +211,7 @@ const fn kind(what: u32) -> u32 {
 /// Octets of a hop-by-hop header that has the jumbo payload option alone (RFC 2675, 2).
 const JUMBO: usize = 8;
 
-/// True of that header before TCP.
+/// Returns true for that header before TCP.
 #[inline(always)]
 pub const fn is_jumbo(header: &[u8; READ]) -> bool {
     header[0] == ip::TCP && header[1] == 0 && header[2] == 0xc2 && header[3] == 4

@@ -1,9 +1,9 @@
-//! What a frame is in, by its outermost headers: an error that quotes it, or a tunnel. A stamp at
+//! Wrapping of a frame, by its outermost headers: an error that quotes it, or a tunnel. A stamp at
 //! its end may be that of the frame within.
 
 use super::{Octets, Part, ethernet, ip};
 
-/// In nothing that is known.
+/// No wrapping that is known.
 pub const PLAIN: u64 = 1;
 /// An error message of ICMP (RFC 792) or ICMPv6 (RFC 4443, 2.1), which quotes what it is about.
 pub const QUOTED: u64 = 1 << 1;
@@ -28,7 +28,7 @@ const ICMPV6: u8 = 58;
 /// The first of ICMPv6's messages that is no error.
 const INFORMATION: u8 = 128;
 
-/// What the frame is in: one bit.
+/// Returns the wrapping of the frame: one bit.
 #[inline(always)]
 pub fn wrap(frame: &(impl Octets + ?Sized)) -> u64 {
     let Ok(header) = ethernet::parse(frame) else {

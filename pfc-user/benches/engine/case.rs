@@ -32,7 +32,7 @@ pub fn drop_all(interface: &str) -> Ebpf {
     object
 }
 
-/// Frames a second that the cases' sender sends on one CPU in so many flows of 64 octets that want
+/// Frames a second that the cases' sender sends on one CPU in `flows` flows of 64 octets that want
 /// more than it has, in the calling thread's namespace.
 pub fn rate(interface: &str, flows: usize, time: Nanos) -> f64 {
     let flow = |id: usize| {

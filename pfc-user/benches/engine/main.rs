@@ -1,11 +1,11 @@
 //! Measures the engine of flows: frames of 64 octets that it sends and stamps in a second, beside
 //! the cases' sender in the same rounds; that it counts as well; whether paced flows have their
 //! rate; the time of a snapshot of 256 flows at full load; that from a start to the first frame;
-//! and the gaps of a storm beside data. Root; `cargo bench --bench engine`; all of it, or the parts that
-//! are named: `sending`, `counted`, `paced`, `latencies`, `storm`.
+//! and the gaps of a storm beside data. Root; `cargo bench --bench engine`; all of it, or the parts
+//! that are named: `sending`, `counted`, `paced`, `latencies`, `storm`.
 //!
-//! Of one veth pair the other end only drops. Both ends of another are the engine's own, so that
-//! each frame is counted as well.
+//! The far end of one veth pair only drops. Both ends of another are the engine's own, so that each
+//! frame is counted as well.
 
 mod case;
 #[path = "../common/mod.rs"]
@@ -103,7 +103,8 @@ fn header(protocol: Protocol) -> Header {
     }
 }
 
-/// So many flows that together want so many frames a second, from the first port to the last.
+/// Returns `flows` flows that together want `frames` frames a second, from the first port to the
+/// last.
 fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
     let stack = [Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp];
     let flow = |number: usize| Flow {
@@ -131,7 +132,7 @@ fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
     (0..flows).map(flow).collect()
 }
 
-/// Starts so many flows of so many frames a second together, from the first of these interfaces to
+/// Starts `flows` flows of `frames` frames a second together, from the first of these interfaces to
 /// the other, if there is one; returns when the order was given.
 fn start(engine: &mut LiveEngine, interfaces: &[&str], flows: usize, frames: u64) -> Nanos {
     let flows = data(interfaces.len(), flows, frames);
@@ -167,7 +168,7 @@ fn start_all(
     at
 }
 
-/// Millions of frames a second between two snapshots so far apart, by the count of each.
+/// Millions of frames a second between two snapshots `time` apart, by the count of each.
 fn rate(engine: &mut LiveEngine, time: Duration, count: impl Fn(&Snapshot) -> u64) -> f64 {
     let before = engine.snapshot().expect("counts");
     std::thread::sleep(time);
@@ -175,7 +176,7 @@ fn rate(engine: &mut LiveEngine, time: Duration, count: impl Fn(&Snapshot) -> u6
     (count(&after) - count(&before)) as f64 * 1e3 / (after.at - before.at) as f64
 }
 
-/// What leaves, beside the cases' sender on the same veths.
+/// Measures what leaves, beside the cases' sender on the same veths.
 fn sending(namespace: &Namespace, flows: usize) {
     let (mut ours, mut threads, mut cases) = (Vec::new(), Vec::new(), Vec::new());
     let time = Duration::from_millis(500);
@@ -211,7 +212,7 @@ fn sending(namespace: &Namespace, flows: usize) {
     REPORT.beside(&name, "Mframe/s", &ours, beside, &cases);
 }
 
-/// What leaves, arrives and is counted, each number of flows beside 64 of them in the same round.
+/// Measures what leaves, arrives and is counted, each number of flows beside 64 in the same round.
 fn counted(namespace: &Namespace) {
     const BESIDE: usize = 64;
     let numbers = [1, 8, BESIDE, 512, 4096];

@@ -120,7 +120,7 @@ fn keeping(criterion: &mut Criterion) {
     let (case, lossless) = CASES[0];
     let mut evidence = whole(case, lossless);
     let results = vec![cases::judge_case(&evidence.cases[0])];
-    // That of an interrupted repetition is read though its arrivals are more than its counts.
+    // Evidence of an interrupted repetition is read though its arrivals are more than its counts.
     evidence.interrupted = true;
     for repetition in &mut evidence.cases[0].repetitions {
         if let Repetition::Pfc(recorded) = repetition {

@@ -290,7 +290,7 @@ fn keeper(stop: &AtomicBool) {
         "root may do this"
     );
     while !stop.load(Ordering::Relaxed) {
-        // The same time on all CPUs.
+        // The time is the same on all CPUs.
         let next = clock::now().next_multiple_of(KEPT_EVERY);
         clock::sleep_until(next);
         while clock::now() < next + KEPT {}

@@ -1,10 +1,10 @@
 //! A witness of the machine. It records when a CPU stood still, and when the CPU was in the kernel
 //! for another process.
 //!
-//! A timer interrupt of the kernel (the software event `cpu-clock`) samples the clock on every CPU.
-//! It waits for no thread and no softirq, so nothing that the tool runs can delay it. If a sample
-//! is late, the CPU itself was away: taken by the machine's host, or with interrupts off. If it is
-//! in time, it names the process that it interrupted. A kernel without preemption (PREEMPT_NONE, or
+//! A timer interrupt of the kernel (the software event `cpu-clock`) samples the clock on every CPU,
+//! and waits for no thread and no softirq: nothing that the tool runs can delay it. If a sample is
+//! late, the CPU itself was away: taken by the machine's host, or with interrupts off. If it is in
+//! time, it names the process that it interrupted. A kernel without preemption (PREEMPT_NONE, or
 //! PREEMPT_VOLUNTARY) lets no thread in before a system call ends or yields, whatever the priority.
 
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ impl Seen {
 #[derive(Clone, Copy)]
 struct Look {
     time: Nanos,
-    /// It interrupted the kernel at work for another process.
+    /// The sample interrupted the kernel at work for another process.
     elsewhere: bool,
 }
 
@@ -161,7 +161,7 @@ impl Looks {
             kept += match (late, pair[0].elsewhere, pair[1].elsewhere) {
                 (true, ..) | (_, true, true) => length,
                 (_, false, false) => 0,
-                // It went there, or came back, at some time in between.
+                // The CPU went there, or came back, at some time in between.
                 _ => length / 2,
             };
         }

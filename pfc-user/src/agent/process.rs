@@ -17,7 +17,7 @@ use super::server::{self, ServerOptions};
 /// `validator agent`: serves testers with real verbs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// Those of [`run`], and a build without verbs.
+/// Fails as [`run`] does, and in a build without verbs.
 pub fn main(args: &AgentArgs, stdout: impl Write) -> Result<()> {
     run(args, open, stdout)
 }

@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for UnicastMac {
     }
 }
 
-/// True of a unicast address that may stand in a packet on a wire.
+/// Returns true for a unicast address that may stand in a packet on a wire.
 pub(super) fn is_of_a_host(address: IpAddr) -> bool {
     let special = address.is_multicast() || address.is_unspecified() || address.is_loopback();
     !special

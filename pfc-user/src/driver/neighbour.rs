@@ -70,8 +70,8 @@ fn serve(socket: &PacketSocket, end: &impl AsFd, station: &Station, waits: &Atom
             Ok(_) | Err(Errno::EINTR) if events[1].any() == Some(false) => {}
             _ => return,
         }
-        // What goes wrong with one question (the link is down, no room comes) is as if it had been
-        // lost: the neighbour asks again.
+        // A question that fails (the link is down, no room comes) counts as lost: the neighbour
+        // asks again.
         if let Ok(length) = socket.receive(&mut buffer)
             && let Some(answer) = station.answer(&buffer[..length])
             && let Ok(((), waited)) = packet::when_there_is_room(PATIENCE, || socket.send(&answer))

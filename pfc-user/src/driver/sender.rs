@@ -15,14 +15,14 @@ use pfc_ebpf::units::Nanos;
 
 use super::kernel::{clock, realtime};
 
-/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
-/// else would make it.
+/// Longest time without sleep. After it the thread lets others run, for [`REST`]: under SCHED_FIFO
+/// nothing else would make it.
 const LONGEST_RUN: Nanos = 1_000_000;
 const REST: Nanos = 100_000;
 
-/// What a sender's thread does.
+/// Work of a sender's thread.
 pub trait Work: Send + 'static {
-    /// What it can be told.
+    /// Order that the work takes.
     type Order: Send + 'static;
 
     /// Carries out an order. A round follows.
@@ -57,12 +57,12 @@ pub struct Setup {
     pub cpu: Option<usize>,
 }
 
-/// What a thread was permitted. Without it frames may leave late, which counts tell.
+/// Permissions that a thread got. Without them frames may leave late, which counts show.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    /// It is under SCHED_FIFO.
+    /// The thread runs under SCHED_FIFO.
     pub fifo: bool,
-    /// The CPU that it stays on.
+    /// CPU that the thread stays on.
     pub cpu: Option<usize>,
 }
 
@@ -91,7 +91,7 @@ impl<W: Work> SenderThread<W> {
         let serve = move || {
             let fifo = realtime::enter_fifo(setup.priority);
             let cpu = setup.cpu.filter(|cpu| realtime::pin(*cpu));
-            // Who started it waits for this.
+            // The starter of the thread waits for this.
             let _ = place.send(Placed { fifo, cpu });
             serve(&mut work, &inbox);
             work
@@ -105,12 +105,12 @@ impl<W: Work> SenderThread<W> {
         })
     }
 
-    /// How it runs.
+    /// Returns how the thread runs.
     pub fn placed(&self) -> Placed {
         self.placed
     }
 
-    /// What wakes it up.
+    /// Returns the handle that wakes the thread up.
     fn handle(&self) -> Option<Thread> {
         self.thread.as_ref().map(|thread| thread.thread().clone())
     }
@@ -159,7 +159,7 @@ impl<W: Work> Drop for SenderThread<W> {
     }
 }
 
-/// Serves until nobody can give orders any more.
+/// Serves until no order can come any more.
 fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
     let mut next = Next::Order;
     let mut rested = clock::now();
@@ -167,7 +167,7 @@ fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
         match inbox.try_recv() {
             Ok((order, done)) => {
                 work.obey(order);
-                // Who gave the order may have gone.
+                // The giver of the order may be gone.
                 let _ = done.send(());
                 next = Next::Now;
                 continue;
@@ -191,7 +191,7 @@ fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
                 continue;
             }
         }
-        // It is time, or whoever woke the thread has something for the round to find.
+        // The round is due, or whoever woke the thread has something for it to find.
         next = Next::Now;
         rested = clock::now();
     }
@@ -206,7 +206,7 @@ mod tests {
     const HOUR: Nanos = 3_600_000_000_000;
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Does as it was last told, and says what came of it.
+    /// Does as its last order says, and reports the outcome.
     struct Told {
         next: Next,
         orders: Vec<Next>,
@@ -257,7 +257,7 @@ mod tests {
         let mut rounds = 0;
         for order in orders {
             thread.order(order).unwrap();
-            // It may have woken up without a reason before, and slept again.
+            // The thread may have woken up without a reason before, and slept again.
             let slept = std::iter::repeat_with(|| sleeps.recv_timeout(PATIENCE));
             let mut slept = slept.map(|slept| slept.expect("it sleeps"));
             let (after, _) = slept
@@ -278,7 +278,7 @@ mod tests {
         let (rounds, until) = sleeps.recv_timeout(PATIENCE).expect("it sleeps");
         assert!(rounds > 0);
         assert!(until >= begun + LONGEST_RUN + REST);
-        // It goes on after that.
+        // The thread goes on after that.
         let (later, _) = sleeps.recv_timeout(PATIENCE).expect("it sleeps again");
         assert!(later > rounds, "{rounds}, then {later}");
     }

@@ -41,7 +41,7 @@ impl Storm {
         Self::start_on(sender, plan, line_rate, placement)
     }
 
-    /// The same with a placement of the caller's choice.
+    /// Like `start`, with a placement of the caller's choice.
     pub fn start_on(
         sender: impl Transmit + 'static,
         plan: &StormPlan,
@@ -116,16 +116,16 @@ struct Job {
     place: (usize, usize),
     ledger: GapLedger,
     latest: Arc<Latest>,
-    /// Since it began.
+    /// `None` until the storm begins.
     times: Option<Times>,
 }
 
 /// The times of one sender.
 struct Times {
     schedule: Schedule,
-    /// Of its next frame.
+    /// Time of its next frame.
     next: Nanos,
-    /// Of its next try.
+    /// Time of its next try.
     wake: Nanos,
 }
 
@@ -229,7 +229,7 @@ mod tests {
 
     const HOUR: Nanos = 3_600_000_000_000;
 
-    /// Refuses so many frames, and says when it took one.
+    /// Refuses `refusals` frames, and says when it took one.
     struct Full {
         refusals: Mutex<u64>,
         taken: Mutex<mpsc::Sender<()>>,

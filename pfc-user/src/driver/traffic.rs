@@ -120,7 +120,7 @@ pub enum TrafficError {
     Headers {
         /// Offset of the first flow's stamp.
         first: usize,
-        /// That of another one's.
+        /// Offset of another flow's stamp.
         other: usize,
     },
     /// More flows, windows or CPUs than the program was loaded for.

@@ -58,7 +58,7 @@ pub struct Batch {
 struct ControlBuffer([u8; CONTROL]);
 
 impl Batch {
-    /// Empty buffers.
+    /// Returns empty buffers.
     pub fn new() -> Self {
         Self {
             slots: vec![0; BATCH * SLOT],
@@ -213,7 +213,7 @@ impl PacketSocket {
                     }
                     Ok(false)
                 }
-                // Told once, when the link goes down (net/packet/af_packet.c).
+                // The kernel reports this once, when the link goes down (net/packet/af_packet.c).
                 error if error.kind() == io::ErrorKind::NetworkDown => {
                     self.down.store(true, Ordering::Relaxed);
                     self.there().map(|()| false)

@@ -1,5 +1,5 @@
-//! Stalls of a simulated device, told to the tester by a line of standard output each, so that they
-//! are not taken for the device's fault.
+//! Stalls of a simulated device, reported to the tester by a line of standard output each, so that
+//! they are not taken for the device's fault.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use crate::plan::Nanos;
 
 /// First word of a line.
 const WORD: &str = "stalled";
-/// Most stalls that are told: nobody may read the lines.
+/// Most stalls that are reported: the lines may have no reader.
 const MOST: usize = 1000;
 
 /// Tells of stalls.
@@ -43,7 +43,7 @@ impl Teller {
         }
     }
 
-    /// What was due at `due` happens now.
+    /// Notes that what was due at `due` happens now.
     pub fn due(&mut self, due: Nanos) {
         let now = clock::now();
         if now.saturating_sub(due) > self.above {
@@ -54,7 +54,7 @@ impl Teller {
     fn tell(&mut self, stall: Stall) {
         if self.told < MOST {
             self.told += 1;
-            // Without a reader there is nobody to tell.
+            // Without a reader the report is lost.
             let _ = writeln!(std::io::stdout(), "{WORD} {} {}", stall.from, stall.to);
         }
     }

@@ -1,8 +1,8 @@
 //! The wait until the kernel stamps frames as they arrive.
 //!
-//! It begins to some time after the first socket has asked for stamps, from a work queue, without
-//! notice (`net_enable_timestamp`), and then does for all network namespaces. Until then a frame's
-//! time is the time at which it is read.
+//! Stamping begins some time after the first socket has asked for stamps, from a work queue,
+//! without notice (`net_enable_timestamp`), and then does for all network namespaces. Until then a
+//! frame's time is the time at which it is read.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -23,8 +23,8 @@ const UNREAD: Duration = Duration::from_millis(1);
 
 /// Waits until frames are stamped as they arrive. A socket of the caller asks for stamps.
 pub fn wait() {
-    // In a namespace of its own, for the loopback interface may be down where the ports are. Not
-    // everybody who may use ports may make one.
+    // The probe has a namespace of its own, for the loopback interface may be down where the ports
+    // are. Not every user of ports may make one.
     let seen = Namespace::new().and_then(|namespace| namespace.run(seen));
     if !matches!(seen, Ok(Ok(true))) {
         thread::sleep(LONGEST);

@@ -14,12 +14,12 @@ use super::sender::kernel::{KernelSender, Kind, lack};
 use crate::config::Sender;
 use crate::driver::kernel::link;
 
-/// What the flows of a port want of the kernel.
+/// Demands of a port's flows on the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     /// Frames a second, of all flows.
     frames: u64,
-    /// The same of those whose frames the kernel cannot make.
+    /// Frames a second of flows whose frames the kernel cannot make.
     by_thread: u64,
     /// Octets without FCS of the longest frame that the kernel can make; 0: it can make none.
     length: usize,
@@ -113,7 +113,7 @@ impl LivePort {
         (wish.by_thread > CARRIES).then_some((wish.by_thread, reason))
     }
 
-    /// Has the kernel send frames of up to so many octets without FCS; an error says why it does
+    /// Has the kernel send frames of up to `length` octets without FCS; an error says why it does
     /// not.
     fn fasten(&mut self, length: usize, sender: Sender) -> Result<(), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();

@@ -1,5 +1,5 @@
-//! Whether pause frames reach a port's program, which holds its queues by them, as far as the
-//! machine tells.
+//! Checks whether pause frames reach a port's program, which holds its queues by them, as far as
+//! the machine tells.
 
 use validator_core::engine::Warning;
 use validator_core::engine::plan::{Obeys, Port};
@@ -11,7 +11,7 @@ use crate::evidence::preflight::Facts;
 use crate::nic::{self, Feature, Receives};
 
 impl LiveEngine {
-    /// What may keep pause frames from the ports that are to obey them.
+    /// Returns warnings of what may keep pause frames from the ports that are to obey them.
     pub(super) fn kept_pauses(&self) -> Vec<Warning> {
         let ports = self.ports.iter().zip(&self.plan.ports);
         ports

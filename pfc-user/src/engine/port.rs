@@ -20,7 +20,7 @@ use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::promiscuous::Promiscuous;
 
-/// Places for starts of flows: a start has one of its own until so many later.
+/// Places for starts of flows: a start keeps its own until this many later ones.
 pub const PLACES: u32 = 8192;
 /// A link is back within this after a program was attached.
 const CARRIER: Duration = Duration::from_secs(5);
@@ -31,15 +31,15 @@ pub struct LivePort {
     pub(super) reader: ReaderThread,
     pub(super) program: FlowProgram,
     pub(super) state: Arc<PortState>,
-    /// That of the plan in force.
+    /// Line rate under the current plan.
     pub(super) line_rate: LineRate,
-    /// The link's own, as it last told: a link that is down tells none.
+    /// Last speed that the link reported; a link that is down reports none.
     pub(super) own_rate: Option<LineRate>,
     /// Nothing of the plan needs a speed, and the link has none.
     pub(super) has_no_speed: bool,
-    /// What was counted when the present counts began.
+    /// Counts when the present ones began.
     pub(super) began: PortCounts,
-    /// What was forgotten by then, and whether somebody was told of more.
+    /// Forgotten time by then, and whether a warning of more was given.
     pub(super) forgotten_before: u64,
     pub(super) forgotten_told: bool,
     pub(super) interface: String,
@@ -50,7 +50,7 @@ pub struct LivePort {
     mtu: u32,
     /// The kernel sends what its thread cannot.
     pub(super) is_fast: bool,
-    /// Who configured or changed the flows was told that the kernel does not send them.
+    /// Whoever configured or changed the flows was warned that the kernel does not send them.
     pub(super) slow_told: bool,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
@@ -164,7 +164,7 @@ impl LivePort {
     fn look_again(&mut self, namespace: &Namespace) -> Result<bool> {
         let state = link::state(namespace, &self.interface)?;
         if state.index != self.index {
-            // What was changed went with it. Its notes would be taken for those of the new one.
+            // Changes went with the former interface. Their notes would be taken for the new one's.
             self._changes.clear();
             (self.down, self.longer) = (None, None);
             return Ok(false);
@@ -247,11 +247,11 @@ impl LivePort {
 
 /// The ports of the plan before.
 pub struct Before {
-    /// Those that are in use no longer, in that plan's order.
+    /// Ports that are no longer in use, in that plan's order.
     ports: Vec<Option<LivePort>>,
     /// The line rates of all, in that order.
     rates: Vec<LineRate>,
-    /// Of each port that is in use now, its place among them.
+    /// Place in that plan of each port that is in use now.
     places: Vec<Option<usize>>,
 }
 
@@ -302,7 +302,7 @@ fn line_rate(
 struct NoSpeed {
     interface: String,
     driver: String,
-    /// What needs it.
+    /// Reason why the plan needs a speed.
     need: String,
 }
 
@@ -329,7 +329,7 @@ impl LiveEngine {
         let mut found: Vec<Result<usize, LivePort>> = Vec::new();
         for (place, port) in plan.ports.iter().enumerate() {
             match self.find(port, plan.needs_line_rate(PortIndex(place))) {
-                // Of one namespace that has two names.
+                // One namespace may have two names.
                 Ok(Ok(place))
                     if found
                         .iter()

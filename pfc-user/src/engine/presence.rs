@@ -1,4 +1,4 @@
-//! Interfaces that somebody else deletes, takes down or changes while a plan is in force.
+//! Interfaces that others delete, take down or change while a plan is in force.
 
 use nix::errno::Errno;
 use pfc_ebpf::units::LineRate;
@@ -15,7 +15,7 @@ use crate::driver::kernel::netns::Namespace;
 const ETHERNET: u32 = 14;
 const TAG: u32 = 4;
 
-/// An interface that nobody sends by.
+/// Says that an interface is down, so that no frame is sent by it.
 pub fn down(interface: &str, namespace: &Namespace) -> String {
     format!("{interface} in {namespace} is down; set it up with `ip link set dev {interface} up`")
 }
@@ -121,7 +121,7 @@ impl LivePort {
         }
     }
 
-    /// The same of a port that is to send or to receive.
+    /// Like `present`, for a port that is to send or to receive.
     fn sends(&self, name: &str) -> Result<LinkState, Problem> {
         let state = self.present(name)?;
         if state.up || self.down.is_some() {
@@ -137,7 +137,7 @@ impl LivePort {
             return Ok(false);
         }
         match self.status.has_carrier() {
-            // It has another name, or went this moment.
+            // The interface has another name, or went this moment.
             Err(Errno::ENODEV) => Ok(false),
             carrier => carrier.map_err(machine),
         }

@@ -1,5 +1,5 @@
-//! What senders' threads say of themselves while they send: each word written by one alone, read by
-//! anybody without waiting.
+//! State that senders' threads publish while they send: each word has one writer, and any thread
+//! reads it without waiting.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Adds a frame of so many octets with FCS.
+    /// Adds a frame of `octets` octets with FCS.
     pub fn add(&self, octets: u64) {
         // One writer: no addition is lost.
         let plus = |word: &AtomicU64, more| {
@@ -93,7 +93,7 @@ impl FlowState {
         }
     }
 
-    /// The first frame left so long after the order.
+    /// The first frame left at `after` from the order.
     pub fn set_first(&self, after: Nanos) {
         self.first.store(after + 1, Ordering::Relaxed);
     }
@@ -152,7 +152,7 @@ pub struct PortState {
     pub forgotten: AtomicU64,
     /// Responses of the port's thread to what held its queues.
     pub responses: [ResponseState; Priority::COUNT],
-    /// Those of the kernel.
+    /// Responses of the kernel to what held the queues.
     pub fast_responses: [ResponseState; Priority::COUNT],
 }
 

@@ -7,13 +7,13 @@ use pfc_ebpf::units::Nanos;
 use validator_core::engine::plan::FlowIndex;
 use validator_core::engine::snapshot::{Count, Rates, SAMPLING};
 
-/// What a rate is over, where there are samples that old.
+/// Time that a rate is over, where there are samples that old.
 const SECOND: Nanos = 1_000_000_000;
-/// Frames that are to be expected in a time in which none came, for that to be a silence. Of fewer,
-/// nobody can tell.
+/// Least frames expected in a time in which none came, for that to be a silence. Fewer are no
+/// evidence of one.
 const EXPECTED: f64 = 3.0;
 
-/// What was counted at one time: of each port and each flow, what was sent and what was received.
+/// Counts at one time: of each port and each flow, what was sent and what was received.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     pub at: Nanos,
@@ -84,7 +84,7 @@ impl Samples {
             frames == 0 && usual * (to.at - from.at) as f64 >= EXPECTED
         };
         if counted(now).frames <= counted(from).frames {
-            // What came before the silence tells how much was to come in it.
+            // The rate before the silence tells how much was to come in it.
             let all = |sample: &&Sample| counted(sample).frames >= counted(now).frames;
             let last = self.kept.iter().find(all).unwrap_or(from);
             let before = mean(oldest, last, counted).frames / SECOND as f64;

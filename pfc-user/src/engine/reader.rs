@@ -21,7 +21,7 @@ use crate::driver::bpf::flow::FrameRings;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::PacketSocket;
 
-/// From one look at the capture's ring to the next: at 10 Gbit/s an eighth of it.
+/// Time from one look at the capture's ring to the next: at 10 Gbit/s an eighth of it.
 const LOOK: Nanos = 3_000_000;
 
 /// An order to the thread.
@@ -32,7 +32,7 @@ enum Order {
     Begin(Captures),
     /// No more will come; what is in the ring belongs to the capture.
     End,
-    /// What was captured so far.
+    /// Asks for what was captured so far.
     Captured(Sender<Option<Captured>>),
 }
 
@@ -96,17 +96,17 @@ impl ReaderThread {
         self.macs.lock().clone()
     }
 
-    /// A capture begins: to be called before the program keeps frames for it.
+    /// Begins a capture: to be called before the program keeps frames for it.
     pub fn begin_capture(&self, captures: Captures) -> io::Result<()> {
         self.order(Order::Begin(captures))
     }
 
-    /// It ends: to be called after the program keeps frames no longer.
+    /// Ends the capture: to be called after the program no longer keeps frames.
     pub fn end_capture(&self) -> io::Result<()> {
         self.order(Order::End)
     }
 
-    /// What was captured; `None` if nothing ever was.
+    /// Returns what was captured; `None` if nothing ever was.
     pub fn captured(&self) -> io::Result<Option<Captured>> {
         let (reply, captured) = channel();
         self.order(Order::Captured(reply))?;
@@ -134,7 +134,7 @@ fn died() -> io::Error {
 impl Drop for ReaderThread {
     fn drop(&mut self) {
         self.orders = None;
-        // Where the thread is gone nobody needs to be woken up.
+        // A thread that is gone needs no waking.
         let _ = (&self.bell).write_all(&[0]);
         // A panic there has been reported on stderr by the thread itself.
         let _ = self.thread.take().map(JoinHandle::join);
@@ -152,13 +152,13 @@ struct Worker {
 }
 
 impl Worker {
-    /// Serves until nobody can give orders any more.
+    /// Serves until no order can come any more.
     fn serve(&mut self, inbox: &Receiver<(Order, Sender<()>)>, bell: BorrowedFd<'_>) {
         loop {
             match inbox.try_recv() {
                 Ok((order, done)) => {
                     self.obey(order);
-                    // Who gave the order may have gone.
+                    // The giver of the order may be gone.
                     let _ = done.send(());
                     continue;
                 }
@@ -213,7 +213,7 @@ impl Worker {
             }
             Order::Captured(reply) => {
                 self.take_capture();
-                // Who asked may have gone.
+                // The asker may be gone.
                 let _ = reply.send(self.capture.as_mut().map(Capture::captured));
             }
         }
@@ -244,7 +244,7 @@ impl Worker {
         }
         said.extend(self.hosts.iter_mut().filter_map(|host| host.ask(now)));
         for frame in said {
-            // What goes wrong (the link is down, there is no room) is as if it had been lost: it is
+            // A frame that cannot leave (the link is down, there is no room) counts as lost: it is
             // asked again.
             let _ = self.socket.send(&frame);
         }

@@ -31,7 +31,7 @@ use crate::evidence::pfc::Departure;
 use crate::pacing::storm::placement::Placement;
 use crate::pacing::storm::schedule::LONGEST_REST;
 
-/// From one try to the next while the link is down.
+/// Time from one try to the next while the link is down.
 const DOWN: Nanos = 1_000_000;
 
 /// Frames a second that leave one by one: waking up for each takes a fifth of a CPU.
@@ -58,7 +58,7 @@ pub struct SenderFlow {
     pub template: Template,
     /// Its frames have all one length.
     pub one_length: bool,
-    /// What it says of itself.
+    /// State that the flow publishes.
     pub state: Arc<FlowState>,
 }
 
@@ -75,7 +75,7 @@ pub enum Command {
     },
     /// These flows begin.
     Start {
-        /// Each with what its stamps have, and its frames anew where they changed.
+        /// Flows, each with its stamp values, and its frames anew where they changed.
         flows: Vec<(usize, Place, Option<Box<Template>>)>,
         /// When the order was given.
         at: Nanos,
@@ -102,16 +102,16 @@ pub struct Flows {
     /// The link has been down since then.
     stalled: Option<Nanos>,
     fast: Fast,
-    /// They want so few frames that each may leave by itself.
+    /// The flows want so few frames that each may leave by itself.
     few: bool,
 }
 
-/// Which of its port's flows a sender has.
+/// Part of its port's flows that a sender has.
 enum Part {
-    /// Those of data. They leave the line to pause frames, of which so many had left at the last
-    /// look.
+    /// Data flows. They leave the line to pause frames; `control` counts those that had left at the
+    /// last look.
     Data { control: Count },
-    /// Those of pause frames. CPUs are kept out of deep sleep while there is one to send.
+    /// Flows of pause frames. CPUs are kept out of deep sleep while there is one to send.
     Pauses { busy: bool, awake: Option<Awake> },
 }
 
@@ -307,7 +307,7 @@ impl Script for Flows {
 
     fn failed(&mut self, error: PacketError, first: &Note, now: Nanos) -> Next {
         if let (PacketError::TooLong { .. }, Some(Due { flow, .. })) = (&error, first.due) {
-            // Somebody has lowered the MTU: the flow cannot go on, the others can.
+            // The MTU was lowered: the flow cannot go on, the others can.
             self.each(&[flow], PortSchedule::stop);
             return Next::Now;
         }
@@ -319,7 +319,7 @@ impl Script for Flows {
 
     fn tick(&mut self, tick: Nanos, now: Nanos) -> Nanos {
         let is_data = matches!(self.part, Part::Data { .. });
-        // What is held is looked at each tick.
+        // Held flows are looked at each tick.
         if is_data && self.few && !self.schedule.waits(now) {
             0
         } else {
@@ -329,7 +329,7 @@ impl Script for Flows {
 
     fn next(&mut self, now: Nanos) -> Option<Nanos> {
         self.goes_on(now);
-        // What is held may be let go at any time.
+        // Held flows may be let go at any time.
         let next = if self.schedule.waits(now) {
             Some(now)
         } else {

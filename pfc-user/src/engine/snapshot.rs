@@ -61,7 +61,7 @@ impl LiveEngine {
         Ok(snapshot)
     }
 
-    /// Rates are told by all that the ports counted, whenever the counts began that are shown.
+    /// Rates follow from all that the ports counted, whenever the counts began that are shown.
     fn add_rates(&mut self, snapshot: &mut Snapshot, ports: Vec<[Count; 2]>) {
         let flows = snapshot.flows.iter();
         let sample = Sample {
@@ -94,9 +94,9 @@ impl LiveEngine {
     }
 }
 
-/// What left of a flow. While it is sent, frames may arrive before their sender has counted them:
-/// as many have left as any port received. Once it is not, the sender's word stands, so that frames
-/// which nobody sent, or nobody counted, show.
+/// Returns what left of a flow. While it is sent, frames may arrive before their sender has counted
+/// them: as many have left as any port received. Once it is not, the sender's word stands, so that
+/// frames that no sender sent, or none counted, show.
 fn left(transmit: Transmit, counted: Count, arrived: Count) -> Count {
     if transmit == Transmit::Started && counted.frames < arrived.frames {
         arrived
@@ -105,7 +105,8 @@ fn left(transmit: Transmit, counted: Count, arrived: Count) -> Count {
     }
 }
 
-/// What arrived of a flow, at all ports; as sent, what arrived at the port that has the most.
+/// Returns what arrived of a flow, at all ports; as sent, what arrived at the port that has the
+/// most.
 fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
     let mut counts = FlowCounts::default();
     if !planned.metrics.count {
@@ -145,7 +146,7 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
     counts
 }
 
-/// What arrived of both starts of a flow.
+/// Sums up what arrived of two starts of a flow.
 fn both(one: Received, other: Received) -> Received {
     Received {
         frames: one.frames + other.frames,

@@ -35,7 +35,7 @@ impl Starts {
         }
     }
 
-    /// True if there are places for so many starts.
+    /// True if there are places for `starts` starts.
     pub fn has_room(&self, starts: usize) -> bool {
         self.taken.len() + starts <= super::port::PLACES as usize
     }

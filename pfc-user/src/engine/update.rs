@@ -6,7 +6,7 @@ use validator_core::engine::{Change, Problem, Warning};
 use super::sender::{Command, Died, PortSender};
 use super::{LiveEngine, check, none};
 
-/// What a sender is told: its flows, by their places there, with their changes.
+/// Changes for a sender: its flows, by their places there, with their changes.
 type Changes = Vec<(usize, Change)>;
 
 /// A sender's changes, and what its flows were before.
@@ -18,7 +18,7 @@ struct Step<'a> {
 
 impl LiveEngine {
     /// Checks all changes before the first, and takes all back if one cannot be made.
-    /// The warnings are those that nobody was told before.
+    /// The warnings are those that were not given before.
     pub(super) fn change(
         &mut self,
         changes: &[(FlowIndex, Change)],
@@ -62,7 +62,7 @@ impl LiveEngine {
         Ok(warnings)
     }
 
-    /// What is wrong with the flows that these changes make, each said once.
+    /// Returns the defects of the flows that these changes make, each once.
     fn defects(
         &self,
         changes: &[(FlowIndex, Change)],

@@ -23,7 +23,7 @@ impl From<&MadTestbed> for PortContext {
             m_key_current: testbed.m_key_current,
             m_key_dut: testbed.m_key_dut,
             m_key_other: testbed.m_key_other,
-            // Another one in each run.
+            // The bits differ in each run.
             key_bits: KeyBits::Turn(RandomState::new().hash_one(clock::now()) as u8),
             timeout: testbed.timeout,
         }

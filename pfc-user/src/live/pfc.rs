@@ -94,7 +94,7 @@ fn configure_dut(live: &mut Live, plan: &RepetitionPlan) -> Result<Vec<HookOutpu
         return Err(NotConfigured(failure).into());
     }
     live.testbed.wait_for_carrier()?;
-    // What the hook set may let pause frames through, or cable the ports together.
+    // The hook's settings may let pause frames through, or cable the ports together.
     live.testbed.self_test_again()?;
     Ok(vec![output])
 }
@@ -221,7 +221,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     let instruments = before.instruments(&sender.report()?.lost);
     let control = open_control(live.testbed)?;
     if live.testbed.tx.pfc_visible.is_none() {
-        // What came before is not to be counted as this repetition's.
+        // Frames that came before are not to be counted as this repetition's.
         live.interrupt.wait_until(clock::now() + before.macs.lag());
     }
     let mut bench = LiveBench {
@@ -324,8 +324,8 @@ fn evidence(
     })
 }
 
-/// An error with what became of a port meanwhile: a sender tells only what the kernel said to its
-/// frames.
+/// Returns the error with what became of a port meanwhile: a sender reports only what the kernel
+/// said to its frames.
 fn explained(testbed: &Testbed, links: &[LinkWatch; 2], error: anyhow::Error) -> anyhow::Error {
     let disturbed = [&testbed.tx, &testbed.rx]
         .into_iter()
@@ -408,7 +408,7 @@ fn losses(
 }
 
 fn dut_report(child: process::Child) -> Result<DutReport> {
-    // A clean end counts as well: from then on nobody forwarded anything.
+    // A clean end counts as well: from then on nothing was forwarded.
     let early = child.has_ended()?;
     let output = child
         .finish(DUT_END)

@@ -56,7 +56,7 @@ pub fn run(
         apm,
         port: port.name.clone(),
         tester: port.address,
-        // Another one in each process, and unpredictable.
+        // The seed differs in each process, and is unpredictable.
         seed: RandomState::new().hash_one(clock::now()),
     };
     let mut bench = LiveBench {

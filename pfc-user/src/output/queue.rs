@@ -1,4 +1,4 @@
-//! Writing that holds up nobody: a thread writes, and what its reader does not take in time is
+//! Writing that blocks no caller: a thread writes, and what its reader does not take in time is
 //! counted as dropped.
 
 use std::io::{self, Write};

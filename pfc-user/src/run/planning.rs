@@ -27,7 +27,7 @@ pub struct Planned {
     pub repetitions: Vec<Task>,
     /// Repetitions that cannot run.
     pub omitted: Vec<Omitted>,
-    /// Why one of these never can at this speed.
+    /// Reason why one of these can never run at this speed.
     impossible: Option<String>,
     /// The DUT's lossless set, where the repetitions follow it.
     pub fixed: Option<FixedSet>,
@@ -44,7 +44,7 @@ impl Planned {
         }
     }
 
-    /// Not applicable, because the testbed has nothing for it.
+    /// Returns the case as not applicable, because the testbed has nothing for it.
     fn without(case: &'static Case, table: &str) -> Self {
         let reason = format!("the testbed has no table [{table}], so nothing to try it on");
         Self {
@@ -177,7 +177,7 @@ pub fn hooks_around(config: &Config, task: &Task) -> Vec<hooks::Planned> {
 }
 
 /// The cases of the plan that can never be judged at the testbed's speed, with the reason for one
-/// repetition of each. What is wrong with the ports themselves is not told here.
+/// repetition of each. Defects of the ports themselves are not reported here.
 pub fn unfit(config: &Config) -> Vec<UnfitCase> {
     let Ok(line_rate) = planned_line_rate(config) else {
         return watched(config, declared_watchdog(config)).collect();

@@ -39,7 +39,7 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
         };
         let samples = family.samples(now);
         let (absolute, a_second) = if family.label.is_some() {
-            // What was never met would make the line long.
+            // Labels that were never met would make the line long.
             let met = || samples.iter().filter(|sample| sample.value > 0);
             let absolute = met()
                 .map(|sample| (sample.label.clone(), number(sample.value)))

@@ -53,15 +53,15 @@ pub fn counts(reading: &Reading) -> Counts {
 /// Place where sent frames were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sender {
-    /// By the program at tc egress.
+    /// Counted by the program at tc egress.
     #[default]
     Egress,
-    /// By counters of the driver, by priority.
+    /// Counted by the driver, by priority.
     DriverByPriority {
         /// Their names.
         counters: String,
     },
-    /// By a counter of the driver of all frames.
+    /// Counted by the driver, all frames in one.
     Driver {
         /// Its name.
         counter: String,
@@ -101,8 +101,8 @@ impl OwnSide {
     /// Frames that it has lost, at most.
     pub fn bound(&self) -> u64 {
         let sum = |drops: &[(String, u64)]| drops.iter().map(|(_, drops)| drops).sum::<u64>();
-        // What was dropped on the way to the driver is not counted as sent either: the two are of
-        // the same frames.
+        // Frames dropped on the way to the driver are not counted as sent either: both counts are
+        // of the same frames.
         self.unsent.max(sum(&self.sender)) + sum(&self.receiver)
     }
 
@@ -166,13 +166,13 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// None, or none beyond the allowance that is stated.
+    /// No frame is lost, or none beyond the allowance that is stated.
     NoLoss,
     /// As many came as were sent. Duplicates may make up for lost ones.
     Balanced,
-    /// Cannot be told.
+    /// A loss can be neither shown nor excluded.
     Inconclusive,
-    /// At least one.
+    /// At least one frame is lost.
     Loss,
 }
 
@@ -236,7 +236,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// By priority, and by flow where frames have stamps.
     pub rows: Vec<Row>,
-    /// Of all together.
+    /// Verdict on all rows together.
     pub verdict: Verdict,
     /// Reason for the verdict, where it is not evident.
     pub reason: Option<String>,

@@ -72,7 +72,7 @@ pub const fn reason(reason: Malformed) -> &'static str {
     }
 }
 
-/// What hides a transport, as it is written.
+/// Label of what hides a transport.
 pub const fn hidden(hidden: Hidden) -> &'static str {
     match hidden {
         Hidden::Extension => "extension-header",
@@ -81,7 +81,7 @@ pub const fn hidden(hidden: Hidden) -> &'static str {
     }
 }
 
-/// A reason why it is not told what a merged packet is made of, as it is written.
+/// Label of a reason why the frames of a merged packet are unknown.
 pub const fn untold(untold: Untold) -> &'static str {
     match untold {
         Untold::Headers => "headers",
@@ -288,7 +288,7 @@ pub const FAMILIES: &[Family] = &[
         "malformed_frames",
         "Frames that could not be read by reason.",
         |reading, out| {
-            // What has a port of the test's own is anybody's here.
+            // Only a port of the tester's own has these reasons: no frame here is a test frame.
             let reasons = Malformed::ALL
                 .into_iter()
                 .zip(reading.counters.malformed)

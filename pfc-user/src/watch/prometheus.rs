@@ -83,7 +83,7 @@ pub fn render(ports: &[Exposed], dropped: u64) -> String {
     text.0
 }
 
-/// What holds of ports at the moment.
+/// Writes the present state of the ports.
 fn states(text: &mut Text, ports: &[Exposed]) {
     let flag = |is: bool| u8::from(is).to_string();
     text.family(

@@ -13,14 +13,14 @@ use tokio::time::timeout;
 use super::prometheus::CONTENT_TYPE;
 
 /// Connections at a time. A further one takes the place of the oldest, which has had its time: so
-/// clients that stay silent shut nobody out.
+/// clients that stay silent shut no other out.
 const CONNECTIONS: usize = 256;
-/// Octets of a request's head.
+/// Most octets of a request's head.
 const LONGEST: usize = 8 << 10;
-/// For a request to come, and for its answer to go.
+/// Time for a request to come, and for its answer to go.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For whoever looks for the metrics with a browser.
+/// Page for a browser that looks for the metrics.
 const LANDING: &str = concat!(
     "<!DOCTYPE html><html lang=\"en\"><title>validator watch</title><h1>validator watch ",
     env!("CARGO_PKG_VERSION"),
@@ -40,7 +40,7 @@ pub async fn serve(listener: TcpListener, scrapes: mpsc::Sender<Scrape>) {
             served.pop_front().iter().for_each(AbortHandle::abort);
         }
         let Ok((stream, _)) = accepted else {
-            // Such as no descriptors left; not to spin on.
+            // An error such as a lack of descriptors stays for a while: wait instead of spinning.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -91,8 +91,8 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
     timeout(PATIENCE, async {
         stream.write_all(reply.as_bytes()).await?;
         stream.shutdown().await?;
-        // What the client still has to say would make the kernel reset the connection before it has
-        // read the answer.
+        // Unread input would make the kernel reset the connection before the client has read the
+        // answer.
         let mut rest = [0; 1024];
         while stream.read(&mut rest).await? > 0 {}
         Ok(())

@@ -42,7 +42,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 enum End {
     Duration,
     Interrupted,
-    /// Nobody reads what it writes, and it has no other end.
+    /// The output has no reader any more, and the watch has no other end.
     Unread,
     /// Every port is gone, or one of a pair before its window opened.
     Gone,
@@ -320,7 +320,7 @@ enum Loss {
     None,
     /// The window opens at that time.
     Opens(Instant, Prelude),
-    /// It is open, and the driver knows at that time what it had sent by then.
+    /// The window is open. At that time the driver knows what it had sent when the window opened.
     Settles(Instant, LossWindow),
     Open(LossWindow),
 }

@@ -83,7 +83,7 @@ fn rows(cases: &[&Case]) -> String {
     text
 }
 
-/// What there is to say of a case: what passed, or the first check that decides its verdict.
+/// Returns what to say of a case: what passed, or the first check that decides its verdict.
 fn line(case: &Case) -> String {
     let outcomes = || {
         case.checks

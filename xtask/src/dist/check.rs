@@ -104,7 +104,7 @@ fn again(release: &Release) -> Result<()> {
     let folder = release.work.join("again");
     empty(&folder)?;
     workspace::copy(release.root, &folder)?;
-    // It lists its own files then, although it lies in a folder that git ignores.
+    // The copy lists its own files then, although it lies in a folder that git ignores.
     step::run(workspace::git(&folder).args(["init", "--quiet"]))?;
     let second = Release::at(&folder, release.epoch);
     make(&second)?;

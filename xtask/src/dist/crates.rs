@@ -134,7 +134,7 @@ mod tests {
     use super::super::build::FEATURES;
     use super::*;
 
-    /// Of the crates, in their order.
+    /// Folders of the crates, in their order.
     const FOLDERS: [&str; PUBLISHED.len()] = [
         "ib-mad",
         "pfc-ebpf",

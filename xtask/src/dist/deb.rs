@@ -17,7 +17,7 @@ use crate::workspace::VERSION;
 const NAME: &str = "validator";
 /// Name of the package of its debug symbols.
 const SYMBOLS: &str = "validator-dbgsym";
-/// Whom the packages name. They have no address yet, and `.invalid` is nobody's (RFC 2606, 2).
+/// Maintainer that the packages name. No host can have the address' `.invalid` (RFC 2606, 2).
 const MAINTAINER: &str = "The validator authors <validator@authors.invalid>";
 /// Programs of the package's own that dpkg calls.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
@@ -109,7 +109,7 @@ impl Package<'_> {
         step::run(gzip.current_dir(&self.folder))
     }
 
-    /// What every package has: whose it is, and its changelog (Debian's policy, 12.5, 12.7).
+    /// Adds what every package has: whose it is, and its changelog (Debian's policy, 12.5, 12.7).
     fn legal(&self, name: &str) -> Result<()> {
         let root = self.release.root;
         let doc = |file: &str| format!("usr/share/doc/{name}/{file}");

@@ -175,7 +175,7 @@ struct Kind {
     kind: Option<String>,
 }
 
-/// What the programs are made of.
+/// Parts that the programs are made of.
 struct Crates {
     /// By name and version.
     packages: BTreeMap<(String, String), Package>,

@@ -1,4 +1,4 @@
-//! What the tests and the lab of the Open Traffic Generator API need.
+//! Prerequisites of the tests and the lab of the Open Traffic Generator API.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::step;
 
-/// What the tests run of it.
+/// Part that the tests run.
 pub mod smoke {
     /// Variable with the Python that has snappi.
     pub const PYTHON: &str = "VALIDATOR_SNAPPI";

@@ -1,5 +1,5 @@
-//! The configuration of Prometheus and the dashboard in `configs/prometheus`, compared with what the
-//! exporter writes and with the page about fleets.
+//! The configuration of Prometheus and the dashboard in `configs/prometheus`, compared with what
+//! the exporter writes and with the page about fleets.
 
 mod labels;
 
@@ -278,7 +278,7 @@ fn the_page_calculates_with_the_samples_that_a_port_has() {
         let label = format!(",{label}=");
         samples.iter().filter(|line| line.contains(&label)).count()
     };
-    // Those alone that were met have samples.
+    // Only those DSCPs and opcodes have samples that were met.
     let of_port = samples.len() - with("dscp") - with("opcode");
     let [priority, pcp] = ["priority", "pcp"].map(with);
     let page = read("docs/fleet.md").replace('\n', " ").replace("  ", " ");

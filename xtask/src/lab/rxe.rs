@@ -1,4 +1,4 @@
-//! What the tests and the lab of rdma_rxe need.
+//! Prerequisites of the tests and the lab of rdma_rxe.
 
 use std::path::Path;
 use std::process::Command;

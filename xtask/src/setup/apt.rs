@@ -344,7 +344,7 @@ mod tests {
         thread::scope(|scope| {
             let (sender, ended) = mpsc::channel();
             scope.spawn(move || sender.send(apt.update()));
-            // It would have ended long since.
+            // An update that does not wait would have ended long since.
             let early = ended.recv_timeout(Duration::from_millis(200));
             assert!(matches!(early, Err(mpsc::RecvTimeoutError::Timeout)));
             assert!(fake.calls().is_empty());

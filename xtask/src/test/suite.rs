@@ -1,4 +1,4 @@
-//! What cargo builds for the tests: each crate once, with one profile and one set of features.
+//! Cargo's build for the tests: each crate once, with one profile and one set of features.
 
 /// Profile of the tests.
 pub const PROFILE: &str = "suite";

@@ -118,7 +118,7 @@ fn storm_source(config: &Config) -> u64 {
     u64::from_be(octets) >> 16
 }
 
-/// A class is paused from now on for so long; 0 ends its pause.
+/// Pauses a class from now on for a time; 0 ends its pause.
 ///
 /// Userspace and other CPUs read the words meanwhile: there is no reference to them. Each is
 /// written at once, and the beginning of a pause before its end, so that whoever sees the pause

@@ -86,7 +86,7 @@ static OFFENCES: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 struct Pauses(Array<[PauseState; CLASSES]>);
 
 impl Pauses {
-    /// Those of all classes.
+    /// Returns the pauses of all classes.
     #[inline(always)]
     fn all(&self) -> Option<*mut [PauseState; CLASSES]> {
         self.0.get_ptr_mut(0)

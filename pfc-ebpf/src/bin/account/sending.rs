@@ -1,5 +1,5 @@
-//! What `account` adds to the generator: PFC of priorities, and the counts by window and priority
-//! that verdicts rest on. And the program of the benchmarks.
+//! Parts that `account` adds to the generator: PFC of priorities, and the counts by window and
+//! priority that verdicts rest on. And the program of the benchmarks.
 
 use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_RB_NO_WAKEUP, xdp_action};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -65,7 +65,7 @@ impl Sending for Own {
         if window_ends {
             window(worker, settings, now);
         }
-        // What the worker that leads says of an earlier pause may have changed.
+        // The leading worker's word on an earlier pause may have changed.
         let follows = begins && worker.leads == 0;
         if follows || look.over || worker.paused != 0 || latest_pause() > before {
             pfc(worker, before, look.over);
@@ -162,7 +162,7 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
 
 /// Bits of what [`generate_pause`] finds. The priority is paused.
 const PAUSED: u64 = 1;
-/// It is paused, or was after the look before.
+/// The priority is paused, or was after the look before.
 const PAUSED_SINCE: u64 = 2;
 
 /// Looks at the pause of a priority for which PFC is honoured, and sets its clock; not 0 in `over`:
@@ -249,7 +249,7 @@ unsafe fn keep(
         return;
     }
     if open != 0 && (to == from || from != at) {
-        // It had ended soon after the last look.
+        // The pause had ended soon after the last look.
         record(
             worker,
             Span {

@@ -65,12 +65,12 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) {
     }
 }
 
-/// Who sent a frame, by its source address.
+/// Sender of a frame, by its source address.
 #[derive(Clone, Copy)]
 enum Whose {
     /// A flow of this tester's.
     Own,
-    /// The address is nobody's: a device and a flow may both have it.
+    /// An address of zeros: a device and a flow may both have it.
     Nobodys,
     Others,
 }
@@ -93,7 +93,7 @@ fn whose(packet: &Packet) -> Whose {
     }
 }
 
-/// When a pause of so many quanta from now on ends.
+/// Returns when a pause of `quanta` from now on ends.
 #[inline(always)]
 fn end(frame: &Frame, now: u64, quanta: u16) -> u64 {
     now + Quanta(quanta).nanos_by(frame.quantum)

@@ -1,5 +1,5 @@
-//! The XDP program `flow`: counts the frames of an engine of ports and flows, obeys nobody and
-//! tells what is paused, and keeps whole frames while a capture is on.
+//! The XDP program `flow`: counts the frames of an engine of ports and flows, obeys no pause frame
+//! itself, publishes what is paused, and keeps whole frames while a capture is on.
 //!
 //! Its ports are the tester's alone: frames end here, but for ARP and ND, which the host's stack
 //! may answer too. Several queues may run it at once: what decides between frames of different CPUs
@@ -126,7 +126,7 @@ fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
     xdp_action::XDP_DROP
 }
 
-/// True of ARP, and of Neighbour Discovery of IPv6.
+/// Returns true for ARP, and for Neighbour Discovery of IPv6.
 #[inline(always)]
 fn is_of_neighbours(packet: &Packet) -> bool {
     let Ok(header) = ethernet::parse(packet) else {

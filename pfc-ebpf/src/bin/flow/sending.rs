@@ -1,5 +1,5 @@
-//! What `flow` adds to the generator: pause frames that hold queues, and how fast that was obeyed,
-//! an exact number of frames, and a line that carries one frame after the other.
+//! Parts that `flow` adds to the generator: pause frames that hold queues, and how fast that was
+//! obeyed, an exact number of frames, and a line that carries one frame after the other.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::macros::map;
@@ -155,14 +155,14 @@ fn hold(worker: &mut Worker, previous: u64) {
         }
         let time = held.saturating_sub(before);
         if before != HELD && (is_held || time > 0) {
-            // One that is over began nobody knows when.
+            // A hold that is over began at an unknown time.
             let since = if is_held { worker.now - time } else { previous };
             answer(worker, queue as u64, since, time);
         }
     });
 }
 
-/// A queue that was free has been held since then, for so long.
+/// Notes that a queue that was free has been held since `since`, for `time`.
 #[inline(never)]
 fn answer(worker: &mut Worker, queue: u64, since: u64, time: u64) {
     let queue = queue as usize & 7;
@@ -170,7 +170,7 @@ fn answer(worker: &mut Worker, queue: u64, since: u64, time: u64) {
         return;
     }
     worker.responses[queue].holds += 1;
-    // Of the whole batch, for frames wait up to its end.
+    // Frames of the whole batch count, for they wait up to its end.
     let mut left = worker.batch[queue];
     if since < worker.batch_from {
         left += worker.batch_before[queue];

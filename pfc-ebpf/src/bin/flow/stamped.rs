@@ -17,7 +17,7 @@ use crate::{FLOWS, Frame, now};
 const SHORTEST: usize = 60;
 /// Most octets of padding behind a stamp: what took two tags off put them there.
 const PADDED: usize = 8;
-/// In place of an end: there is none.
+/// Value in place of an end where there is none.
 const NO_END: u64 = u64::MAX;
 
 /// Counts a frame with a stamp; false: it has none.
@@ -77,7 +77,7 @@ fn end_of_ip(packet: &Packet) -> u64 {
     ip::end(packet, &header).map_or(NO_END, |end| end as u64)
 }
 
-/// True of a frame that is the flow's own, and not one that is quoted or mirrored in another.
+/// Returns true if the frame is the flow's own, and not one that is quoted or mirrored in another.
 ///
 /// # Safety
 /// `flow` points to a value of the map.
@@ -98,7 +98,7 @@ fn is_stamp(octets: &[u8; LEN]) -> bool {
     !matches!(FlowStamp::read(*octets), Err(NoStamp::Foreign))
 }
 
-/// The octets that begin so many before the frame's end.
+/// Returns the octets that begin `before_end` octets before the frame's end.
 #[inline(always)]
 fn load(frame: &Frame, before_end: usize) -> Option<[u8; LEN]> {
     if frame.length < before_end {

@@ -17,7 +17,7 @@ use crate::sending::Own;
 /// Stores eight octets, `AT` octets behind `base`.
 ///
 /// # Safety
-/// They lie in the packet, by a check that the verifier has seen.
+/// The octets lie in the packet, by a check that the verifier has seen.
 #[inline(always)]
 unsafe fn store<const AT: usize>(base: usize, value: u64) {
     // SAFETY: as the caller says.
@@ -35,7 +35,7 @@ unsafe fn store<const AT: usize>(base: usize, value: u64) {
 /// Stores four octets.
 ///
 /// # Safety
-/// The same as for [`store`].
+/// The conditions are those of [`store`].
 #[inline(always)]
 unsafe fn store_half(at: usize, value: u32) {
     // SAFETY: as the caller says.

@@ -2,7 +2,7 @@
 //! send. It runs on frames of BPF_PROG_RUN (live frames, Linux 5.18), writes headers and stamp into
 //! each that is due, and sends it out of the port that the frame is said to have come in by.
 //!
-//! What pauses its flows, and what is counted beside their frames, is the object's: [`Sending`].
+//! The object decides what pauses its flows, and what is counted beside their frames: [`Sending`].
 
 mod delivery;
 pub mod frame;
@@ -25,7 +25,7 @@ pub static GENERATE_FLOWS: Array<Flow> = Array::with_max_entries(1, BPF_F_MMAPAB
 #[map]
 static GENERATE_CPUS: Array<Worker> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// What an object adds to the generator. All of it is compiled into the program.
+/// Parts that an object adds to the generator. All of them are compiled into the program.
 pub trait Sending {
     /// A mask of the offsets at which a stamp may begin.
     const STAMP_AT: usize;
@@ -120,7 +120,7 @@ fn due(worker: &mut Worker) -> Option<Due> {
         }
         // SAFETY: an entry of the map that belongs to this worker.
         let flow = unsafe { &mut *flow };
-        // Of a priority that is paused, long ago.
+        // For a priority that is paused, `at` is long ago.
         let at = worker
             .now
             .wrapping_sub(worker.behind[flow.priority as usize & 7]);

@@ -10,7 +10,7 @@ use pfc_ebpf::stamp::Stamp;
 const NO_EXIST: u64 = 1;
 /// Tries to take a place: far more than CPUs can be at it at once.
 const TRIES: usize = 16;
-/// For a frame that has no priority.
+/// Value for a frame that has no priority.
 const NO_PRIORITY: u8 = 8;
 
 /// Counts a frame by its sequence number.

@@ -18,7 +18,7 @@ static SCRATCH: PerCpuArray<[u8; HEADERS]> = PerCpuArray::with_max_entries(1, 0)
 
 /// The first [`HEADERS`] octets of a frame.
 pub struct Headers {
-    /// This CPU's, until the next frame.
+    /// This CPU's copy, valid until the next frame.
     octets: *mut u8,
     /// Octets of the whole frame.
     length: usize,
@@ -27,7 +27,8 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Of a frame of `length` octets, which `load(to, count)` copies; `None` where that fails.
+    /// Loads the headers of a frame of `length` octets, which `load(to, count)` copies; `None`
+    /// where that fails.
     #[inline(always)]
     pub fn load(length: usize, load: impl FnOnce(*mut u8, u32) -> i64) -> Option<Self> {
         let octets: *mut u8 = SCRATCH.get_ptr_mut(0)?.cast();
@@ -41,13 +42,13 @@ impl Headers {
         })
     }
 
-    /// The same, of a frame that was `merged` from several.
+    /// Returns the headers, of a frame that was `merged` from several.
     #[inline(always)]
     pub fn merged(self, merged: bool) -> Self {
         Self { merged, ..self }
     }
 
-    /// Those of a frame of `length` octets that were copied last.
+    /// Returns the headers of a frame of `length` octets that were copied last.
     #[cfg(feature = "trace")]
     pub fn loaded(length: usize) -> Option<Self> {
         let octets = SCRATCH.get_ptr_mut(0)?.cast();

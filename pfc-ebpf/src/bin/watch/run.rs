@@ -19,7 +19,7 @@ pub struct Run {
     pub walk: Walk,
     /// Frames of which it is made.
     pub volume: Volume,
-    /// Reason why they are not told, where they are not.
+    /// Reason why the frames are unknown, where they are.
     pub untold: Option<Untold>,
 }
 
@@ -38,7 +38,7 @@ pub struct Note {
     pub ip: u64,
 }
 
-/// That of this CPU, which no other run interrupts: programs run with softirqs off, each to its
+/// This CPU's slot; no other program run interrupts it: programs run with softirqs off, each to its
 /// end before the stack hands the frame to another port.
 #[inline(always)]
 pub fn present() -> Option<*mut Run> {

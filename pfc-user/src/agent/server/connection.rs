@@ -31,7 +31,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// For a client that breaks the protocol.
+    /// Ending for a client that breaks the protocol.
     pub fn request(message: impl Into<String>) -> Self {
         Self::Refused(Failure::new(FailureKind::Request, message))
     }

@@ -140,7 +140,8 @@ impl AccountProgram {
         Ok(account)
     }
 
-    /// The same with another object, such as a variant that is to be measured beside the program.
+    /// Like `load`, with another object, such as a variant that is to be measured beside the
+    /// program.
     pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self, XdpError> {
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;

@@ -41,7 +41,7 @@ pub enum XdpError {
     /// A number outside its range.
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
-    /// One frame in so many cannot be told from its sequence number by a mask.
+    /// One frame in `verify_every` cannot be told by a mask on its sequence number.
     #[error(
         "one frame in `verify_every` has its checksum verified, which must be a power of two, \
          found {0}"
@@ -171,7 +171,7 @@ fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
 }
 
 /// True if the kernel was built without its own types. The verifier needs them for our global
-/// functions, to know what their context is. Without sysfs nobody can tell.
+/// functions, to know what their context is. Without sysfs the answer is unknown.
 fn lacks_types(sys: &Path) -> bool {
     sys.join("kernel").is_dir() && !sys.join("kernel/btf/vmlinux").exists()
 }

@@ -91,7 +91,7 @@ impl PauseClocks {
 }
 
 impl FlowProgram {
-    /// Loads a program with so many places for flows and attaches it to `interface` of the calling
+    /// Loads a program with `places` places for flows and attaches it to `interface` of the calling
     /// thread's network namespace.
     pub fn attach(interface: &str, mode: XdpMode, places: u32) -> Result<Self, XdpError> {
         let found = Interface::find(interface)?;
@@ -154,7 +154,7 @@ impl FlowProgram {
         self.config.store(CAPTURE, on.into());
     }
 
-    /// What the port received since the program was loaded.
+    /// Returns the counts of what the port received since the program was loaded.
     pub fn port(&self) -> Result<Port, XdpError> {
         let mut port = Port::default();
         for cpu in self.port.get(&0, 0)?.iter() {

@@ -63,8 +63,8 @@ pub struct Table<T> {
 /// A program that runs on frames of our own.
 struct Runner {
     program: OwnedFd,
-    /// It is attached as long as this is open, to the loopback interface of a network namespace
-    /// without any traffic. For a program that is attached nowhere the kernel remakes its
+    /// Attachment of the program, as long as this is open, to the loopback interface of a network
+    /// namespace without any traffic. For a program that is attached nowhere the kernel remakes its
     /// dispatcher at each call, and waits for all CPUs to notice.
     _attached: OwnedFd,
     _namespace: Namespace,

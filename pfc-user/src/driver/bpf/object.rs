@@ -36,7 +36,7 @@ pub struct Interface<'a> {
 }
 
 impl<'a> Interface<'a> {
-    /// In the calling thread's network namespace.
+    /// Finds an interface in the calling thread's network namespace.
     pub fn find(name: &'a str) -> Result<Self, XdpError> {
         let index =
             if_nametoindex(name).map_err(|_| XdpError::UnknownInterface(name.to_owned()))?;

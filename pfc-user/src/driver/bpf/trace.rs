@@ -27,17 +27,17 @@ const FLUSH: Duration = Duration::from_millis(20);
 pub struct TraceOutput(Arc<Mutex<dyn Write + Send>>);
 
 impl TraceOutput {
-    /// To `writer`, a line at a time.
+    /// Writes to `writer`, a line at a time.
     pub fn new(writer: impl Write + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(writer)))
     }
 
-    /// To standard error.
+    /// Writes to standard error.
     pub fn terminal() -> Self {
         Self::new(Stderr)
     }
 
-    /// To a new file. A link in its place, which may be another user's, is an error.
+    /// Writes to a new file. A link in its place, which may be another user's, is an error.
     pub fn file(path: &Path) -> io::Result<Self> {
         Ok(Self::new(File::create_new(path)?))
     }
@@ -177,7 +177,7 @@ mod tests {
             spelled_out("other frame: DSCP=-1 PCP=3: pass"),
             "other frame: no DSCP PCP 3: pass"
         );
-        // Of a newer program.
+        // A newer program may have such a phase.
         assert_eq!(spelled_out("phase=99"), "phase=99");
     }
 }

@@ -39,7 +39,7 @@ pub enum Point {
     Xdp(XdpMode),
     /// At tcx: frames that XDP lets pass on the way in, or frames that the stack sends.
     Tcx(Direction),
-    /// The same by a filter of `clsact`, on kernels without tcx.
+    /// The place of `Tcx`, by a filter of `clsact` on kernels without tcx.
     Clsact(Direction),
 }
 
@@ -139,7 +139,7 @@ impl Watch {
         Ok(watches)
     }
 
-    /// One that shares its programs with none.
+    /// Returns a watch that shares its programs with no other.
     fn single(object: &[u8], settings: &Settings) -> Result<Self, XdpError> {
         let shared = Shared::load(object, std::slice::from_ref(settings))?;
         Ok(Self::new(&Arc::new(shared), 0))
@@ -207,7 +207,7 @@ impl Watch {
         Self::single(OBJECT, settings)?.ready(point)
     }
 
-    /// One of the variant that writes lines about frames of `port` to `output`: slower.
+    /// Returns a watch of the variant that writes lines about frames of `port` to `output`: slower.
     pub fn traced(settings: &Settings, port: &str, output: &TraceOutput) -> Result<Self, XdpError> {
         let mut watch = Self::single(TRACED, settings)?;
         let trace = Trace::begin(&mut watch.shared.programs().object, port, output)?;

@@ -53,7 +53,7 @@ pub enum JournalError {
         who: String,
         /// The DUT.
         claimed: Box<Claimed>,
-        /// By what this is known.
+        /// Evidence by which this is known.
         by: String,
     },
 }
@@ -68,7 +68,7 @@ struct Entry {
     /// Identifier of that boot; empty in entries that do not outlive it.
     #[serde(default)]
     boot: String,
-    /// It stays until [`Journal::undo_kept`], whatever becomes of that process.
+    /// The entry stays until [`Journal::undo_kept`], whatever becomes of that process.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     kept: bool,
     #[serde(flatten)]
@@ -110,7 +110,7 @@ impl fmt::Display for What {
 /// Environment variable that names a folder for both kinds of entries.
 pub const FOLDER_VARIABLE: &str = "VALIDATOR_JOURNAL";
 
-/// Two folders of entries, one file each. Nobody else reads them: a fabric's keys are in there.
+/// Two folders of entries, one file each. No other user reads them: a fabric's keys are in there.
 #[derive(Clone, Debug)]
 pub struct Journal {
     /// Settings of NICs, which a reboot puts back.
@@ -219,7 +219,7 @@ impl Journal {
             return Ok(None);
         };
         if let Err(error) = link::set_feature(namespace, interface, feature, on) {
-            // It is not known how far the driver went.
+            // How far the driver went is unknown.
             setting.undo(namespace)?;
             remove(path)?;
             return Err(error.into());
@@ -396,7 +396,7 @@ impl Journal {
         let mut changes = Vec::new();
         for feature in Feature::MERGING {
             match self.change(namespace, interface, feature, false) {
-                // What is still on with the program attached is told as such.
+                // A feature that is still on with the program attached is reported as such.
                 Err(JournalError::Link(LinkError::Fixed { .. } | LinkError::System { .. })) => {}
                 change => changes.extend(change?),
             }
@@ -475,9 +475,9 @@ impl Journal {
                 Ok(()) => Outcome::PutBack(format!("put back the {restore}")),
                 Err(error) => Outcome::Failed(format!("NOT put back: the {restore}: {error}")),
             },
-            // It stopped nobody any more.
+            // The claim of a process that is gone stops no tester.
             What::Claim(_) => Outcome::Nothing,
-            // Who tests the DUT now would be disturbed.
+            // Putting the key back now would disturb whoever tests the DUT.
             What::Key(key) if self.unclaimed(&Claimed::Way(key.target())).is_err() => {
                 Outcome::NotNow
             }
@@ -494,15 +494,15 @@ fn own(path: &Path) -> io::Result<Entry> {
     read(path, geteuid())
 }
 
-/// What became of an entry of a process that is gone.
+/// Outcome for an entry of a process that is gone.
 enum Outcome {
     /// There is nothing to put back any more.
     Nothing,
-    /// It was put back, in words.
+    /// The entry was put back; the text says what.
     PutBack(String),
-    /// It can be put back, though not by this process, or not yet.
+    /// The entry can be put back, though not by this process, or not yet.
     NotNow,
-    /// It could not be put back, and why.
+    /// The entry could not be put back; the text says why.
     Failed(String),
 }
 

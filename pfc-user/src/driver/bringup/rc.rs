@@ -167,7 +167,7 @@ impl RcPort {
         let (namespace, interface) = (self.namespace.try_clone()?, self.interface.clone());
         Ok(move || {
             let mut counters = link::statistics(&namespace, &interface)?;
-            // What was sent while there was no link is in no counter.
+            // Frames sent while there was no link are in no counter.
             counters.push((
                 "carrier_changes".into(),
                 link::carrier_changes(&namespace, &interface)?.into(),

@@ -539,8 +539,8 @@ impl Found {
         if config.trust == Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
             match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
-                // Where the driver does not let go of it, frames without a tag are seen and told as
-                // such.
+                // Where the driver does not let go of it, frames without a tag are seen and
+                // reported as such.
                 Err(JournalError::Link(LinkError::Fixed { .. })) => {}
                 change => changes.extend(change?),
             }

@@ -36,7 +36,7 @@ pub enum NamespaceError {
         /// The attempted action.
         what: String,
     },
-    /// Whatever else the kernel says.
+    /// Another failure in the kernel.
     #[error("{what}: {source}")]
     System {
         /// The attempted action.

@@ -31,10 +31,10 @@ pub struct PacketSocket {
     interface: String,
 }
 
-/// From one try to the next where there was no room. Nothing tells when there is: past the queueing
-/// discipline the kernel keeps nothing back for a full ring, and POLLOUT speaks of the socket's
-/// buffer alone, which a full ring leaves nearly empty. A ring of 256 frames of 1024 octets takes
-/// 0.2 ms at 10 Gbit/s to run dry.
+/// Time from one try to the next where there was no room. Nothing tells when there is: past the
+/// queueing discipline the kernel keeps nothing back for a full ring, and POLLOUT speaks of the
+/// socket's buffer alone, which a full ring leaves nearly empty. A ring of 256 frames of 1024
+/// octets takes 0.2 ms at 10 Gbit/s to run dry.
 pub const AGAIN: Nanos = 100_000;
 
 /// Result of sending a batch. Frames after the refused one were not tried.
@@ -116,7 +116,7 @@ impl PacketSocket {
         Self::open_for(interface, SILENT)
     }
 
-    /// The same, but it receives frames of that EtherType too, without VLAN tags.
+    /// Like `open`, but the socket receives frames of that EtherType too, without VLAN tags.
     pub fn open_for(interface: &str, ethertype: u16) -> Result<Self, PacketError> {
         let interface = interface.to_owned();
         let Ok(index) = if_nametoindex(interface.as_str()) else {
@@ -350,7 +350,7 @@ pub fn when_there_is_room<T>(
     }
 }
 
-/// What is said of waits for room that no evidence counts.
+/// Note on waits for room that no evidence counts.
 pub fn waited(port: &str, frame: &str, waits: u64) -> String {
     format!("{port} had no room for {frame} {waits} times; it was tried again")
 }
@@ -391,7 +391,7 @@ fn set_option(
 mod tests {
     use super::*;
 
-    /// A socket that refuses so many frames.
+    /// A socket that refuses `refusals` frames.
     fn refusing(mut refusals: u64) -> impl FnMut() -> Result<u64, PacketError> {
         move || match refusals.checked_sub(1) {
             None => Ok(7),
@@ -409,7 +409,7 @@ mod tests {
         const LONG: Nanos = 3_600_000_000_000;
         assert_eq!(when_there_is_room(LONG, refusing(0)).unwrap(), (7, 0));
         assert_eq!(when_there_is_room(LONG, refusing(3)).unwrap(), (7, 3));
-        // No longer than the patience lasts, and not for what no room mends.
+        // Tries end with the patience, and at once for what no room mends.
         let error = when_there_is_room(AGAIN, refusing(u64::MAX)).unwrap_err();
         assert!(matches!(error, PacketError::Refused { .. }), "{error}");
         let mut tries = 0;

@@ -185,7 +185,7 @@ impl Child {
         }
     }
 
-    /// Lines that it has printed and nobody has read yet. Does not wait.
+    /// Lines that it has printed and that were not read yet. Does not wait.
     pub fn printed_lines(&mut self) -> Result<Vec<String>, ProcessError> {
         let is_ready = |this: &Self| {
             let ready = wait_readable(&[&this.stdout], Some(Instant::now()));

@@ -10,11 +10,11 @@ use crate::evidence::pfc::Departure;
 /// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
 pub const TICK: Nanos = 150_000;
 
-/// What decides: which frames leave when, and what is noted of those that did.
+/// Script of a sender: which frames leave when, and what is noted of those that did.
 pub trait Script: Send + 'static {
-    /// What it can be told.
+    /// Order that the script takes.
     type Order: Send + 'static;
-    /// What it keeps of a frame in the batch.
+    /// Note that the script keeps of a frame in the batch.
     type Note: Default + Send + 'static;
 
     /// Carries out an order.
@@ -23,8 +23,8 @@ pub trait Script: Send + 'static {
     /// Time has passed to `now`; false: nothing leaves in this round.
     fn look(&mut self, now: Nanos) -> bool;
 
-    /// Makes the frame that is due next, without its stamp; false: none is. The slot may have one
-    /// of before.
+    /// Makes the frame that is due next, without its stamp; false: none is. The slot may hold an
+    /// earlier frame.
     fn make(&mut self, slot: &mut Slot<Self::Note>, now: Nanos) -> bool;
 
     /// Stamps frames that leave at `time`; false: it is too late for them, and none does.
@@ -59,7 +59,7 @@ pub trait Script: Send + 'static {
 /// Room for a frame.
 #[derive(Debug, Default)]
 pub struct Slot<N> {
-    /// What the script keeps of it.
+    /// Note that the script keeps of the frame.
     pub note: N,
     /// Its octets, without FCS.
     pub frame: Vec<u8>,

@@ -11,8 +11,8 @@ use pfc_ebpf::units::Nanos;
 use super::{Died, Next, REST, SenderThread, Setup, Work};
 use crate::driver::kernel::clock;
 
-/// The standby does a round that has been due for so long: longer than the first rests of its own
-/// accord, and not so often that it takes a CPU from others.
+/// Lateness at which the standby does a round: longer than the first rests of its own accord, and
+/// not so short that the standby takes a CPU from others.
 const LATE: Nanos = REST + 50_000;
 
 /// A sender's thread, and its standby where it has one. They end when this is dropped.
@@ -111,13 +111,13 @@ impl<W: Work> Work for First<W> {
 struct Standby<W>(Arc<Mutex<Turns<W>>>);
 
 impl<W: Work> Work for Standby<W> {
-    /// It gets none.
+    /// The standby gets no orders.
     type Order = ();
 
     fn obey(&mut self, (): ()) {}
 
     fn round(&mut self, now: Nanos) -> Next {
-        // Where the first has panicked, whoever gives it an order is told.
+        // Where the first has panicked, whoever gives it an order gets the error.
         let Ok(mut turns) = self.0.lock() else {
             return Next::Order;
         };
@@ -142,7 +142,7 @@ mod tests {
     const HOUR: Nanos = 3_600_000_000_000;
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Says the time of each round, and does as it was last told.
+    /// Says the time of each round, and does as its last order says.
     struct Told {
         next: Next,
         rounds: Outbox<Nanos>,

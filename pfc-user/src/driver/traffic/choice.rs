@@ -70,16 +70,16 @@ impl Facts {
     }
 }
 
-/// Why live frames may not leave at a port.
+/// Reason why live frames may not leave at a port.
 pub struct Lack {
     /// The reason.
     pub what: String,
-    /// It may work all the same.
+    /// Live frames may leave all the same.
     pub unsure: bool,
 }
 
-/// What keeps live frames of so many octets from a port with that MTU; `takes_frames` is whether it
-/// takes frames of XDP, `None` where the kernel does not tell.
+/// Returns what keeps live frames of `length` octets from a port with that MTU. `takes_frames` says
+/// whether the port takes frames of XDP; `None` where the kernel does not tell.
 pub fn lacks(length: usize, mtu: u32, takes_frames: Option<bool>) -> Option<Lack> {
     let max = longest(mtu);
     if length > max {

@@ -31,7 +31,7 @@ pub struct Sendmmsg {
 enum Order {
     Run(Burst),
     Stop,
-    /// To be answered when no burst is running.
+    /// Asks for the account, once no burst is running.
     Report(Sender<Sent>),
 }
 
@@ -45,7 +45,7 @@ struct Traffic {
     burst: Option<Running>,
     /// Says that a burst is over, and why.
     ended: Sender<Result<(), PacketError>>,
-    /// Those who wait for its end to be told the account.
+    /// Callers who wait for the burst's end to get the account.
     asked: Vec<Sender<Sent>>,
 }
 
@@ -92,7 +92,7 @@ impl Sendmmsg {
         })
     }
 
-    /// Gives an order; what comes of it is told elsewhere.
+    /// Gives an order; its outcome is reported elsewhere.
     fn order(&self, order: Order) -> Result<(), TrafficError> {
         match self.thread.give(order) {
             Ok(_) => Ok(()),
@@ -209,7 +209,7 @@ impl Traffic {
         if self.burst.take().is_none() {
             return;
         }
-        // The other side is gone only when it no longer wants to know.
+        // The receiver is gone only when it no longer wants to know.
         let _ = self.ended.send(result);
         for reply in std::mem::take(&mut self.asked) {
             let _ = reply.send(self.sent());
@@ -324,7 +324,7 @@ impl Script for Traffic {
         self.account.waited();
     }
 
-    /// Such as a port that is down: the end of the burst.
+    /// Ends the burst for an error such as a port that is down.
     fn failed(&mut self, error: PacketError, _: &Note, _: Nanos) -> Next {
         self.end(Err(error));
         Next::Order
@@ -335,7 +335,7 @@ impl Script for Traffic {
         if now < burst.from {
             return Some(burst.from);
         }
-        // What is withheld may be set free at any time.
+        // Withheld frames may be set free at any time.
         if pauses.iter().any(|pause| pause.until > now) {
             return Some(now);
         }

@@ -71,8 +71,8 @@ impl Shared {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of a stall if the model's timer has ended long ago. To be called before the model is
-    /// told the time.
+    /// Reports a stall if the model's timer has ended long ago. To be called before the model gets
+    /// the time.
     fn look(&self, model: &Model) {
         // A timer that waits for its packet to leave has no end yet.
         if let Some(due) = model.next_event().filter(|due| *due > 0) {
@@ -307,7 +307,7 @@ fn run(
     serve(&shared, &socket, woken, stop, agent)
 }
 
-/// The server's side: where it listens, and who is told.
+/// The server's side: where it listens, and what it calls when it is ready.
 struct Agent<R> {
     listener: TcpListener,
     token: Option<String>,

@@ -25,9 +25,9 @@ use crate::plan::Nanos;
 /// us), and sleeping would make it later still.
 const AT_ONCE: Duration = Duration::from_micros(50);
 
-/// The process looks so often at least if it runs, and says where it did not for much longer.
+/// Longest time from one look to the next while the process runs; it reports a much longer one.
 const BEAT: Duration = Duration::from_millis(10);
-/// A busy machine may take so long to run it.
+/// Time that a busy machine may take to run it.
 const STALL: Duration = Duration::from_millis(5);
 
 /// Options of the process.

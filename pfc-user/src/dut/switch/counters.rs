@@ -27,14 +27,15 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Tells each who has connected the counts of both ports, as an array in JSON, and hangs up.
+    /// Sends the counts of both ports to each client that has connected, as an array in JSON, and
+    /// hangs up.
     pub fn tell(&self, switch: &Switch) -> io::Result<()> {
         let mut text = None;
         loop {
             let mut client = match self.listener.accept() {
                 Ok((client, _)) => client,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It has gone again.
+                // The client has gone again.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
@@ -43,7 +44,7 @@ impl Counters {
                 none => none.insert(serde_json::to_string(&switch.counts())?),
             };
             client.set_nonblocking(true)?;
-            // An error: it has gone, and knows that it was told nothing.
+            // An error: the client has gone, and knows that it got nothing.
             let _ = client.write_all(text.as_bytes());
         }
     }
@@ -57,7 +58,7 @@ impl AsFd for Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // An error: somebody else has removed it.
+        // An error: another process has removed it.
         let _ = fs::remove_file(&self.path);
     }
 }

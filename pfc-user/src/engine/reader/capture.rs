@@ -1,4 +1,4 @@
-//! What was captured at a port.
+//! Frames captured at a port.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -26,7 +26,7 @@ pub struct Capture {
     /// Octets of memory.
     room: usize,
     used: usize,
-    /// The same moment by both clocks.
+    /// One moment by both clocks.
     moment: (Nanos, SystemTime),
 }
 
@@ -34,7 +34,7 @@ pub struct Capture {
 enum Frames {
     /// More may come.
     Open(VecDeque<CapturedFrame>),
-    /// Somebody was given them.
+    /// Frames that a caller was given.
     Given(Arc<Vec<CapturedFrame>>),
 }
 
@@ -61,7 +61,7 @@ impl Frames {
 }
 
 impl Capture {
-    /// With nothing captured yet, and room for so many octets.
+    /// Begins with nothing captured yet, and room for `room` octets.
     pub fn begin(room: usize, captures: Captures) -> Self {
         Self {
             frames: Frames::Open(VecDeque::new()),

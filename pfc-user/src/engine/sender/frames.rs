@@ -50,7 +50,7 @@ struct Flow {
     skipped: u64,
     started: Nanos,
     state: Arc<FlowState>,
-    /// Of its frames; no other flow has it, nor has this one had it before.
+    /// Version of its frames; no other flow has it, nor has this one had it before.
     version: u64,
 }
 
@@ -168,7 +168,8 @@ impl Frames {
         flow.version = self.versions;
     }
 
-    /// The kind of a flow's frames of so many octets with FCS; `None`: the kernel cannot send them.
+    /// Returns the kind of a flow's frames of `length` octets with FCS; `None`: the kernel cannot
+    /// send them.
     pub fn kind(&self, flow: usize, length: u32) -> Option<Kind> {
         Kind::of(&self.flows[flow].template, without_fcs(length))
     }
@@ -192,7 +193,7 @@ impl Frames {
         })
     }
 
-    /// So many sequence numbers of a flow have been used by no frame.
+    /// Notes `numbers` sequence numbers of a flow that no frame has used.
     pub fn skip(&mut self, flow: usize, numbers: u64) {
         self.flows[flow].skipped += numbers;
     }

@@ -1,9 +1,9 @@
 //! Flows of a port that the kernel sends: the program `generate` of the port's object, run by a
 //! thread on a CPU of its own.
 //!
-//! It takes over flows for a run, and gives them back when the run ends: by its time, by an order,
-//! or because all their frames have left. What left is exact: the program knows of each frame
-//! whether the device took it.
+//! The kernel takes over flows for a run, and gives them back when the run ends: by its time, by an
+//! order, or because all their frames have left. The count of what left is exact: the program knows
+//! of each frame whether the device took it.
 
 mod prepared;
 mod refusals;
@@ -31,7 +31,7 @@ use crate::engine::published::PortState;
 /// Runs of the program in a system call: a millisecond or two. How soon an order is carried out,
 /// and how fresh the counts are.
 const RUNS: u32 = 256 * BATCH;
-/// The same after frames were refused.
+/// Runs in a system call after frames were refused.
 const FEW_RUNS: u32 = 16 * BATCH;
 
 /// A run of the program.
@@ -42,7 +42,7 @@ pub struct Run {
     pub line_rate: LineRate,
     /// Queues that pause frames hold, a bit for each.
     pub honoured: u64,
-    /// Those among them whose present hold has been counted.
+    /// Queues among them whose present hold has been counted.
     pub held: u64,
     /// No frame leaves at or after that time.
     pub to: Nanos,
@@ -56,7 +56,7 @@ pub struct Back {
     pub left: u64,
     /// Sequence numbers that no frame has: their frames did not leave.
     pub skipped: u64,
-    /// When the next one is due.
+    /// Time at which its next frame is due.
     pub due: Fine,
 }
 
@@ -79,8 +79,8 @@ pub struct KernelSender {
     until: Option<Nanos>,
 }
 
-/// Why the kernel does not send at a port whose frames are up to so long, without FCS; `None` where
-/// it does. To be asked in the port's network namespace.
+/// Returns why the kernel does not send at a port whose frames have up to `length` octets without
+/// FCS; `None` where it does. To be asked in the port's network namespace.
 pub fn lack(interface: &str, mtu: u32, length: usize) -> Option<Lack> {
     let index = if_nametoindex(interface).unwrap_or_default();
     let takes_frames = link::takes_frames(index).unwrap_or_default();
@@ -116,7 +116,7 @@ impl KernelSender {
             let pinned = realtime::pin(worker.cpu);
             for (run, owner) in inbox {
                 let ended = worker.run(run, pinned);
-                // The other side is gone only when it no longer wants to know.
+                // The receiver is gone only when it no longer wants to know.
                 let _ = outbox.send(ended);
                 owner.unpark();
             }
@@ -149,7 +149,7 @@ impl KernelSender {
         self.until
     }
 
-    /// What came of the run, if it has ended by itself.
+    /// Returns the outcome of the run, if it has ended by itself.
     pub fn ended(&mut self) -> Option<Ended> {
         self.until?;
         match self.ended.try_recv() {
@@ -168,7 +168,7 @@ impl KernelSender {
     }
 
     /// # Panics
-    /// Where the thread is gone: what left nobody knows then.
+    /// Panics where the thread is gone: what left is unknown then.
     fn over(&mut self, ended: Option<Ended>) -> Ended {
         self.until = None;
         ended.expect("the thread `fast flows` has ended; its last words are above")

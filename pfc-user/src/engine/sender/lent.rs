@@ -7,14 +7,14 @@ use super::kernel::{Ended, KernelSender, Run};
 use super::{Flows, SenderFlow};
 use crate::driver::kernel::clock;
 
-/// From one try to the next where the kernel does not send.
+/// Time from one try to the next where the kernel does not send.
 const FAILED: Nanos = 1_000_000_000;
 
 /// The port's sender in the kernel, if it has one, and what decides what is lent to it.
 pub struct Fast {
     pub sender: Option<Box<KernelSender>>,
     line_rate: LineRate,
-    /// Those of the flows.
+    /// Queues of the flows.
     queues: Vec<Option<Priority>>,
     /// Nothing is to be lent before that.
     again: Nanos,
@@ -107,7 +107,7 @@ impl Flows {
     fn take_back(&mut self, ended: Option<Ended>) {
         let Some(ended) = ended else { return };
         let now = clock::now();
-        // What held the flows was taken off what they owe.
+        // The time for which the flows were held was taken off what they owe.
         let holds = self.obeys.holds(&self.pauses.read(), now);
         self.schedule.hold(now, &holds);
         self.frames.take_back(now, &holds);

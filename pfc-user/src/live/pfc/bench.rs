@@ -40,7 +40,7 @@ pub(super) struct LiveBench<'b, 'l> {
 impl LiveBench<'_, '_> {
     /// Storm and traffic stop at once.
     fn interrupted(&mut self) -> Stop {
-        // What ended the traffic before the user did no longer matters.
+        // An error that ended the traffic before the user did no longer matters.
         let _ = self.sender.stop();
         self.cut_short = self.storm.take().map(Storm::stop);
         Stop::Interrupted
@@ -136,7 +136,7 @@ impl Bench for LiveBench<'_, '_> {
     fn held_until(&mut self) -> Nanos {
         let tx = &self.live.testbed.tx;
         if tx.pfc_visible.is_none() {
-            // Nobody tells when its MAC goes on: after the longest pause at the latest.
+            // No report tells when its MAC goes on: after the longest pause at the latest.
             let longest = self.live.testbed.limits.pause_time(Quanta::MAX);
             return clock::now() + longest;
         }

@@ -10,15 +10,15 @@ use super::{Row, Verdict, Window};
 pub enum Compared {
     /// Each came as often as it was sent.
     Same,
-    /// So many, at least, did not come as often as they were sent. Where frames are `distinct`,
-    /// hardly more.
+    /// At least this many frames did not come as often as they were sent. Where frames are
+    /// `distinct`, hardly more.
     Different {
         /// Frames that are missing.
         least: u64,
         /// Frames can be told apart.
         distinct: bool,
     },
-    /// They cannot be told apart, and why.
+    /// Frames cannot be told apart; the text says why.
     Untold(&'static str),
 }
 
@@ -138,7 +138,7 @@ mod tests {
             ),
             "{found:?}"
         );
-        // The same where others are in flight, which adds frames and takes none away.
+        // The result is the same with others in flight, which adds frames and takes none away.
         let more = sketch((40..1000).chain(500..540).chain(5000..5010));
         assert!(matches!(
             compare(&sent, &more, 1000, 10),

@@ -26,7 +26,7 @@ const EVENTS: usize = 5;
 pub struct Output {
     form: Form,
     stdout: Queue,
-    /// Dropped pieces that were told of.
+    /// Dropped pieces that were reported.
     told: u64,
 }
 
@@ -211,7 +211,7 @@ impl Output {
     }
 }
 
-/// True of the name of a terminal that moves its cursor.
+/// Returns true for the name of a terminal that moves its cursor.
 fn is_capable(term: OsString) -> bool {
     term != "dumb" && !term.is_empty()
 }

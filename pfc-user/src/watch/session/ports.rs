@@ -28,13 +28,13 @@ pub struct PortName {
     /// Place where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
     /// kernels without tcx `tc ingress`, `tc egress`.
     pub place: &'static str,
-    /// Priority by DSCP; `None` where it is told by the PCP.
+    /// Priority by DSCP; `None` where the PCP gives it.
     pub map: Option<DscpMap>,
-    /// Nobody named the map.
+    /// No map was named.
     pub is_default: bool,
     /// Speed that turns quanta into time.
     pub line_rate: Option<LineRate>,
-    /// The driver said it.
+    /// The driver reported the speed.
     pub is_reported: bool,
 }
 
@@ -76,12 +76,12 @@ impl PortName {
         }
     }
 
-    /// Counts outgoing frames.
+    /// Returns true if the port counts outgoing frames.
     fn is_egress(&self) -> bool {
         self.place.ends_with(" egress")
     }
 
-    /// It counts what a pair sends, or what it receives.
+    /// Returns true if the port counts what a pair sends, or what it receives.
     fn is_end_of(&self, pair: &Pair) -> bool {
         let end = if self.is_egress() { &pair.tx } else { &pair.rx };
         self.interface == *end
@@ -130,12 +130,12 @@ impl Port {
         Ok(self.watch.flows()?)
     }
 
-    /// It was removed.
+    /// Returns true if the interface was removed.
     pub fn gone(&self) -> bool {
         self.gone
     }
 
-    /// It has another name than it was asked for by.
+    /// Returns true if the interface has another name than it was requested by.
     pub fn renamed(&self) -> bool {
         self.named != self.name.interface
     }
@@ -254,7 +254,7 @@ impl Ports {
                     "counted-again",
                     format!("an interface of that name is there: {}", port.name.how()),
                 ),
-                // It is gone again, or not of Ethernet.
+                // The interface is gone again, or not of Ethernet.
                 Err(error) => ("not-counted", error_text::in_words(&error)),
             };
             output.event(elapsed, name, event, &message);

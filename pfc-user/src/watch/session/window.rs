@@ -23,7 +23,7 @@ use crate::watch::loss::{
 
 /// Longest wait for frames that were sent, the same as in the cases.
 const LONGEST: Duration = Duration::from_secs(2);
-/// From one look at what has come to the next.
+/// Time from one look at what has come to the next.
 const LOOK: Duration = Duration::from_millis(1);
 /// Name of the stack's own drops, which no interface counts.
 const SOFTNET: &str = "the stack's backlog (softnet_stat), of all interfaces";
@@ -74,8 +74,8 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// As it stands now. To be read before the programs are attached, which may itself make the
-    /// NICs drop frames.
+    /// Reads the drops as they stand now. To be read before the programs are attached, which may
+    /// itself make the NICs drop frames.
     pub fn read(pair: &Pair) -> Result<Self> {
         let namespace = Namespace::current()?;
         let of = |interface: &str, counters: Named| {

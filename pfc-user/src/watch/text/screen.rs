@@ -1,4 +1,4 @@
-//! What a terminal shows while counts go on: a row for each priority of a port. Two ports fit 80
+//! Screen of a terminal while counts go on: a row for each priority of a port. Two ports fit 80
 //! columns and 24 rows; what else was met has the rows that are left.
 
 use pfc_ebpf::abi::watch::{ClassCounters, Volume};
@@ -77,7 +77,7 @@ impl Table {
     }
 }
 
-/// What has no row of a priority.
+/// Lines of counts that no row of a priority has.
 fn details(now: &Reading, change: &Change<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut counted = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
@@ -102,7 +102,7 @@ fn details(now: &Reading, change: &Change<'_>) -> Vec<String> {
     lines
 }
 
-/// What a row shows of a reading.
+/// Value of a reading that a row shows.
 type Of<'a, T> = &'a dyn Fn(&Reading) -> T;
 
 /// A row: frames, and pauses of a class, where there are such.

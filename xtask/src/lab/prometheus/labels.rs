@@ -10,9 +10,9 @@ use super::{dashboard, read};
 
 /// Labels that Prometheus gives all that it scrapes.
 const OF_TARGETS: [&str; 2] = ["instance", "job"];
-/// Those that it gives an alert.
+/// Labels that Prometheus gives an alert.
 const OF_ALERTS: [&str; 2] = ["alertname", "alertstate"];
-/// What leaves no label unless it is told which.
+/// Aggregations, which leave no label but those that they name.
 const AGGREGATIONS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
 type Set = BTreeSet<String>;

@@ -37,7 +37,7 @@ impl Log {
         }
     }
 
-    /// Words that the log of so many CPUs takes.
+    /// Words that the log of `cpus` CPUs takes.
     pub fn words(cpus: usize) -> usize {
         segment(cpus) * cpus * WORDS
     }
@@ -78,7 +78,7 @@ impl Log {
     /// Forgets all records. The program has to be still.
     pub fn clear(&mut self) {
         for cpu in 0..self.read.len() {
-            // What has not been read may be there as well.
+            // Records that have not been read may be there as well.
             while self.next(cpu).is_some() {}
             let first = cpu * self.segment * WORDS;
             self.words.zero(first..first + self.read[cpu] * WORDS);

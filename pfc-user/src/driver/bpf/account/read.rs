@@ -198,8 +198,8 @@ fn windows(
         let mut windows = ended()?;
         let after = present()?;
         if numbers(&before) == numbers(&after) {
-            // Those of before: of a window that was just ending they may be gone already, but then
-            // its number has changed since.
+            // The counts of `before` are added: a window that was just ending may have lost them
+            // already, but then its number has changed since.
             for (number, counters) in before {
                 if let Some(window) = windows.get_mut(number as usize) {
                     *window = std::array::from_fn(|priority| {

@@ -9,21 +9,21 @@ use crate::driver::bpf::mmap::Words;
 const WORD: usize = size_of::<u64>();
 const WORDS: usize = size_of::<Flow>() / WORD;
 
-/// What the stamps of a start of a flow have.
+/// Values in the stamps of one start of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Place in the map.
     pub flow: u16,
-    /// Told apart from the starts that had the place before.
+    /// Number that tells the start from those that had the place before.
     pub generation: u16,
 }
 
-/// What is known of the frames of a start.
+/// Known properties of the frames of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Their UDP checksums are right.
     pub verify: bool,
-    /// What they may be in, by bits of [`pfc_ebpf::wire::wrap`].
+    /// Wrappings that the frames may have, by bits of [`pfc_ebpf::wire::wrap`].
     pub wraps: u64,
 }
 
@@ -62,13 +62,13 @@ impl Places {
         self.words.store(at + word!(generation), generation);
     }
 
-    /// Counts no longer at a place; what was counted stays.
+    /// Stops counting at a place; what was counted stays.
     pub fn end(&self, flow: u16) {
         let at = usize::from(flow) * WORDS;
         self.words.store(at + word!(generation), 0);
     }
 
-    /// What was counted at a place.
+    /// Returns the counts of a place.
     pub fn read(&self, flow: u16) -> Received {
         let at = usize::from(flow) * WORDS;
         let word = |field: usize| self.words.load(at + field);

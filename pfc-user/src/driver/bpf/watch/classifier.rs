@@ -57,8 +57,8 @@ impl Attached {
         Ok(Self::Tcx(direction, program.take_link(link)?))
     }
 
-    /// The same by a filter of `clsact`, which this makes where it is not there. The program
-    /// answers TCX_NEXT, which is TC_ACT_UNSPEC: the next filter decides.
+    /// Attaches the program by a filter of `clsact`, which this makes where it is not there. The
+    /// program answers TCX_NEXT, which is TC_ACT_UNSPEC: the next filter decides.
     pub fn at_clsact(
         program: &mut SchedClassifier,
         interface: &str,

@@ -102,7 +102,7 @@ impl Clsact {
             if !is_watchs(&filter) {
                 continue;
             }
-            // Whoever goes last removes what the first of them made.
+            // The last to go removes what the first of them made.
             clsact.made |= owner.made_clsact;
             if !owner.is_alive() {
                 link::remove_filter(&clsact.namespace, index, filter)?;

@@ -57,7 +57,7 @@ impl From<Point> for Kind {
 
 /// The object and what is loaded of it.
 pub struct Programs {
-    /// For the maps that belong to no program alone.
+    /// Kept for the maps that belong to no program alone.
     pub object: Ebpf,
     // The kernel empties an array of programs when its last descriptor is closed.
     xdp: ProgramArray<MapData>,
@@ -68,17 +68,17 @@ pub struct Programs {
 
 /// An entry that is attached. Dropping it detaches it.
 pub enum Link {
-    /// As long as the descriptor is open.
+    /// Attached as long as the descriptor is open.
     Xdp(
         #[expect(dead_code, reason = "detaches when closed")] OwnedFd,
         Hook,
     ),
-    /// For tc.
+    /// Attached at tc.
     Tc(Attached),
 }
 
 impl Programs {
-    /// Of an object whose maps are loaded, and no program yet.
+    /// Returns the programs of an object whose maps are loaded, and no program yet.
     pub fn new(mut object: Ebpf) -> Result<Self, XdpError> {
         Ok(Self {
             xdp: take(&mut object, name::XDP)?,
@@ -96,8 +96,8 @@ impl Programs {
     }
 
     /// Loads the shared programs of these kinds, unless they are complete, side by side; meanwhile
-    /// does something with the entries. After an error a second call begins anew: a frame that
-    /// nobody counts would go unnoticed.
+    /// does something with the entries. After an error a second call begins anew: an uncounted
+    /// frame would go unnoticed.
     fn load<T>(
         &mut self,
         kinds: &[Kind],

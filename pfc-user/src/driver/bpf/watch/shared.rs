@@ -1,4 +1,4 @@
-//! What the ports of one loaded object share: programs, and maps in which each port has its part.
+//! Programs that the ports of one loaded object share, and maps in which each port has its part.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ const RING: usize = 1 << 20;
 
 /// Programs and maps of up to [`PORTS`] ports.
 pub struct Shared {
-    // Locked by whoever loads or attaches; counts are read beside it.
+    // Locked to load or attach; counts are read beside it.
     programs: Mutex<Programs>,
     counters: PerCpuArray<MapData, Plain<Counters>>,
     clocks: Words,
@@ -31,7 +31,7 @@ pub struct Shared {
     flows: HashMap<MapData, u64, u32>,
     states: Array<MapData, Plain<FlowState>>,
     sketches: PerCpuArray<MapData, Plain<Sketch>>,
-    /// Of each port.
+    /// Settings of each port.
     configs: Vec<Config>,
 }
 
@@ -81,7 +81,7 @@ impl Shared {
         configure(&mut self.programs().object, &[(port, config)])
     }
 
-    /// What a port counted, over all CPUs.
+    /// Returns the counts of a port, over all CPUs.
     pub fn counters(&self, port: u32) -> Result<Counters, XdpError> {
         let mut counters = Counters::ZERO;
         for cpu in self.counters.get(&port, 0)?.iter() {

@@ -29,7 +29,7 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // One that stays is of a process that is gone, and stops nobody.
+        // A file that stays is of a process that is gone, and stops no tester.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -99,7 +99,7 @@ fn hold(claimed: &Claimed) -> Result<Option<UnixListener>, JournalError> {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => match holder(&name) {
                 Ok(holder) if holder.pid() as u32 == process::id() => return Ok(None),
                 Ok(holder) => who(holder.pid() as u32, holder.uid().into()),
-                // It may have ended meanwhile.
+                // The holder may have ended meanwhile.
                 Err(Errno::ECONNREFUSED) if !ended => {
                     ended = true;
                     continue;
@@ -132,7 +132,7 @@ fn who(pid: u32, owner: Uid) -> String {
 
 /// The process that listens at that abstract name.
 fn holder(name: &str) -> nix::Result<UnixCredentials> {
-    // Nobody accepts, and a full queue must not block.
+    // The holder never accepts, and a full queue must not block.
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let stream = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     connect(

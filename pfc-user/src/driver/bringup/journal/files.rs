@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    /// What others have put there is no entry.
+    /// Owner of the entries; a file that others put there is no entry.
     pub(super) owner: Uid,
 }
 
@@ -37,15 +37,15 @@ pub(super) struct Seen {
 }
 
 impl Folder {
-    /// What is in there; and in words, if it is closed to this user or cannot be read.
+    /// Returns the folder's entries, and words if it is closed to this user or cannot be read.
     fn look(&self) -> (Vec<Seen>, Vec<String>) {
-        // A link may lead into a folder of somebody else.
+        // A link may lead into another user's folder.
         if fs::metadata(&self.path).is_ok_and(|found| found.uid() != self.owner.as_raw()) {
             return (Vec::new(), Vec::new());
         }
         let (paths, told) = match list([&self.path]) {
             Ok(listed) => listed,
-            // What the other folders have is told all the same.
+            // Entries of the other folders are reported all the same.
             Err(error) => return (Vec::new(), vec![error.to_string()]),
         };
         let seen = paths.into_iter().take(MAX_ENTRIES).map(|path| Seen {
@@ -57,14 +57,14 @@ impl Folder {
     }
 }
 
-/// What other users' folders have, and in words those that say nothing.
+/// Returns the entries of other users' folders, and in words the folders that say nothing.
 pub(super) fn look(folders: &[Folder]) -> (Vec<Seen>, Vec<String>) {
     let deadline = Instant::now() + PATIENCE;
     let ask = |folder: &Folder| {
         let (answer, answered) = mpsc::channel();
         let asked = folder.clone();
-        // Nobody waits for it: one that a file system keeps ends with the process. A process that
-        // may have no more threads learns nothing, as from a folder that does not answer.
+        // The thread is never joined: one that a file system keeps ends with the process. A process
+        // that may have no more threads learns nothing, as from a folder that does not answer.
         let _ = thread::Builder::new().spawn(move || answer.send(asked.look()));
         answered
     };

@@ -1,4 +1,4 @@
-//! Whether a link was up, and how long its packets were, before a run.
+//! State of a link before a run: up or down, and how long its packets were.
 
 use std::fmt;
 use std::fs;
@@ -20,7 +20,7 @@ pub(super) struct LinkSetting {
     inode: u64,
     interface: String,
     index: u32,
-    /// What it was.
+    /// The property as it was.
     link: Property,
 }
 
@@ -93,7 +93,7 @@ impl Journal {
 }
 
 impl LinkChange {
-    /// What it was.
+    /// Returns the property as it was.
     pub const fn was(&self) -> Property {
         self.setting.link
     }
@@ -120,7 +120,7 @@ impl LinkChange {
 impl Drop for LinkChange {
     fn drop(&mut self) {
         if !self.is_back {
-            // Nobody is left to be told.
+            // No caller is left to get the error.
             let _ = self.undo();
         }
     }

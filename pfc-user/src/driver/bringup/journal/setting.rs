@@ -22,11 +22,11 @@ pub(super) struct Setting {
 
 /// Place of a setting's interface, as seen from this process.
 pub(super) enum Reach {
-    /// In this namespace.
+    /// The interface is in this namespace.
     Here(Namespace),
     /// Its namespace is gone.
     Gone,
-    /// In a namespace without a name that is not this one.
+    /// The interface is in a namespace without a name that is not this one.
     Elsewhere,
 }
 

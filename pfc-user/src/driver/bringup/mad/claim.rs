@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The DUT of that testbed; `None` for a simulated one, which nobody else can reach.
+    /// The DUT of that testbed; `None` for a simulated one, which no other process can reach.
     pub fn of(config: &MadTestbed) -> Option<Self> {
         (!matches!(config.transport, MadTransport::Sim { .. })).then(|| Self {
             transport: config.transport.clone(),
@@ -58,8 +58,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// The node of that GUID in the fabric of that transport; `None` for a simulated one, which
-    /// nobody else can reach.
+    /// The node of that GUID in the fabric of that transport; `None` for a simulated one, which no
+    /// other process can reach.
     pub fn of(transport: &MadTransport, guid: u64) -> Option<Self> {
         let fabric = match transport {
             MadTransport::Sim { .. } => return None,
@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-/// What a tester keeps others away from.
+/// DUT that a tester keeps others away from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Claimed {

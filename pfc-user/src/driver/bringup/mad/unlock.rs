@@ -18,8 +18,8 @@ use crate::mad::m_key::Protection;
 use crate::mad::timing::MOST_WAIT;
 use crate::mad::unlock::Unlock;
 
-/// An answer is waited for so long at the least. Entries of earlier versions, which do not say how
-/// long the DUT may take, have this.
+/// Least time to wait for an answer. Entries of earlier versions, which do not say how long the DUT
+/// may take, have this.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The machine's journal, for all repetitions of a run.
@@ -32,7 +32,7 @@ pub struct MachineJournal<'c> {
 }
 
 impl<'c> MachineJournal<'c> {
-    /// For the DUT of that testbed.
+    /// Returns the journal for the DUT of that testbed.
     pub fn new(config: &'c MadTestbed) -> Self {
         Self {
             config,

@@ -13,7 +13,7 @@ struct LinkSnapshot {
 }
 
 impl LinkSnapshot {
-    /// As it stands now.
+    /// Takes a snapshot of the link as it stands now.
     fn of(port: &TesterPort) -> Result<Self> {
         let TesterPort {
             namespace,
@@ -41,13 +41,13 @@ impl LinkSnapshot {
 
 /// A link while frames are counted.
 pub struct LinkWatch {
-    /// As it stood at first.
+    /// The link as it stood at first.
     snapshot: LinkSnapshot,
     announced: Announced,
 }
 
 impl LinkWatch {
-    /// From now on.
+    /// Watches the link from now on.
     pub fn begin(port: &TesterPort) -> Result<Self> {
         let announced = port.namespace.run(Announced::begin)??;
         Ok(Self {

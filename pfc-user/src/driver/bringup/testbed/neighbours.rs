@@ -1,4 +1,4 @@
-//! What a DUT that asks for the ports' addresses is told.
+//! Answers to a DUT that asks for the ports' addresses.
 
 use anyhow::Result;
 

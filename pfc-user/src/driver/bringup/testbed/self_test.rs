@@ -21,7 +21,7 @@ const NOBODY: [u8; 6] = [0; 6];
 const FRAMES: u64 = 8;
 /// A frame that takes longer from port to port is not coming, where the ports are not deaf.
 const PATIENCE: Nanos = 200_000_000;
-/// From one frame to the next that shows whether a port takes any.
+/// Time from one frame to the next that shows whether a port takes any.
 const KNOCK: Nanos = 20_000_000;
 /// Interval between two looks at the program's counters.
 const POLL: Nanos = 2_000_000;
@@ -88,7 +88,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     };
     let mut macs = [log("tx", tx)?, log("rx", rx)?];
     let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
-    // What came before is not to be counted.
+    // Frames that came before are not to be counted.
     clock::sleep_until(clock::now() + lag);
     macs.iter_mut()
         .for_each(|log| log.read("self-test", clock::now()));

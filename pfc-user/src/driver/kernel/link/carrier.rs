@@ -38,7 +38,7 @@ pub fn wait_for_carrier(
     wait_for_lasting_carrier(namespace, interface, timeout, settle)
 }
 
-/// The same, where a carrier has to stay for `settle` whatever the driver is.
+/// Like `wait_for_carrier`, but a carrier has to stay for `settle` whatever the driver is.
 pub fn wait_for_lasting_carrier(
     namespace: &Namespace,
     interface: &str,
@@ -146,7 +146,7 @@ impl Look {
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Carrier(value) => carrier = *value != 0,
-                // Of drivers that never speak of a carrier the kernel knows no state.
+                // The kernel knows no state of drivers that never report a carrier.
                 LinkAttribute::OperState(state) => {
                     operational = matches!(state, State::Up | State::Unknown);
                 }
@@ -198,7 +198,7 @@ impl Wait {
         };
         match self.since {
             Some((since, _)) if now >= since + self.settle => Next::Stays,
-            // One that came in time has the time to show that it stays.
+            // A carrier that came in time has the time to show that it stays.
             Some((since, _)) if since <= self.deadline => Next::Until(since + self.settle),
             None if now < self.deadline => Next::Until(self.deadline),
             _ => Next::GivenUp,
@@ -278,7 +278,7 @@ mod tests {
             course(500, &[(0, down(0)), (10_000, down(0))]),
             [until(10_000), Next::GivenUp]
         );
-        // It came just in time, and has its time.
+        // The carrier came just in time, and has its time.
         let looks = [(9_999, up(1)), (10_499, up(1))];
         assert_eq!(course(500, &looks), [until(10_499), Next::Stays]);
         let looks = [(9_999, up(1)), (10_100, up(3))];

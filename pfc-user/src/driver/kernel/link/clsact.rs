@@ -20,7 +20,7 @@ const CLSACT: TcHandle = TcHandle {
 /// A filter of `clsact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// It is for what goes out.
+    /// The filter is for outgoing frames.
     pub egress: bool,
     /// Filters are asked in this order, lowest first.
     pub priority: u16,

@@ -159,8 +159,8 @@ pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    // The kernel writes as many as there are by then: a change of the queues in between must find
-    // room.
+    // The kernel writes as many as there are at the second request: a change of the queues in
+    // between must find room.
     let room = 2 * count + 4096;
     let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);
     names.set_word(4, NAMES_OF_STATS);

@@ -55,8 +55,8 @@ pub fn events() -> io::Result<impl Stream<Item = LinkEvent>> {
     Ok(messages.filter_map(move |(message, _)| std::future::ready(event(message.payload))))
 }
 
-/// What the kernel announces of the links of a network namespace from its making on, kept by the
-/// kernel until it is read: no change is missed for having been undone.
+/// Announcements of the kernel about the links of a network namespace, from this value's making on.
+/// The kernel keeps them until they are read: no change is missed for having been undone.
 pub struct Announced(Socket);
 
 impl Announced {

@@ -37,7 +37,7 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// None does; the error lists those that there are.
+    /// No interface goes by `name`; the error lists those that there are.
     pub fn name_of(&self, name: &str) -> Result<&str, LinkError> {
         let link = self.find(name, |link| names(link).any(|known| known == name))?;
         Ok(name_in(link).unwrap_or_default())
@@ -47,7 +47,7 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// One does not exist; the error lists those that do.
+    /// An interface does not exist; the error lists those that do.
     pub fn states(
         &self,
         namespace: &Namespace,
@@ -95,7 +95,7 @@ impl Links {
     }
 }
 
-/// What the link's own message tells of its state.
+/// Returns a link's state as far as its own message tells.
 fn of_link(link: &LinkMessage) -> LinkState {
     let mut state = LinkState {
         index: link.header.index,

@@ -25,7 +25,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Of `interface` in `namespace`.
+    /// Returns a reader of `interface` in `namespace`.
     pub fn new(namespace: &Namespace, interface: &str) -> Result<Self, LinkError> {
         Ok(Self {
             namespace: namespace.try_clone()?,

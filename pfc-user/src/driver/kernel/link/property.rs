@@ -1,4 +1,4 @@
-//! What can be set of any link: up or down, and its MTU.
+//! Properties that can be set of any link: up or down, and its MTU.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use crate::driver::kernel::netns::Namespace;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
-    /// It is set up, or down.
+    /// The link is set up, or down.
     Up(bool),
     /// Largest layer-3 packet in octets.
     Mtu(u32),
 }
 
 impl Property {
-    /// The same property as it is in that state.
+    /// Returns the same property as it is in that state.
     pub const fn of(self, state: &LinkState) -> Self {
         match self {
             Self::Up(_) => Self::Up(state.up),

@@ -42,7 +42,7 @@ pub struct Share {
 /// its rate.
 const LEAVES_TIME: u64 = 3_000_000;
 
-/// Runs in a batch for so many frames a second: no more than the rate needs, for in a batch no
+/// Runs in a batch for `frames` frames a second: no more than the rate needs, for in a batch no
 /// other thread gets the CPU, the storm's neither.
 fn batch(frames: u64) -> u32 {
     if frames <= LEAVES_TIME {
@@ -227,7 +227,7 @@ impl PreparedFlow {
         }
     }
 
-    /// For the burst. Its sequence number goes on.
+    /// Readies the flow for the burst. Its sequence number goes on.
     fn begin(&mut self, burst: Burst, from: Nanos) {
         let flow = flow_and_phase(self.id, burst.phase);
         for (at, octet) in (self.stamp_at + 4..).zip(flow.to_be_bytes()) {

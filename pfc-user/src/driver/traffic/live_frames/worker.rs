@@ -18,7 +18,7 @@ use crate::pacing::history::History;
 /// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How
 /// soon a burst ends by order, and how often the records of the program are taken.
 const RUNS: u32 = 2048 * BATCH;
-/// From the end of sleep to the burst.
+/// Time from the end of sleep to the burst.
 const WAKE: Nanos = 200_000;
 
 /// The task of a worker, with all that it needs.
@@ -50,7 +50,7 @@ impl Worker {
         let serve = move || {
             // Where it is not permitted frames may leave late, which the program records.
             realtime::be_preferred();
-            // The other side is gone only when it no longer wants to know.
+            // The receiver is gone only when it no longer wants to know.
             let _ = outbox.send(realtime::pin(job.cpu));
             for burst in inbox {
                 let mut end = End {
@@ -100,7 +100,7 @@ struct End<'a> {
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        // The other side is gone only when it no longer wants to know.
+        // The receiver is gone only when it no longer wants to know.
         let _ = self
             .outbox
             .send(std::mem::replace(&mut self.result, Ok(())));

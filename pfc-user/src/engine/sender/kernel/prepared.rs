@@ -17,7 +17,7 @@ use super::{Back, Run};
 use crate::driver::bpf::flow::{FlowGenerator, Place};
 use crate::engine::published::{FlowState, PortState, ResponseState};
 
-/// What a sender that was late may send at once, as in the schedule's line.
+/// Line time of what a late sender may send at once, as in the schedule's line.
 const BURST: Nanos = 1_000_000;
 /// Frames a second up to which there is time for short batches.
 const LEAVES_TIME: u64 = 3_000_000;
@@ -34,15 +34,16 @@ const FIRST: usize = offset_of!(Flow, first) / size_of::<u64>();
 pub struct Kind {
     /// Octets without FCS.
     length: usize,
-    /// What stands behind them counts from here.
+    /// Octets of the headers; what stands behind them counts from here.
     headers: usize,
     payload: Payload,
     stamp_at: usize,
 }
 
 impl Kind {
-    /// That of a flow whose frames have so many octets without FCS; `None` where the program cannot
-    /// make them: they have to be the same but for their stamps, with their headers in the block.
+    /// Returns the kind of a flow whose frames have `length` octets without FCS; `None` where the
+    /// program cannot make them: they have to be the same but for their stamps, with their headers
+    /// in the block.
     pub fn of(template: &Template, length: usize) -> Option<Self> {
         let headers = template.header_octets();
         let fits = headers <= BLOCK && length <= generate::LONGEST;
@@ -68,13 +69,13 @@ pub struct FastFlow {
     pub frame: Vec<u8>,
     /// Its queue.
     pub queue: Priority,
-    /// What its stamps have.
+    /// Values in its stamps.
     pub place: Place,
     /// Its next frame's sequence number less that frame's own.
     pub skipped: u64,
     /// When the order to start it was given.
     pub started: Nanos,
-    /// What it says of itself.
+    /// State that the flow publishes.
     pub state: Arc<FlowState>,
 }
 
@@ -88,7 +89,7 @@ pub struct Prepared {
     settings: Settings,
     cpu: usize,
     worker: Worker,
-    /// What had left of the port in runs before, and how fast pause frames were obeyed.
+    /// Count of the port's frames in runs before, and how fast pause frames were obeyed.
     before: Count,
     responses_before: [Response; Priority::COUNT],
 }
@@ -97,14 +98,15 @@ pub struct Prepared {
 struct Begun {
     flow: FastFlow,
     entry: Flow,
-    /// What had left before.
+    /// Count of its frames in runs before.
     before: Count,
     /// All its frames have left.
     is_over: bool,
 }
 
 impl Prepared {
-    /// A run from `from` on, when each queue had been held for so long; frames leave on that CPU.
+    /// Returns a run from `from` on, when each queue had been held for `held_before`; frames leave
+    /// on `cpu`.
     pub fn new(
         run: Run,
         cpu: usize,
@@ -127,7 +129,7 @@ impl Prepared {
             now: from,
             max_lateness: MEMORY,
             honoured: run.honoured,
-            // What holds a queue already is looked at first.
+            // The first look is for what holds a queue already.
             paused: 1,
             excess: BurstMeter::new(line),
             most: line * BURST,
@@ -343,7 +345,7 @@ mod tests {
         let longest = worker.responses.map(|response| response.longest);
         assert_eq!(longest, [0, 0, 0, 500, 300, 0, 0, 0]);
         assert_eq!((worker.batch, worker.batch_before), ([0; 8], [0; 8]));
-        // What holds the queue longer is no response any more.
+        // A longer hold of the queue is no response any more.
         rest(&mut worker, 9000);
         assert_eq!(worker.responses[3].longest, 500);
     }

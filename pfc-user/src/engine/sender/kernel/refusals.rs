@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pfc_ebpf::units::Nanos;
 
-/// A port that takes no frame for so long takes none at present.
+/// A port that takes no frame for this time takes none at present.
 const REFUSES: Nanos = 20_000_000;
 
 /// How long the CPU is left to others after frames were refused. A veth's ring is emptied on the
@@ -14,12 +14,12 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Twice as long each time that it was not enough, but no longer than that.
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// What to do after a call.
+/// Action after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Go on.
     Send,
-    /// Leave the CPU to others for so long, and try a few frames then.
+    /// Leave the CPU to others for this time, and try a few frames then.
     Pause(Duration),
     /// Send in another way.
     GiveUp,
@@ -31,14 +31,14 @@ pub struct Refusals {
     /// Frames that the port took so far, and those that it did not.
     taken: u64,
     refused: u64,
-    /// Since when it has taken none, if it refused some.
+    /// Time since which the port has taken no frame, if it refused some.
     since: Option<Nanos>,
     /// The last pause, if frames have been refused in each call since.
     pause: Option<Duration>,
 }
 
 impl Refusals {
-    /// A call is over after which the port took so many frames in the run, and refused so many.
+    /// A call is over after which the port took `taken` frames in the run, and refused `refused`.
     pub fn after(&mut self, taken: u64, refused: u64, now: Nanos) -> Next {
         let some_taken = taken > self.taken;
         let some_refused = refused > self.refused;
@@ -47,7 +47,7 @@ impl Refusals {
             self.since = None;
         }
         if !some_refused {
-            // Where none was due the port was not asked.
+            // Where no frame was due the port was not asked.
             (self.since, self.pause) = (None, None);
             return Next::Send;
         }

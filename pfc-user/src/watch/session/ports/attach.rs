@@ -159,7 +159,7 @@ impl Wanted {
         self.settings.line_rate
     }
 
-    /// The same port on an interface that is there in place of the former.
+    /// Moves the port to an interface that is there in place of the former.
     pub fn renew(&mut self, args: &WatchArgs, state: LinkState) -> Result<()> {
         check(&self.interface, &state)?;
         self.settings.line_rate = args.line_rate.or(reported(&state));
