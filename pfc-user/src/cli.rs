@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::agent::args::AgentArgs;
 use crate::config::{BUILT_IN_PLANS, DEFAULT_PLAN, PlanChoice};
 use crate::dut::requester::args::RequesterArgs;
 use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
+use crate::output::Format;
 use crate::watch::args::WatchArgs;
 
 /// An open conformance tester for lossless networks (PFC and PAUSE).
@@ -179,16 +180,6 @@ pub struct ReportArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-}
-
-/// How a result is written to standard output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs.
-    Json,
 }
 
 /// Simulated devices.

@@ -3,7 +3,6 @@
 pub mod requester;
 pub mod sma;
 mod socket;
-pub mod stall;
 mod stamping;
 pub mod stop;
 pub mod switch;

@@ -12,13 +12,14 @@ use clap::Parser;
 use serde_json::json;
 use validator::case::{CaseResult, Exit};
 use validator::cli::{
-    CheckArgs, Cli, Command, DutCommand, Format, ListArgs, ReportArgs, RunArgs, StoredArgs,
+    CheckArgs, Cli, Command, DutCommand, ListArgs, ReportArgs, RunArgs, StoredArgs,
 };
 use validator::config::{self, Config, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::descriptors;
 use validator::driver::kernel::interrupt::{self, Interrupt};
 use validator::evidence::Evidence;
+use validator::output::Format;
 use validator::port_check::{self, Depth};
 use validator::report::{self, Folder, progress::Progress};
 use validator::{agent, cases, dut, error_text, output, run, watch};
@@ -213,15 +214,15 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let mut out = output::stdout();
     if format == Format::Json {
         let planned = run::plan(config, line_rate)?;
-        report::dry_run::json(&mut out, config, line_rate, &planned)?;
+        run::dry_run::json(&mut out, config, line_rate, &planned)?;
         return Ok(Exit::Passed);
     }
-    let mut text = report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);
-    text += &report::dry_run::not_done(&cases);
-    text += &report::dry_run::hooks(&run::hooks_around_run(config));
+    let mut text = run::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);
+    text += &run::dry_run::not_done(&cases);
+    text += &run::dry_run::hooks(&run::hooks_around_run(config));
     for planned in cases {
         for plan in &planned.repetitions {
-            text += &format!("\n{}", run::dry_run(config, plan, line_rate));
+            text += &format!("\n{}", run::dry_run::steps(config, plan, line_rate));
         }
         for omitted in &planned.omitted {
             text += &format!(

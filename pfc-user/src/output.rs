@@ -8,12 +8,23 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use validator_core::report::plain;
 
 pub use self::queue::Queue;
 
 /// Time in which a reader has to take something, where the process waits for nothing else.
 pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How a result is written to standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
 
 /// Takes everything, also when the reader has seen enough and closed the pipe, as in `| head`. Work
 /// and exit code are then the same as with a reader that stays. Other errors are returned.

@@ -1,6 +1,5 @@
-//! Reports of `validator-core`, and those that only a run shows: its progress and its plan.
+//! Reports of `validator-core`, and the progress of a run.
 
 pub use validator_core::report::*;
 
-pub mod dry_run;
 pub mod progress;

@@ -1,5 +1,6 @@
 //! The only loop: for each case plan its repetitions, run them, judge, and say what happens.
 
+pub mod dry_run;
 mod planning;
 
 use std::hash::{BuildHasher, RandomState};
@@ -28,9 +29,7 @@ use crate::plan::FlowPlan;
 use crate::port_check;
 use crate::report;
 
-pub use self::planning::{
-    Planned, dry_run, hooks_around, hooks_around_run, plan, planned_line_rate, unfit,
-};
+pub use self::planning::{Planned, hooks_around, hooks_around_run, plan, planned_line_rate, unfit};
 use self::planning::{UP, declared_watchdog, refuse_watchdog};
 
 /// The reason why a repetition was not done after the user had ended the run.

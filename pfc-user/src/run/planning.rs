@@ -13,9 +13,7 @@ use crate::config::{Config, Dut, PfcTestbed};
 use crate::driver::bringup::testbed;
 use crate::evidence::preflight::UnfitCase;
 use crate::evidence::{FixedSet, Omitted};
-use crate::live;
 use crate::live::pfc::hooks;
-use crate::report;
 
 pub(super) const UP: &str = "planned, so there is a testbed for it";
 
@@ -129,32 +127,6 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         dscp_map: testbed.dscp_map,
         vlan: testbed.vlan,
         fixed_lossless: is_fixed.then(|| testbed.lossless.clone()),
-    }
-}
-
-/// The steps of one repetition of `case`, for `--dry-run`.
-///
-/// # Panics
-/// If the testbed has no table for the case. Planning leaves such repetitions out.
-pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
-    let testbed = &config.testbed;
-    match task {
-        Task::Pfc(case, plan) => {
-            let testbed = testbed.pfc.as_ref().expect(UP);
-            let limits = testbed
-                .limits
-                .at(line_rate.expect("the ports have a speed"));
-            let steps = report::dry_run::pfc(case.case.id, plan, &limits);
-            steps + &report::dry_run::hooks(&hooks_around(config, task))
-        }
-        Task::Mad(case, plan) => {
-            let by = live::mad::way(testbed.mad.as_ref().expect(UP));
-            report::dry_run::mad(case, plan, &by)
-        }
-        Task::Rc(case, plan) => {
-            let testbed = testbed.rc.as_ref().expect(UP);
-            report::dry_run::rc(case, plan, &live::rc::way(testbed), testbed.address)
-        }
     }
 }
 

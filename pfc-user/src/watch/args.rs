@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::LineRate;
 
-use crate::cli::Format;
 use crate::config::arguments::{DscpMap, dscp_map};
+use crate::output::Format;
 use crate::quantity::{Span, rate, time};
 
 /// Arguments of `validator watch`.

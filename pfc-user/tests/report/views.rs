@@ -6,8 +6,9 @@ use validator::plan::{
     Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
     StormKind, StormPlan,
 };
+use validator::report::list;
 use validator::report::progress::Progress;
-use validator::report::{dry_run, list};
+use validator::run::dry_run;
 
 static CASE: Case = Case {
     id: "pfc.x",

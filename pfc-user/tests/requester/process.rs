@@ -21,7 +21,7 @@ use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::process::Child;
 use validator::dut::requester::frame::Path;
-use validator::dut::stall;
+use validator::driver::stall;
 
 use crate::common::{need_root, need_tool};
 use crate::frames::scapy;

@@ -21,7 +21,7 @@ pub use unlock::{KeyEntry, MachineJournal};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::process::{Child, own_program};
-use crate::dut::stall;
+use crate::driver::stall;
 use crate::evidence::pfc::Stall;
 use crate::plan::Nanos;
 

@@ -16,7 +16,7 @@ use crate::driver::kernel::link::{self, End, Feature, LinkError, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::process::{Child, own_program};
-use crate::dut::stall;
+use crate::driver::stall;
 use crate::evidence::pfc::Stall;
 use crate::nic;
 use crate::quantity::hex;

@@ -23,8 +23,8 @@ use crate::agent::protocol::{Channel, Completion, Device, Failure, OpenChannel, 
 use crate::agent::server::{self, ServerOptions};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::{clock, link, realtime};
+use crate::driver::stall;
 use crate::dut::socket::{Batch, PacketSocket, Received};
-use crate::dut::stall;
 use crate::dut::stop::Stop;
 use crate::fault::requester::Fault;
 use crate::plan::Nanos;
@@ -62,7 +62,7 @@ struct Shared {
     wake: PipeWriter,
     /// Tells the port's thread to end.
     over: AtomicBool,
-    stalls: Mutex<stall::Teller>,
+    stalls: Mutex<stall::Reporter>,
 }
 
 impl Shared {
@@ -297,7 +297,7 @@ fn run(
         completed: Condvar::new(),
         wake,
         over: AtomicBool::new(false),
-        stalls: Mutex::new(stall::Teller::new(STALL)),
+        stalls: Mutex::new(stall::Reporter::new(STALL)),
     });
     let agent = Agent {
         listener,

@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use thiserror::Error;
 
 use super::args::{SmaArgs, TESTER};
-use crate::dut::stall;
+use crate::driver::stall;
 use crate::dut::stop::Stop;
 use crate::plan::Nanos;
 
@@ -68,7 +68,7 @@ pub fn run(
     let mut process = Process::new(options);
     let mut packets = Vec::new();
     // From here on: a client may ask as soon as it knows that it can.
-    let mut stalls = stall::Teller::new(STALL.as_nanos() as Nanos);
+    let mut stalls = stall::Reporter::new(STALL.as_nanos() as Nanos);
     ready()?;
     loop {
         stalls.beat(BEAT.as_nanos() as Nanos);

@@ -1,5 +1,5 @@
-//! Stalls of a simulated device, reported to the tester by a line of standard output each, so that
-//! they are not taken for the device's fault.
+//! Stalls of a simulated device. Its process reports each to the tester by a line of standard
+//! output, so that no stall is taken for the device's fault.
 
 use std::io::Write as _;
 
@@ -9,58 +9,58 @@ use crate::plan::Nanos;
 
 /// First word of a line.
 const WORD: &str = "stalled";
-/// Most stalls that are reported: the lines may have no reader.
+/// Most lines of a process, for a tester that reads none.
 const MOST: usize = 1000;
 
-/// Tells of stalls.
-pub struct Teller {
+/// Writes the lines of a process.
+pub struct Reporter {
     /// Lateness from which something is a stall.
     above: Nanos,
     /// When the process was last seen to run.
     last: Nanos,
-    told: usize,
+    reported: usize,
 }
 
-impl Teller {
-    /// Tells of what is later than `above`.
+impl Reporter {
+    /// Reports what is later than `above`.
     pub fn new(above: Nanos) -> Self {
         Self {
             above,
             last: clock::now(),
-            told: 0,
+            reported: 0,
         }
     }
 
-    /// To be called at least every `every`: tells of a stall where it was not.
+    /// Has to be called at least every `every`. Reports a stall where it was not.
     pub fn beat(&mut self, every: Nanos) {
         let (last, now) = (self.last, clock::now());
         self.last = now;
         if now.saturating_sub(last) > every + self.above {
-            self.tell(Stall {
+            self.report(Stall {
                 from: last,
                 to: now,
             });
         }
     }
 
-    /// Notes that what was due at `due` happens now.
+    /// Reports a stall if what happens now was due too long ago.
     pub fn due(&mut self, due: Nanos) {
         let now = clock::now();
         if now.saturating_sub(due) > self.above {
-            self.tell(Stall { from: due, to: now });
+            self.report(Stall { from: due, to: now });
         }
     }
 
-    fn tell(&mut self, stall: Stall) {
-        if self.told < MOST {
-            self.told += 1;
-            // Without a reader the report is lost.
+    fn report(&mut self, stall: Stall) {
+        if self.reported < MOST {
+            self.reported += 1;
+            // A tester that has gone needs no line.
             let _ = writeln!(std::io::stdout(), "{WORD} {} {}", stall.from, stall.to);
         }
     }
 }
 
-/// The stall that a line tells of, by CLOCK_MONOTONIC; `None` for any other line.
+/// The stall that a line reports, by CLOCK_MONOTONIC; `None` for any other line.
 pub fn read(line: &str) -> Option<Stall> {
     let mut numbers = line.strip_prefix(WORD)?.split_ascii_whitespace();
     let (from, to) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_as_it_is_told() {
+    fn a_line_is_read_as_it_is_written() {
         let stall = Stall { from: 5, to: 7 };
         assert_eq!(read(&format!("{WORD} 5 7")), Some(stall));
         for other in ["ready: 5 7", "stalled 7 5", "stalled 5", "stalled 5 x", ""] {

@@ -8,21 +8,22 @@ use pfc_ebpf::units::LineRate;
 
 use serde_json::{Value, json};
 
-use super::fixed_set;
-use super::flows::{self, priorities};
-use super::layout::paragraph;
+use super::planning::{Planned, UP, hooks_around, hooks_around_run};
 use crate::cases::Task;
 use crate::cases::mad::MadCase;
 use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use crate::cases::rc::RcCase;
 use crate::config::Config;
 use crate::evidence;
+use crate::live;
 use crate::live::pfc::hooks::Planned as Hook;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
 use crate::plan::{Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind};
 use crate::quantity::Span;
-use crate::run::{self, Planned};
+use crate::report::fixed_set;
+use crate::report::flows::{self, priorities};
+use crate::report::layout::paragraph;
 
 /// The testbed and the plan of the steps that follow.
 pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {
@@ -45,6 +46,28 @@ pub fn not_done(planned: &[Planned]) -> String {
         paragraph(&mut out, "not done   ", &told);
     }
     out
+}
+
+/// The steps of one repetition.
+///
+/// # Panics
+/// If the testbed has no table for the case. Planning leaves such repetitions out.
+pub fn steps(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
+    let testbed = &config.testbed;
+    match task {
+        Task::Pfc(case, plan) => {
+            let testbed = testbed.pfc.as_ref().expect(UP);
+            let limits = testbed
+                .limits
+                .at(line_rate.expect("the ports have a speed"));
+            pfc(case.case.id, plan, &limits) + &hooks(&hooks_around(config, task))
+        }
+        Task::Mad(case, plan) => mad(case, plan, &live::mad::way(testbed.mad.as_ref().expect(UP))),
+        Task::Rc(case, plan) => {
+            let testbed = testbed.rc.as_ref().expect(UP);
+            rc(case, plan, &live::rc::way(testbed), testbed.address)
+        }
+    }
 }
 
 /// Hooks in the order in which they are called, with their variables.
@@ -84,7 +107,7 @@ pub fn json(
         let hooks: serde_json::Result<Vec<_>> = planned
             .repetitions
             .iter()
-            .flat_map(|task| run::hooks_around(config, task))
+            .flat_map(|task| hooks_around(config, task))
             .map(serde_json::to_value)
             .collect();
         Ok(json!({
@@ -99,7 +122,7 @@ pub fn json(
     let testbed = config.testbed.record();
     let document = json!({
         "plan": config.plan.name,
-        "hooks": serde_json::to_value(run::hooks_around_run(config))?,
+        "hooks": serde_json::to_value(hooks_around_run(config))?,
         "testbed": testbed.name,
         "dut": testbed.dut,
         "line_rate": line_rate.map(LineRate::bits_per_second),
