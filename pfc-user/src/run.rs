@@ -381,7 +381,7 @@ impl Runner<'_, '_> {
             }
             Err(error) => {
                 let refused = error.downcast_ref::<NotConfigured>();
-                // What an earlier attempt found is known.
+                // Findings of an earlier attempt are known.
                 if attempt == 1 {
                     let reason = refused.map_or("ended by an error", |refused| &refused.0);
                     case.omitted.push(left_out(task, reason));

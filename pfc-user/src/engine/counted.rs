@@ -17,7 +17,7 @@ impl LivePort {
     /// Counts since the port is in use.
     pub(super) fn raw_counts(&self) -> Result<PortCounts, Problem> {
         let received = self.program.port().map_err(machine)?;
-        // Those of the tester's own addresses leave uncounted, too.
+        // ARP and ND frames for the tester's own addresses leave uncounted, too.
         let neighbours = with_fcs(received.neighbours, received.neighbour_octets);
         let all = with_fcs(received.frames, received.octets);
         Ok(PortCounts {
@@ -110,7 +110,7 @@ impl LivePort {
 }
 
 impl LiveEngine {
-    /// Flows whose pause frames cannot be told from a device's.
+    /// Flows whose pause frames look like a device's.
     pub(super) fn undecided_pauses(&self) -> Option<Warning> {
         self.nobodys_pauses.then(|| {
             Warning(

@@ -20,8 +20,8 @@ use validator::agent::protocol::{Completion, OpenChannel, Read, State};
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::process::Child;
-use validator::dut::requester::frame::Path;
 use validator::driver::stall;
+use validator::dut::requester::frame::Path;
 
 use crate::common::{need_root, need_tool};
 use crate::frames::scapy;

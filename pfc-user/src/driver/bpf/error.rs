@@ -41,7 +41,7 @@ pub enum XdpError {
     /// A number outside its range.
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
-    /// One frame in `verify_every` cannot be told by a mask on its sequence number.
+    /// A `verify_every` that is no power of two, which the mask of the sample has to be.
     #[error(
         "one frame in `verify_every` has its checksum verified, which must be a power of two, \
          found {0}"

@@ -45,7 +45,7 @@ pub struct SwitchOptions {
     pub config: SwitchConfig,
     /// Faults in force.
     pub faults: Vec<Fault>,
-    /// Unix socket at which counts are told.
+    /// Unix socket at which counts can be read.
     pub counters: Option<PathBuf>,
 }
 

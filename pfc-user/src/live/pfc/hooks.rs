@@ -18,7 +18,7 @@ use crate::plan::RepetitionPlan;
 /// Exit status of a hook that did not end in time, as timeout(1) has it.
 const TIMED_OUT: i32 = 124;
 
-/// What a hook is run for.
+/// Occasion that a hook is run for.
 #[derive(Clone, Copy)]
 struct Moment<'a> {
     /// `prepare`, `before`, `after` or `restore`.
@@ -83,7 +83,7 @@ pub struct Planned {
     pub variables: Vec<(String, String)>,
 }
 
-/// What stands for the folder of notes where none is made.
+/// Stand-in for the folder of notes where none is made.
 const A_FOLDER: &str = "a folder that the run makes";
 
 /// The hooks around a whole run, as they will be called.
