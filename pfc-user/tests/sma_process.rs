@@ -14,7 +14,7 @@ use common::need_tool;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use validator::driver::kernel::clock;
-use validator::dut::stall;
+use validator::driver::stall;
 
 const KEY: &str = "0x1122334455667788";
 
