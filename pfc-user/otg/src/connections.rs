@@ -28,12 +28,12 @@ const CONNECTIONS: usize = 256;
 const FIRST: Duration = Duration::from_secs(10);
 /// Longest time without a request between two of them.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// Time for a connection that was asked to give way, until the next one is asked: what it has under
-/// way is ended first.
-const GIVES_WAY: Duration = Duration::from_millis(100);
 /// Longest silence of a connection that was asked to give way and has no request under way: hyper
 /// waits for an answer of its client, which may be gone.
 const SILENCE: Duration = Duration::from_millis(500);
+/// Time for a connection that was asked to give way, until the next one is asked: what it has under
+/// way is ended first. Longer than [`SILENCE`], so that a client that is gone takes no other along.
+const GIVES_WAY: Duration = Duration::from_secs(1);
 /// Longest time to end what is under way when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -191,7 +191,7 @@ impl Handle {
                 return;
             }
             drop(place);
-            sleep_until(silent_at.max(Instant::now() + GIVES_WAY)).await;
+            sleep_until(silent_at.max(Instant::now() + SILENCE / 5)).await;
         }
     }
 }

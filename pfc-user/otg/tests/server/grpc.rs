@@ -148,7 +148,8 @@ async fn the_client_that_was_silent_for_longest_gives_way() {
     )
     .await;
     assert!(end.is_ok(), "the second one is served still");
-    for other in [0, 2, PLACES - 1] {
+    // The third one gives way too where this machine stands still for a second.
+    for other in [0, PLACES / 2, PLACES - 1] {
         ping(&mut clients[other]).await;
     }
     drop((clients, next));

@@ -188,11 +188,26 @@ class Ports:
         chosen = [flow.transmit for name, flow in found.items() if name.startswith(prefix)]
         return found if all(transmit == "stopped" for transmit in chosen) else None
 
-    def ended(self, limit=20):
-        """The metrics once all flows have stopped, and what was under way has arrived."""
-        until("flows have stopped", limit, self.stopped)
-        time.sleep(0.2)
+    def sent_since(self, before):
+        """The metrics, if each flow of a queue has sent since `before`; or None."""
+        found = self.metrics()
+        grown = [found[name].frames_tx > before[name].frames_tx
+                 for name in found if name.startswith("q")]
+        return found if all(grown) else None
+
+    def ended(self, lost=0):
+        """The metrics once all flows have stopped, and what was under way has arrived: all but the
+        frames that are `lost`, of which `exact` or the caller makes sure."""
+        until("flows have stopped", 20, self.stopped)
+        until(f"all frames but {lost} have arrived", 20, lambda: self.missing() <= lost)
         return self.metrics()
+
+    def missing(self):
+        """Frames that have left either port since the start and not come to the other, as yet."""
+        now = self.of_ports()
+        sent, came = ([since(self.before[name], now[name], direction)[0] for name in now]
+                      for direction in ("tx", "rx"))
+        return sum(sent) - sum(came)
 
 
 def flow(config, name, size, queue=0, phb=0):
