@@ -131,31 +131,6 @@ fn root_a_run_whose_rx_port_is_removed_is_undecided() {
     );
 }
 
-#[test]
-fn root_a_simulated_device_that_ends_cleanly_before_it_was_asked_is_an_error() {
-    const NAME: &str = "root_a_simulated_device_that_ends_cleanly_before_it_was_asked_is_an_error";
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let Some(lab) = Lab::new(NAME) else { return };
-        let cases = [("pause-single-lossless", "lossless = [3]")];
-        let plan = lab.file("plan.toml", &plan("1s", &cases));
-        let sim = of_repository("configs/testbeds/sim.toml");
-        let run = lab.start(&format!("--testbed {sim} --plan {plan} --format json"));
-        let dut = lab.wait_for_data_in_the_storm();
-        kill(Pid::from_raw(dut), signal).unwrap();
-        let ended = Outcome::of(run.wait_with_output().unwrap());
-        let report = ended.report();
-        let case = report.case("pause-single-lossless");
-        assert_eq!((ended.code, &case["verdict"]), (Some(3), &"error".into()));
-        let reason = case["reason"].as_str().unwrap();
-        assert!(
-            reason.contains("the simulated DUT ended (exit status: 0) before the repetition did"),
-            "{reason}"
-        );
-        assert_eq!(report.checks("fail"), set(&[]));
-        lab.assert_nothing_is_left();
-    }
-}
-
 /// The tester stands still for longer than any excuse, in the middle of the first attempt.
 #[test]
 fn root_a_repetition_that_the_tester_disturbed_is_measured_again() {

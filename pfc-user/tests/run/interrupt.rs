@@ -149,7 +149,7 @@ fn a_dut_ends_early(test: &str, signal: Signal, how: &str) {
     let Some(lab) = Lab::new(test) else {
         return;
     };
-    let plan = lab.file("plan.toml", &plan("2s", MINUTE));
+    let plan = lab.file("plan.toml", &plan("1s", MINUTE));
     let run = lab.start(&format!(
         "--testbed {} --plan {plan} --format json",
         of_repository("configs/testbeds/sim.toml")
