@@ -1,6 +1,6 @@
 //! The MAD cases from the command line: on the simulated agent, on stock ibsim, and with failures.
 //!
-//! lane: waiting
+//! lane: waiting, 4 at a time
 
 mod check;
 #[path = "../common/mod.rs"]
@@ -14,7 +14,6 @@ mod verdicts;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -22,21 +21,13 @@ use tempfile::TempDir;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 const SIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/testbeds/sim.toml");
 
-/// One at a time: any run unlocks the DUT of another that was killed.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// A folder for a run: testbed files in, results out.
-struct Folder(
-    TempDir,
-    #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>,
-);
+/// A folder for a run: testbed files in, results out. It has a journal of its own: a run would
+/// unlock the DUT of another test that it finds in a common one.
+struct Folder(TempDir);
 
 impl Folder {
     fn new() -> Self {
-        Self(
-            tempfile::tempdir().unwrap(),
-            ALONE.lock().unwrap_or_else(PoisonError::into_inner),
-        )
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
@@ -49,10 +40,15 @@ impl Folder {
         self.0.path().join("out")
     }
 
+    fn journal(&self) -> PathBuf {
+        self.0.path().join("journal")
+    }
+
     /// `validator run` with these arguments, separated by spaces.
     fn command(&self, testbed: &Path, arguments: &str) -> Command {
         let mut command = Command::new(PROGRAM);
         command
+            .env("VALIDATOR_JOURNAL", self.journal())
             .arg("run")
             .arg("--testbed")
             .arg(testbed)

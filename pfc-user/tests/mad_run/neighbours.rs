@@ -21,16 +21,14 @@ fn a_second_run_on_the_same_dut_is_refused_before_anything_is_sent() {
     let first = start(&folder, &fabric);
     let testbed = folder.file("second.toml", &fabric.testbed(KEYS));
     // The journal says so, and where it is another user's, the socket does.
-    let other_journal = folder.0.path().join("journal");
-    for journal in [None, Some(&other_journal)] {
+    for journal in [folder.journal(), folder.0.path().join("other")] {
         let out = folder.0.path().join("second");
         let mut second = Command::new(PROGRAM);
         second.args(["run", "--case", "mad.c14-016-get", "--testbed"]);
         second.arg(&testbed).arg("--out").arg(&out);
-        second.stdin(Stdio::null());
-        if let Some(journal) = journal {
-            second.env("VALIDATOR_JOURNAL", journal);
-        }
+        second
+            .stdin(Stdio::null())
+            .env("VALIDATOR_JOURNAL", journal);
         let ended = Ended::of(second.output().unwrap());
         assert_eq!(ended.code, Some(2), "{ended:?}");
         let said = format!("process {} tests the node at path 0,1", first.id());
