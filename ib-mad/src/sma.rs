@@ -3,14 +3,17 @@
 //! it a clock of its own, a server of ibsim's sockets the real one.
 
 mod attributes;
+mod config;
 mod fabric;
 pub mod fault;
 mod node;
 mod notice;
 mod port;
 mod protection;
+mod reply;
 mod switch;
 
+pub use config::{NodeConfig, NodeKind};
 pub use fabric::{Delivery, Fabric};
 pub use fault::Fault;
-pub use node::{NodeConfig, NodeKind, Outgoing, Sma};
+pub use node::{Outgoing, Sma};

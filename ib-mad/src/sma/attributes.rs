@@ -1,7 +1,9 @@
 //! How a node answers Get and Set of the attributes that every node has.
 
+use super::config::NodeKind;
 use super::fault::{Component, Fault};
-use super::node::{NodeKind, Reply, Sma};
+use super::node::Sma;
+use super::reply::Reply;
 use crate::attr::{Attribute, FieldError, NodeInfo, NodeType, Notice, PortInfo};
 use crate::mad::{MKey, Method, Status};
 use crate::smp::{DATA, Smp};

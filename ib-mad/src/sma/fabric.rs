@@ -1,6 +1,7 @@
 //! The tester's node and the DUT, joined by one link: port 1 of the tester, port 1 of the DUT.
 
-use super::node::{NodeKind, Outgoing, Sma};
+use super::config::NodeKind;
+use super::node::{Outgoing, Sma};
 use crate::attr::PortState;
 use crate::mad::{Lid, Method};
 use crate::smp::Smp;

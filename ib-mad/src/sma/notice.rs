@@ -1,6 +1,6 @@
 //! The notice of trap 256 (14.2.5.1).
 
-use super::node::NodeKind;
+use super::config::NodeKind;
 use crate::attr::{BadMKey, FieldError, Notice};
 use crate::mad::Lid;
 use crate::smp::Smp;

@@ -1,8 +1,9 @@
 //! PortInfo of one port (14.2.5.6), except the fields of the M_Key, which are in
 //! [`super::protection`].
 
+use super::config::NodeConfig;
 use super::fault::Component;
-use super::node::NodeConfig;
+use super::reply::Invalid;
 use crate::attr::{Field, FieldError, PortInfo, PortState};
 use crate::mad::Lid;
 
@@ -23,16 +24,6 @@ pub(super) struct Port {
     /// True for an adapter's port and for port 0 of a switch: only these have LID, M_Key and the
     /// like.
     managed: bool,
-}
-
-/// A Set with an invalid value; no part of it takes effect.
-#[derive(Debug)]
-pub(super) struct Invalid;
-
-impl From<FieldError> for Invalid {
-    fn from(_: FieldError) -> Self {
-        Self
-    }
 }
 
 impl Port {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use super::config::NodeConfig;
 use super::fault::Fault;
-use super::node::NodeConfig;
 use crate::mad::{MKey, Method};
 use crate::smp::Smp;
 use crate::transport::Time;

@@ -1,8 +1,7 @@
 //! Attributes that only a switch has: SwitchInfo (14.2.5.4), LinearForwardingTable (14.2.5.10) and
 //! RandomForwardingTable (14.2.5.11).
 
-use super::node::Reply;
-use super::port::Invalid;
+use super::reply::{Invalid, Reply};
 use crate::attr::{Attribute, FieldError, SwitchInfo};
 use crate::mad::{Method, Status};
 use crate::smp::{DATA, Smp};
