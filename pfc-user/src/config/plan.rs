@@ -8,8 +8,8 @@ use super::ConfigError;
 use super::document::Document;
 use super::testbed::Testbed;
 pub use crate::cases::PlannedCase;
-use crate::cases::parameters::{CaseTable, Misfit, PlanTables};
-use crate::cases::pfc::parameters::{self, DurationsTable, StormTable};
+use crate::cases::parameters::{CaseTable, DurationsTable, Misfit, PlanTables, StormTable};
+use crate::cases::pfc::parameters;
 pub use crate::cases::pfc::parameters::{IntervalError, PfcParameters, PlannedRepetition, Storm};
 use crate::cases::{self, Known};
 

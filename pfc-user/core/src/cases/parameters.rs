@@ -1,10 +1,9 @@
 //! Tables of a plan file, before their values are checked. Each family takes its own keys and
 //! refuses those of the others.
 
+use pfc_ebpf::units::{LineRate, Priority};
 use serde::Deserialize;
 
-use super::pfc::parameters::{DurationsTable, RepetitionTable, StormTable};
-use super::rc::parameters::QueuePairTable;
 use crate::quantity::Span;
 
 /// A table `[[case]]`.
@@ -27,6 +26,43 @@ pub struct CaseTable {
     pub all_key_bits: Option<bool>,
 }
 
+/// A table `durations`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DurationsTable {
+    pub(super) baseline: Option<Span>,
+    pub(super) lead: Option<Span>,
+    pub(super) traffic: Option<Span>,
+    pub(super) tail: Option<Span>,
+    pub(super) resume: Option<Span>,
+    pub(super) drain_max: Option<Span>,
+}
+
+/// A table `storm`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StormTable {
+    pub(super) quanta: Option<i64>,
+    pub(super) interval: Option<Span>,
+}
+
+/// An entry of `repetitions`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepetitionTable {
+    pub(super) lossless: Vec<Priority>,
+    pub(super) storm: Option<Vec<Priority>>,
+}
+
+/// An entry of `queue_pairs`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueuePairTable {
+    pub(super) retry_count: Option<i64>,
+    pub(super) timeout: Option<i64>,
+    pub(super) path_mtu: Option<i64>,
+}
+
 /// The tables of a whole plan that PFC cases share.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanTables {
@@ -39,7 +75,7 @@ pub struct PlanTables {
     /// True: on a DUT whose lossless set is fixed, a case has no more repetitions than are listed.
     pub short: bool,
     /// Speed of the testbed's ports, where its file says it.
-    pub line_rate: Option<pfc_ebpf::units::LineRate>,
+    pub line_rate: Option<LineRate>,
 }
 
 /// A value that does not fit.

@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use serde::Deserialize;
 
 use super::PfcCase;
-use crate::cases::parameters::{CaseTable, Misfit, PlanTables, above_zero};
+use crate::cases::parameters::{
+    CaseTable, DurationsTable, Misfit, PlanTables, RepetitionTable, StormTable, above_zero,
+};
 use crate::plan::{Durations, Nanos};
 use crate::quantity::Span;
 
@@ -110,34 +111,6 @@ pub(super) struct Sets {
     pub(super) why: &'static str,
     /// True: a plan may storm some of them only.
     pub(super) storm_subset: bool,
-}
-
-/// A table `durations`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DurationsTable {
-    baseline: Option<Span>,
-    lead: Option<Span>,
-    traffic: Option<Span>,
-    tail: Option<Span>,
-    resume: Option<Span>,
-    drain_max: Option<Span>,
-}
-
-/// A table `storm`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StormTable {
-    quanta: Option<i64>,
-    interval: Option<Span>,
-}
-
-/// An entry of `repetitions`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RepetitionTable {
-    lossless: Vec<Priority>,
-    storm: Option<Vec<Priority>>,
 }
 
 /// The parameters of `case` in its table.

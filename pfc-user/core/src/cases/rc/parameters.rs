@@ -1,18 +1,7 @@
 //! Parameters of an RC case: the queue pairs of its repetitions.
 
-use serde::Deserialize;
-
-use crate::cases::parameters::{CaseTable, Misfit};
+use crate::cases::parameters::{CaseTable, Misfit, QueuePairTable};
 use crate::plan::rc::RcParameters;
-
-/// An entry of `queue_pairs`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QueuePairTable {
-    retry_count: Option<i64>,
-    timeout: Option<i64>,
-    path_mtu: Option<i64>,
-}
 
 /// The queue pairs of a case's table; without any, that of its document.
 pub(in crate::cases) fn read(table: CaseTable) -> Result<Vec<RcParameters>, Misfit> {
