@@ -4,6 +4,7 @@ mod consistency;
 pub(super) mod delivery;
 pub(super) mod dip;
 mod excuse;
+mod figures;
 pub(super) mod integrity;
 pub(super) mod latency;
 pub(super) mod lets_go;
@@ -58,7 +59,7 @@ pub(super) fn repetition(case: &PfcCase, e: &PfcEvidence) -> Judged {
     let view = consistent.as_ref().map(|()| e).map_err(String::as_str);
     let checks = case.table.judge(&e.plan.name, view);
     let figures = match view {
-        Ok(e) => [throughput::figures(e), resolution::figures(&checks, e)].concat(),
+        Ok(e) => [figures::of(e), resolution::figures(&checks, e)].concat(),
         Err(_) => Vec::new(),
     };
     Judged {

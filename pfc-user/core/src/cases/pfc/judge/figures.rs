@@ -1,0 +1,229 @@
+//! Figures that are reported and not judged.
+
+use pfc_ebpf::abi::account::{BATCH, Clock};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, Priority};
+
+use super::dip::{sum, watched_share, whole_windows, windows_in_a_dip};
+use super::mac;
+use crate::case::Figure;
+use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
+use crate::plan::{Nanos, StormKind};
+use crate::quantity::ms;
+
+/// Name and value of a figure.
+type Named = (String, String);
+
+pub(super) fn of(e: &PfcEvidence) -> Vec<Figure> {
+    let mut named = traffic_figures(e);
+    named.extend(storm_figures(e));
+    named.extend(waits(e));
+    named.push(("PAUSE/PFC from the DUT counted by".into(), mac::figure(e)));
+    named.extend(pfc_figures(e));
+    named.extend(accounting_figures(e));
+    let figure = |(name, value)| Figure {
+        repetition: e.plan.name.clone(),
+        name,
+        value,
+    };
+    named.into_iter().map(figure).collect()
+}
+
+/// Rates of the storm phase, and waits of the sender.
+fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
+    let mut named = Vec::new();
+    let link = e.limits.line_rate.bits_per_second() as f64;
+    let rate = |rate: f64| {
+        let share = 100.0 * rate / link;
+        format!("{:.1} Mbit/s, {share:.1} % of the link", rate / 1e6)
+    };
+    if let Some((offered, received)) = rates_in_phase(e) {
+        named.push(("offered in the storm phase".into(), rate(offered)));
+        named.push(("received in the storm phase".into(), rate(received)));
+    }
+    let held = held(e);
+    if held > 0 {
+        let frames = format!("{held} frames");
+        named.push(("held in the storm phase and received later".into(), frames));
+    }
+    if let Some(worst) = worst_window(e) {
+        named.push((
+            "least received in 100 ms of the storm phase".into(),
+            format!("{:.1} % of the link", 100.0 * worst),
+        ));
+    }
+    // The subject of `no-dip`: a storm on lossy priorities.
+    if let StormKind::Pfc(stormed) = &e.plan.storm.kind
+        && !stormed.iter().any(|priority| e.plan.is_lossless(*priority))
+    {
+        let share = |phase| {
+            let share = watched_share(e, phase)?;
+            Some(format!("{:.0} % of phase {phase:?}", 100.0 * share))
+        };
+        let watched: Vec<_> = [Phase::Baseline, Phase::Storm]
+            .into_iter()
+            .filter_map(share)
+            .collect();
+        named.push(("watched for dips".into(), watched.join(", ")));
+    }
+    if e.sender.waits > 0 {
+        named.push((
+            "waits for room in the port's queue".into(),
+            format!("{}; the frames left later", e.sender.waits),
+        ));
+    }
+    named
+}
+
+/// Layer-1 rates of the storm phase in bit/s, offered and received, both in its whole windows.
+fn rates_in_phase(e: &PfcEvidence) -> Option<(f64, f64)> {
+    let windows = whole_windows(e, Phase::Storm)?;
+    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
+    let time = windows.len() as f64 * e.windows.width as f64 / 1e9;
+    let all: Vec<Priority> = Priority::all().collect();
+    let rate = |counts: &[[u32; 8]]| sum(counts, windows.clone(), &all) as f64 * bits / time;
+    let rates = (rate(&e.windows.offered), rate(&e.windows.received));
+    (time > 0.0).then_some(rates)
+}
+
+/// Frames of the storm phase that came after it, of the stormed flows whose arrivals are logged.
+fn held(e: &PfcEvidence) -> usize {
+    let Some(span) = e.span(Phase::Storm) else {
+        return 0;
+    };
+    let records = e.arrivals.records.iter();
+    let of_phase = records.filter(|arrival| arrival.phase == Phase::Storm);
+    of_phase.filter(|arrival| arrival.time > span.to).count()
+}
+
+/// The waits for frames that did not all arrive.
+fn waits(e: &PfcEvidence) -> impl Iterator<Item = Named> {
+    e.waits.iter().filter_map(|wait| {
+        let why = match wait.end {
+            WaitEnd::AllArrived => return None,
+            WaitEnd::Quiet => "ended, for nothing had moved for longer than a frame may take",
+            WaitEnd::Deadline => "ended by its deadline",
+        };
+        let name = format!("wait for the last frames of phase {:?}", wait.phase);
+        Some((name, format!("{why}, after {}", ms(wait.to - wait.from))))
+    })
+}
+
+fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
+    let Some(storm) = &e.storm else {
+        return Vec::new();
+    };
+    let refused = if storm.errors > 0 {
+        format!(", refused {} times", storm.errors)
+    } else {
+        String::new()
+    };
+    vec![
+        ("storm frames".into(), format!("{}{refused}", storm.frames)),
+        ("storm sent by".into(), storm.method.clone()),
+        ("gaps of the storm".into(), gaps(e, storm)),
+    ]
+}
+
+/// XOFF and XON of the DUT, by priority, and its PAUSE frames.
+fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
+    let pause = &e.tx_port.pause;
+    let pause = (pause.xoff + pause.xon > 0).then(|| {
+        let counts = format!("{} with a time, {} with time 0", pause.xoff, pause.xon);
+        ("PAUSE (802.3x) from the DUT".to_owned(), counts)
+    });
+    let by_priority = Priority::all().filter_map(|priority| {
+        let class = &e.tx_port.pfc[priority.index()];
+        (class.xoff + class.xon > 0).then(|| {
+            (
+                format!("PFC from the DUT, priority {priority}"),
+                format!("{} XOFF, {} XON", class.xoff, class.xon),
+            )
+        })
+    });
+    by_priority.chain(pause)
+}
+
+/// Sampling of the programs, frames of other senders, and the largest latency without a storm.
+fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
+    let mut named = Vec::new();
+    if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
+        let clock = if e.counting.clock == Clock::Batched {
+            format!("for up to {BATCH} frames")
+        } else {
+            "for each frame".into()
+        };
+        named.push((
+            "accounting at this rate".into(),
+            format!(
+                "one reading of the clock {clock}, octets verified of one frame in {}",
+                e.counting.verify_every
+            ),
+        ));
+    }
+    if e.rx_port.foreign() > 0 {
+        named.push((
+            "frames of other senders or runs at the rx port".into(),
+            format!("{}; no check counts them", e.rx_port.foreign()),
+        ));
+    }
+    let worst = e
+        .received
+        .iter()
+        .filter(|received| received.phase == Phase::Baseline)
+        .map(|received| received.latency_max)
+        .max();
+    named.extend(worst.map(|worst| ("largest latency in the baseline".into(), ms(worst))));
+    named
+}
+
+/// The gaps of the storm beside its pause time.
+fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
+    let pause = e.limits.pause_time(e.plan.storm.quanta);
+    let below = |(name, q)| {
+        let length = storm
+            .histogram
+            .quantile(q)
+            .map(|length| length.min(storm.max_gap));
+        length.map_or(String::new(), |length| {
+            format!("{name} {}, ", brief(length))
+        })
+    };
+    let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
+        .map(below)
+        .concat();
+    let share = 100.0 * storm.max_gap as f64 / pause.max(1) as f64;
+    let above = if storm.gaps_above() == 0 {
+        "none".to_owned()
+    } else {
+        storm.gaps_above().to_string()
+    };
+    format!(
+        "{quantiles}max {}, {share:.1} % of the pause time {}; {above} above the shortest pause",
+        brief(storm.max_gap),
+        brief(pause)
+    )
+}
+
+/// A time to three digits and more.
+fn brief(nanos: Nanos) -> String {
+    if nanos < 1_000_000 {
+        format!("{:.1} us", nanos as f64 / 1e3)
+    } else {
+        ms(nanos)
+    }
+}
+
+/// The least share of the link that was received in any 100 ms of the storm phase.
+fn worst_window(e: &PfcEvidence) -> Option<f64> {
+    let windows = whole_windows(e, Phase::Storm)?;
+    let many = windows_in_a_dip(e);
+    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
+    let all: Vec<Priority> = Priority::all().collect();
+    windows
+        .clone()
+        .take_while(|start| start + many <= windows.end)
+        .map(|start| sum(&e.windows.received, start..start + many, &all) as f64 * bits * 10.0)
+        .min_by(f64::total_cmp)
+        .map(|rate| rate / e.limits.line_rate.bits_per_second() as f64)
+}
