@@ -1,5 +1,7 @@
 //! C14_016_Get: M_Key checking of SubnGet() at each value of PortInfo:M_KeyProtectBits.
 
+mod answer;
+mod attempt;
 mod judge;
 mod stimulate;
 mod uncounted;

@@ -3,11 +3,11 @@
 use ib_mad::attr::PortInfo;
 use ib_mad::mad::{MKey, Status};
 
-use super::wrong_key::untried;
+use super::attempt::{not_cleared, untried};
 use crate::case::CheckResult;
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, form, is_good};
-use crate::cases::mad::judge::decoded::{Asked, Asking, View};
+use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::steps::{not_reached, sent};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
@@ -169,13 +169,6 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
         }
         finding.equal("M_KeyViolations", 0, port.m_key_violations());
     })
-}
-
-/// Violations that were left by the Set that was to clear them; nothing can be counted from there.
-pub(super) fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let set = view.in_attempt(Purpose::KeySet, asked.attempt)?;
-    let left = set.last().port()?.m_key_violations();
-    (left != 0).then(|| format!("{left} already when a Set had cleared them"))
 }
 
 /// The Get with M_KEY_DUT just before the one with the wrong key, against which that is counted.

@@ -1,8 +1,8 @@
 //! Wrong keys that were not counted: the request was lost, or the DUT forgot to count it. The loss
 //! of other requests distinguishes the two.
 
-use super::judge::not_cleared;
-use super::wrong_key::is_discarded;
+use super::answer::is_discarded;
+use super::attempt::not_cleared;
 use crate::case::Verdict;
 use crate::cases::mad::judge::decoded::{Asked, View};
 use crate::cases::mad::judge::likelihood::{ENOUGH, Loss, UNLIKELY, at_least};

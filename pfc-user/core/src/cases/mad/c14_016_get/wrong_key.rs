@@ -1,11 +1,11 @@
 //! Checks of wrong keys that must not be answered: silence, the proof that they arrived, and
 //! violations.
 
-use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
+use ib_mad::attr::{Attribute, BadMKey, Notice};
 use ib_mad::mad::Method;
-use ib_mad::smp::Smp;
 
-use super::judge::not_cleared;
+use super::answer::{is_discarded, says_busy, stray_answer};
+use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
@@ -172,62 +172,6 @@ fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (Stri
     }
 }
 
-/// Returns an answer to the Get with the wrong key among the packets that match no request: one
-/// with its TID, however late, or one with an unknown TID while it was waited for. An answer with
-/// the TID of another request to the DUT belongs to that one. An answer with the TID of a request
-/// that the DUT never got, to the tester's own port or in an earlier case, may come from any node,
-/// and decides nothing.
-fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<(&'v Stray<'v>, Verdict)> {
-    let until = view
-        .asked
-        .iter()
-        .map(|later| later.sent)
-        .find(|sent| *sent > asked.sent)
-        .unwrap_or(view.e.listened_until);
-    let verdict = |stray: &Stray<'_>| {
-        let is_port = stray
-            .smp
-            .as_ref()
-            .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
-        let may_be = is_port
-            && (asked.sent..=until.max(asked.deadline)).contains(&stray.at)
-            && !stray.is_judged_elsewhere;
-        match stray.of.map(|of| &view.asked[of]) {
-            Some(of) if of.sent == asked.sent => Some(Verdict::Fail),
-            Some(of) if of.purpose == Purpose::TesterPort && of.answer.is_some() => {
-                may_be.then_some(Verdict::Inconclusive)
-            }
-            Some(_) => None,
-            None if stray.of_earlier => may_be.then_some(Verdict::Inconclusive),
-            None => may_be.then_some(Verdict::Fail),
-        }
-    };
-    let answers = view
-        .strays
-        .iter()
-        .filter_map(|stray| Some((stray, verdict(stray)?)));
-    // BUSY says least.
-    answers.min_by_key(|(stray, verdict)| {
-        let is_busy = stray.smp.as_ref().is_some_and(says_busy);
-        (*verdict != Verdict::Fail, is_busy)
-    })
-}
-
-fn says_busy(smp: &Smp) -> bool {
-    smp.status().is_busy()
-}
-
-/// True if the only answer to the Get with the wrong key is BUSY: it was discarded (13.4.7), and is
-/// neither a violation nor a missing one.
-pub(super) fn is_discarded(view: &View<'_>, asked: &Asked) -> bool {
-    match &asked.answer {
-        Some((_, answer)) => says_busy(answer),
-        None => stray_answer(view, asked).is_some_and(|(stray, verdict)| {
-            verdict == Verdict::Fail && stray.smp.as_ref().is_some_and(says_busy)
-        }),
-    }
-}
-
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
     let askings = view.askings(Purpose::OtherKey);
     if askings.is_empty() {
@@ -304,30 +248,5 @@ fn violations(
         0 if is_answered => finding.expect(what, 1, "0, although the Get was answered", false),
         0 => finding.compare(what, 1, format!("0: {}", zero.0), zero.1),
         violations => finding.equal(what, 1, violations),
-    }
-}
-
-/// Records each kind of wrong key that was not tried, where `purpose` is about wrong keys; and each
-/// attempt in which the step `purpose` is missing, where it is one of every attempt.
-pub(super) fn untried(view: &View<'_>, purpose: Purpose, finding: &mut Finding) {
-    let askings = view.askings(Purpose::OtherKey);
-    if matches!(purpose, Purpose::OtherKey | Purpose::DutKey) {
-        for difference in view.e.plan.differences() {
-            let is_it = |asking: &Asking<'_>| {
-                view.difference(asking.last()) == difference
-                    && view.in_attempt(purpose, asking.last().attempt).is_some()
-            };
-            if !askings.iter().any(is_it) {
-                let what = format!("a wrong key that differs {difference}");
-                finding.undecided(what, "tried", "not tried");
-            }
-        }
-        return;
-    }
-    for attempt in askings.iter().map(|asking| asking.last().attempt) {
-        if view.in_attempt(purpose, attempt).is_none() {
-            let what = format!("{purpose:?} of attempt {attempt}");
-            finding.undecided(what, "sent", "missing, though a wrong key was tried in it");
-        }
     }
 }
