@@ -6,8 +6,9 @@ use anyhow::Result;
 
 use crate::case::Event;
 use crate::cases::mad::MadCase;
+use crate::cases::mad::equipment::Equipment;
 use crate::cases::mad::planning::{KeyBits, PortContext};
-use crate::cases::mad::stimulate::{self, Equipment};
+use crate::cases::mad::stimulate;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal};
 use crate::driver::bringup::mad::{Claimed, MachineJournal, MadPort, Target};

@@ -2,6 +2,8 @@
 
 mod c14_016_get;
 mod c14_024_10_01;
+pub mod equipment;
+pub mod journal;
 mod judge;
 pub mod planning;
 pub mod session;
@@ -10,6 +12,7 @@ pub mod stimulate;
 pub use c14_024_10_01::CODE as FORWARDING_TABLE_STATUS;
 
 use judge::Mad;
+use judge::consistency;
 use judge::decoded::View;
 use planning::PortContext;
 use session::{Session, Stop};
@@ -45,7 +48,7 @@ pub static CASES: [MadCase; 2] = [c14_024_10_01::CASE, c14_016_get::CASE];
 /// Fails where the evidence of the repetition of that index makes no sense, so that no check is
 /// judged.
 pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), String> {
-    View::new(all, index).map(drop)
+    consistency::view(all, index).map(drop)
 }
 
 impl MadCase {

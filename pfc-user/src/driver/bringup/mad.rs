@@ -14,7 +14,7 @@ use ib_mad::transport::Transport;
 use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
 
-pub use crate::cases::mad::session::{KeyJournal, Noted};
+pub use crate::cases::mad::journal::{KeyJournal, Noted};
 pub use claim::{ClaimEntry, Claimed, Node, Target};
 pub use unlock::{KeyEntry, MachineJournal};
 

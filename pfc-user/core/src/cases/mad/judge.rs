@@ -1,6 +1,6 @@
 //! From evidence to checks: pure, so that stored evidence gives the same verdict again.
 
-mod consistency;
+pub(super) mod consistency;
 pub(super) mod contact;
 pub(super) mod decoded;
 mod figures;
@@ -47,7 +47,7 @@ impl Family for Mad {
 /// Judges one of the repetitions of `case`.
 pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> Judged {
     let e = all[index];
-    let view = View::new(all, index);
+    let view = consistency::view(all, index);
     let checks = case
         .table
         .judge(&e.plan.name, view.as_ref().map_err(String::as_str));

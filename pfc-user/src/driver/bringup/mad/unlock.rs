@@ -11,7 +11,7 @@ use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
 
 use super::claim::{Claimed, Node, Target};
-use crate::cases::mad::session::{KeyJournal, Noted};
+use crate::cases::mad::journal::{KeyJournal, Noted};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal, KeyNote};
 use crate::mad::m_key::Protection;

@@ -5,7 +5,8 @@ use ib_mad::attr::NodeInfo;
 use ib_mad::mad::{AttributeId, MKey, Method, Status};
 use ib_mad::smp::Smp;
 
-use crate::cases::mad::session::{Contact, Noted, Session, Stop, port_info};
+use crate::cases::mad::journal::Noted;
+use crate::cases::mad::session::{Contact, Session, Stop, port_info};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;

@@ -5,11 +5,21 @@ use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, MKey, Method};
 
 use super::decoded::{Asked, View};
-use crate::evidence::mad::Purpose;
+use crate::evidence::mad::{MadEvidence, Purpose};
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadStimulus;
 
-pub(super) fn check(view: &View<'_>) -> Result<(), String> {
+/// The view of the repetition of that index among all of the case, if it makes sense.
+pub(in crate::cases::mad) fn view<'e>(
+    all: &[&'e MadEvidence],
+    index: usize,
+) -> Result<View<'e>, String> {
+    let view = View::new(all, index)?;
+    check(&view)?;
+    Ok(view)
+}
+
+fn check(view: &View<'_>) -> Result<(), String> {
     let plan = &view.e.plan;
     if plan.m_key_dut == 0 || plan.m_key_other == 0 || plan.m_key_dut == plan.m_key_other {
         return Err("M_KEY_DUT and M_KEY_OTHER are to be neither 0 nor equal".into());

@@ -132,12 +132,6 @@ impl<'e> View<'e> {
         all: &[&'e MadEvidence],
         index: usize,
     ) -> Result<Self, String> {
-        let view = Self::alone(all, index)?;
-        super::consistency::check(&view)?;
-        Ok(view)
-    }
-
-    fn alone(all: &[&'e MadEvidence], index: usize) -> Result<Self, String> {
         let (earlier, later) = (&all[..index], &all[index + 1..]);
         let e = all[index];
         let asked = e
@@ -181,7 +175,7 @@ impl<'e> View<'e> {
     /// This repetition and the others of the case, as far as they make sense.
     pub(in crate::cases::mad) fn all(&self) -> impl Iterator<Item = View<'e>> {
         let all = &self.all;
-        (0..all.len()).filter_map(|index| Self::alone(all, index).ok())
+        (0..all.len()).filter_map(|index| Self::new(all, index).ok())
     }
 
     /// Requests of the repetition that the DUT had to answer, and those of them that got no answer
