@@ -14,6 +14,7 @@ mod ipv6;
 mod mpls;
 mod order;
 mod pause;
+mod protocol;
 mod segments;
 mod source;
 mod table;
