@@ -4,6 +4,7 @@
 //! reads it.
 
 mod checks;
+mod columns;
 mod distributions;
 mod envelope;
 mod expected;
@@ -21,8 +22,8 @@ mod words;
 
 use std::collections::BTreeSet;
 
+use self::columns::Columns;
 use self::markup::{Element, el};
-use self::timeline::Columns;
 use super::{fixed_set, hooks, identity, text};
 use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;

@@ -7,9 +7,9 @@ use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
+use super::columns::Columns;
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
-use super::timeline::{Columns, seconds};
 use crate::cases::pfc::{held_by_probes, leaked};
 use crate::evidence::pfc::{Offence, PfcEvidence, ProbeReport, Windows};
 use crate::plan::FlowPlan;
@@ -116,7 +116,7 @@ pub fn ticks(
     for x in places {
         write!(d, "M{x} {top:.0}v{height:.0}").expect("a String");
     }
-    let tip = tip(seconds(scale, *first), plot::count(times.len() as u64));
+    let tip = tip(scale.seconds(*first), plot::count(times.len() as u64));
     let path = el("path").class(class).with("d", d);
     Some(path.child(el("title").text(tip)))
 }

@@ -67,6 +67,12 @@ impl Scale {
         offset as f64 / self.span() as f64 * self.width
     }
 
+    /// Seconds from the begin to `time`, for people.
+    pub fn seconds(&self, time: Nanos) -> String {
+        let offset = time.saturating_sub(self.from);
+        shortest(offset as f64 / 1e9, 6)
+    }
+
     /// Times of at most ten ticks, in seconds from the begin, with their labels.
     pub fn ticks(&self) -> Vec<(Nanos, String)> {
         let span = self.span() as f64 / 1e9;

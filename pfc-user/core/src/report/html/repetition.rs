@@ -3,6 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
+use super::columns::Columns;
 use super::markup::{Element, el};
 use super::{Detail, Numbered, distributions, ladder, matrix, plot, timeline, words};
 use crate::case::Verdict;
@@ -103,11 +104,7 @@ fn one(
 }
 
 /// The drawings and counts of an attempt; `None`: neither.
-fn recorded(
-    repetition: &Repetition,
-    title: &str,
-    columns: Option<timeline::Columns>,
-) -> Vec<Element> {
+fn recorded(repetition: &Repetition, title: &str, columns: Option<Columns>) -> Vec<Element> {
     match repetition {
         Repetition::Pfc(e) => {
             let Some(columns) = columns else {

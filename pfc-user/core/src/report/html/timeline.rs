@@ -6,6 +6,7 @@ use std::fmt::Write;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
+use super::columns::{Columns, WIDTH};
 use super::envelope::Envelope;
 use super::marks;
 use super::markup::{Element, el};
@@ -13,8 +14,7 @@ use super::plot::{self, Scale};
 use super::words::{self, label};
 use crate::evidence::pfc::PfcEvidence;
 
-/// Width of the plot, and of the labels on its left.
-const WIDTH: f64 = 880.0;
+/// Width of the labels on the left of the plot.
 const LEFT: f64 = 84.0;
 /// Width of the scales on its right.
 const RIGHT: f64 = 92.0;
@@ -32,41 +32,6 @@ const STALLS: f64 = 18.0;
 const AXIS: f64 = 20.0;
 /// Width of a character of the labels.
 const CHARACTER: f64 = 6.6;
-
-/// How fine a time line is drawn: the greatest number of columns that the marks of a row have.
-#[derive(Clone, Copy)]
-pub struct Columns(u32);
-
-impl Columns {
-    /// Columns as fine as the drawing.
-    pub const FINEST: Self = Self(WIDTH as u32);
-    /// Fewest columns: a coarser time line hardly shows anything.
-    const COARSEST: u32 = 50;
-
-    /// Returns columns half as fine, if those still show something.
-    pub fn coarser(self) -> Option<Self> {
-        (self.0 / 2 >= Self::COARSEST).then_some(Self(self.0 / 2))
-    }
-
-    /// Columns of a series, whose steps are at least two pixels wide.
-    const fn of_series(self) -> usize {
-        self.0 as usize / 2
-    }
-
-    /// Left edge of the column in which that place is.
-    pub fn left(self, x: f64) -> u32 {
-        ((x / self.width()).floor() * self.width()) as u32
-    }
-
-    /// Right edge of the column that ends at or after that place.
-    fn right(self, x: f64) -> u32 {
-        ((x / self.width()).ceil() * self.width()).ceil() as u32
-    }
-
-    fn width(self) -> f64 {
-        WIDTH / f64::from(self.0)
-    }
-}
 
 /// Draws the time line with its legend. `None` if the repetition recorded no times.
 pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
@@ -147,8 +112,8 @@ fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
         let (left, right) = (scale.x(from), scale.x(to));
         let fits = right - left > word.len() as f64 * CHARACTER;
         let name = label(LEFT + (left + right) / 2.0, 14.0, "middle", word)
-            .with("data-from", seconds(scale, from))
-            .with("data-to", seconds(scale, to));
+            .with("data-from", scale.seconds(from))
+            .with("data-to", scale.seconds(to));
         labels = labels.child(if fits {
             name
         } else {
@@ -261,20 +226,11 @@ fn spans(e: &PfcEvidence) -> Vec<(Nanos, Nanos, &'static str)> {
         .collect()
 }
 
-pub fn seconds(scale: &Scale, time: Nanos) -> String {
-    let offset = time.saturating_sub(scale.from);
-    plot::shortest(offset as f64 / 1e9, 6)
-}
-
 fn phase_bands(e: &PfcEvidence, scale: &Scale, height: f64) -> Vec<Element> {
     let bands = spans(e).into_iter().enumerate();
     bands
         .map(|(index, (from, to, word))| {
-            let tip = format!(
-                "{word}: {} to {} s",
-                seconds(scale, from),
-                seconds(scale, to)
-            );
+            let tip = format!("{word}: {} to {} s", scale.seconds(from), scale.seconds(to));
             rect(scale, from, to, 0.0, height)
                 .class(if index % 2 == 0 { "phase" } else { "phase odd" })
                 .child(el("title").text(tip))
