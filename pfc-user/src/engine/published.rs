@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pfc_ebpf::units::{Nanos, Priority};
-use validator_core::engine::response::Response;
-use validator_core::engine::snapshot::{Count, Transmit};
+use validator_core::engine::snapshot::{Count, Response, Transmit};
 use validator_core::engine::storm::Gaps;
 
 /// A count of frames that left.

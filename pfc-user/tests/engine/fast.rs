@@ -11,8 +11,7 @@ use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{
     End, Flow, FlowIndex, Length, Obeys, Plan, PortIndex, Rate, Span,
 };
-use validator_core::engine::response::Response;
-use validator_core::engine::snapshot::{Count, FlowCounts, Snapshot, Transmit};
+use validator_core::engine::snapshot::{Count, FlowCounts, Response, Snapshot, Transmit};
 use validator_core::engine::{Change, Engine, Order};
 
 use crate::bench::{self, Bench, flow, packet, pauses, until_not_spoilt};

@@ -5,7 +5,7 @@ mod tests;
 
 use pfc_ebpf::units::{LineRate, Nanos};
 
-use super::plan::{End, Length, Rate, Schedule, Span};
+use super::plan::{End, Flow, Length, Rate, Schedule, Span};
 use super::snapshot::Transmit;
 
 /// A time in units of 2^-32 ns: frames of any rate are due without drift.
@@ -89,6 +89,14 @@ pub struct Taken {
     pub number: u64,
     /// Octets with FCS.
     pub length: u32,
+}
+
+impl Flow {
+    /// Makes the flow's schedule on a line of `line_rate`.
+    pub fn pace(&self, line_rate: LineRate) -> Pace {
+        let (length, schedule) = (self.length.clone(), self.schedule.clone());
+        Pace::new(self.rate, length, schedule, line_rate)
+    }
 }
 
 impl Pace {

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::filter::Filter;
-use super::flow::Pace;
 use super::packet::Packet;
 
 /// A port, by its place in [`Plan::ports`].
@@ -39,12 +38,6 @@ impl Plan {
 }
 
 impl Flow {
-    /// Makes the flow's schedule on a line of `line_rate`.
-    pub fn pace(&self, line_rate: LineRate) -> Pace {
-        let (length, schedule) = (self.length.clone(), self.schedule.clone());
-        Pace::new(self.rate, length, schedule, line_rate)
-    }
-
     /// Names what in the flow depends on the speed of its port's link; `None` if nothing does.
     pub fn needs_line_rate(&self) -> Option<String> {
         let octets = |span: Span| matches!(span, Span::Octets(octets) if octets > 0);

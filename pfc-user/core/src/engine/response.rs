@@ -4,40 +4,10 @@
 //! A sender looks at the holds, and sends until its next look. It sees a pause frame that arrives
 //! in between only at that look; frames that left meanwhile may have left after it.
 
-use std::ops::Add;
-
 use pfc_ebpf::units::{Nanos, Priority};
 
 use super::queue::Holds;
-use super::snapshot::Count;
-
-/// Responses of a queue so far. Frames and times are upper bounds: the order of frames that were
-/// sent together is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Response {
-    /// Times that the queue was found held, having been free before.
-    pub holds: u64,
-    /// Frames that left after the pause frame had arrived, of all holds.
-    pub after: Count,
-    /// The longest time from a pause frame's arrival to the last frame that left after it.
-    pub longest: Nanos,
-}
-
-impl Add for Response {
-    type Output = Self;
-
-    /// The responses of two senders, each to holds that the other has not counted.
-    fn add(self, other: Self) -> Self {
-        Self {
-            holds: self.holds + other.holds,
-            after: Count {
-                frames: self.after.frames + other.after.frames,
-                octets: self.after.octets + other.after.octets,
-            },
-            longest: self.longest.max(other.longest),
-        }
-    }
-}
+use super::snapshot::{Count, Response};
 
 /// Responses of all queues of a sender.
 #[derive(Clone, Debug, Default)]

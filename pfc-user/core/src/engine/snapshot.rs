@@ -1,10 +1,10 @@
 //! Counts of an engine, at one time.
 
 use std::net::IpAddr;
+use std::ops::Add;
 
 use pfc_ebpf::units::{Nanos, Priority};
 
-use super::response::Response;
 use super::storm::Gaps;
 
 /// Time from one look at the counts to the next, from which rates are computed.
@@ -81,6 +81,34 @@ pub struct PortCounts {
     pub held: [Nanos; Priority::COUNT],
     /// Responses of each queue's sender to what held it, since the port is in use.
     pub responses: [Response; Priority::COUNT],
+}
+
+/// Responses of a queue so far. Frames and times are upper bounds: the order of frames that were
+/// sent together is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Times that the queue was found held, having been free before.
+    pub holds: u64,
+    /// Frames that left after the pause frame had arrived, of all holds.
+    pub after: Count,
+    /// The longest time from a pause frame's arrival to the last frame that left after it.
+    pub longest: Nanos,
+}
+
+impl Add for Response {
+    type Output = Self;
+
+    /// The responses of two senders, each to holds that the other has not counted.
+    fn add(self, other: Self) -> Self {
+        Self {
+            holds: self.holds + other.holds,
+            after: Count {
+                frames: self.after.frames + other.after.frames,
+                octets: self.after.octets + other.after.octets,
+            },
+            longest: self.longest.max(other.longest),
+        }
+    }
 }
 
 /// State of a flow.

@@ -5,8 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use validator_core::engine::Order;
 use validator_core::engine::plan::Keeps;
-use validator_core::engine::response::Response;
-use validator_core::engine::snapshot::{Count, FlowCounts, Latency};
+use validator_core::engine::snapshot::{Count, FlowCounts, Latency, Response};
 use validator_core::engine::storm::Gaps;
 
 use crate::client::{request, send};

@@ -10,8 +10,7 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::flow::{Fine, Steady, fine};
 use validator_core::engine::packet::{Payload, Template};
 use validator_core::engine::port::MEMORY;
-use validator_core::engine::response::Response;
-use validator_core::engine::snapshot::{Count, Transmit};
+use validator_core::engine::snapshot::{Count, Response, Transmit};
 
 use super::{Back, Run};
 use crate::driver::bpf::flow::{FlowGenerator, Place};
