@@ -6,7 +6,7 @@ use pfc_ebpf::units::LineRate;
 use crate::case::Case;
 use crate::cases::mad::planning as mad;
 use crate::cases::pfc::feasibility::frames_too_long;
-use crate::cases::pfc::planning::PortContext;
+use crate::cases::pfc::port::PortContext;
 use crate::cases::pfc::unfolding::Repetitions;
 use crate::cases::{PlannedCase, Task};
 use crate::config::{Config, Dut, PfcTestbed};

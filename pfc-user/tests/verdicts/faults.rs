@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pfc_ebpf::abi::Trust;
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::CASES;
-use validator::cases::pfc::planning::PortContext;
+use validator::cases::pfc::port::PortContext;
 use validator::dut::switch::config::{Scheduler, SwitchConfig};
 use validator::evidence::pfc::PfcEvidence;
 use validator::fault::switch::Fault;

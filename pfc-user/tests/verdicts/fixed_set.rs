@@ -7,7 +7,7 @@ use validator::case::Verdict;
 use validator::cases::judge_case;
 use validator::cases::pfc::CASES;
 use validator::cases::pfc::parameters::{PfcParameters, PlannedRepetition, Storm};
-use validator::cases::pfc::planning::PortContext;
+use validator::cases::pfc::port::PortContext;
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::fault::switch::Fault;
 

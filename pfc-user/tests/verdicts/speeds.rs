@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use pfc_ebpf::units::{LineRate, Quanta};
 use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
+use validator::cases::pfc::planning::RepetitionRequest;
+use validator::cases::pfc::port::PortContext;
 use validator::cases::pfc::stimulate;
 use validator::plan::{Durations, Limits, Nanos, RepetitionPlan};
 

@@ -8,6 +8,7 @@ mod lossy;
 mod multi_lossless;
 pub mod parameters;
 pub mod planning;
+pub mod port;
 mod probing;
 mod resolution;
 pub mod settle;
@@ -20,7 +21,8 @@ pub use judge::probe::held_by_probes;
 
 use judge::Pfc;
 use parameters::Sets;
-use planning::{NotApplicable, PortContext, RepetitionRequest};
+use planning::{NotApplicable, RepetitionRequest};
+use port::PortContext;
 
 use super::judge::Table;
 use crate::case::{Case, Judged};

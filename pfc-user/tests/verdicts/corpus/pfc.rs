@@ -1,7 +1,7 @@
 //! Evidence of the PFC cases.
 
 use pfc_ebpf::abi::Trust;
-use validator::cases::pfc::planning::PortContext;
+use validator::cases::pfc::port::PortContext;
 use validator::evidence::pfc::PfcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::fault::switch::Fault;

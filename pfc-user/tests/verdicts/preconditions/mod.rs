@@ -23,7 +23,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::planning::PortContext;
+use validator::cases::pfc::port::PortContext;
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
 use validator::plan::{Nanos, Role};

@@ -98,7 +98,7 @@ mod tests {
     use pfc_ebpf::units::Priority;
 
     use super::super::parameters::{PfcParameters, PlannedRepetition, Storm};
-    use super::super::planning::PortContext;
+    use super::super::port::PortContext;
     use super::super::unfolding::Repetitions;
     use super::super::{CASES, PfcCase};
     use super::*;

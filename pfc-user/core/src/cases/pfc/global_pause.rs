@@ -1,7 +1,8 @@
 //! Test Case #4 - GLOBAL PAUSE (IEEE 802.3x link level flow control).
 
 use super::parameters::Sets;
-use super::planning::{Builder, NotApplicable, PortContext, RepetitionRequest};
+use super::planning::{Builder, NotApplicable, RepetitionRequest};
+use super::port::PortContext;
 use super::{PfcCase, Watchdog, checks, probing, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;

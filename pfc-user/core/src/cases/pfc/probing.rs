@@ -8,7 +8,7 @@
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
-use super::planning::PortContext;
+use super::port::PortContext;
 use crate::plan::{FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan};
 
 /// Load of a probe in percent of the flows' rates: at full load a queue that once built up stays

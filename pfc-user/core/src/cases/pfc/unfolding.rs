@@ -6,7 +6,8 @@ use pfc_ebpf::units::Priority;
 use super::PfcCase;
 use super::feasibility::impossible;
 use super::parameters::{PfcParameters, PlannedRepetition};
-use super::planning::{PortContext, RepetitionRequest, name};
+use super::planning::{RepetitionRequest, name};
+use super::port::PortContext;
 use crate::evidence::{FixedSet, Omitted};
 use crate::plan::RepetitionPlan;
 

@@ -1,0 +1,27 @@
+//! The ports that a repetition is planned for.
+
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+
+use crate::plan::Nanos;
+
+/// The testbed's ports, and how the DUT sorts their frames.
+#[derive(Clone, Debug)]
+pub struct PortContext {
+    /// Speed of the ports.
+    pub line_rate: LineRate,
+    /// Longest time that the DUT has to obey a pause frame.
+    pub max_response: Nanos,
+    /// Longest time for which the DUT has to hold a frame.
+    pub max_residence: Nanos,
+    /// Share of the line rate that counts as 100 %.
+    pub load: f64,
+    /// Field that gives a frame's priority.
+    pub trust: Trust,
+    /// Priority by DSCP.
+    pub dscp_map: [Priority; Dscp::COUNT],
+    /// True: frames are tagged although the DSCP is trusted.
+    pub vlan: bool,
+    /// The DUT's lossless priorities, where the tester cannot configure others.
+    pub fixed_lossless: Option<Vec<Priority>>,
+}
