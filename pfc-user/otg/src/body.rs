@@ -1,6 +1,7 @@
 //! Bodies of requests, with limits of length and time, and of memory for all that are coming in.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -9,8 +10,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::error::{Refusal, Why};
-use crate::server::{LONGEST, REQUEST};
 
+/// Longest request, in octets: a configuration of 4096 flows has about 8 MiB of JSON.
+pub const LONGEST: usize = 64 << 20;
+/// Longest time for a request to come in.
+pub const REQUEST: Duration = Duration::from_secs(30);
 /// Octets that are read of a body that is too long, so that the client comes to read the answer.
 const DISCARDED: usize = 512 << 20;
 /// Octets of all bodies that are coming in: four of the longest.

@@ -19,7 +19,7 @@ use tokio::time::timeout_at;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{self, Connection};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Silence after which a client is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);

@@ -23,7 +23,7 @@ use crate::api::{Answer, OPERATIONS, Operation};
 use crate::connections::{self, Connection, Handle, IDLE, Peer};
 use crate::error::{Refusal, Why};
 use crate::json;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 const JSON: &str = "application/json";
 /// Content type of octets. Its character set says nothing of them: without one, snappi searches a

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::session::Session;
 
 /// Time after which flows that could not be stopped are stopped again.

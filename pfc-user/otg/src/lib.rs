@@ -28,6 +28,7 @@ pub mod places;
 pub mod reader;
 pub mod server;
 pub mod session;
+mod shared;
 pub mod tls;
 pub mod translate;
 

@@ -1,31 +1,22 @@
 //! The server: listeners of both transports before one session.
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use prost_reflect::DynamicMessage;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use validator_core::engine::Engine;
-use validator_core::engine::snapshot::SAMPLING;
 
 use crate::access::Access;
-use crate::api::{self, Answer, Call};
-use crate::body::Room;
-use crate::error::Refusal;
 use crate::places::Places;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::{grpc, http, lease};
-
-/// Longest request, in octets: a configuration of 4096 flows has about 8 MiB of JSON.
-pub const LONGEST: usize = 64 << 20;
-/// Longest time for a request to come in.
-pub const REQUEST: Duration = Duration::from_secs(30);
 
 /// Longest time for connections to end when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
@@ -52,19 +43,6 @@ pub struct Server {
     grpc: TcpListener,
     http: TcpListener,
     options: Options,
-}
-
-/// State that the requests of all connections share.
-pub struct Shared {
-    /// `None` once the server stops.
-    session: Mutex<Option<Session>>,
-    /// Clients that may use the server.
-    pub access: Access,
-    /// Sink of messages that no client asks for.
-    pub tell: fn(&str),
-    /// Memory for requests that are coming in.
-    pub room: Room,
-    last: watch::Sender<Instant>,
 }
 
 impl Server {
@@ -109,13 +87,9 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) {
         let (last, requests) = watch::channel(Instant::now());
-        let shared = Arc::new(Shared {
-            session: Mutex::new(Some(Session::new(engine, places, self.options.tell))),
-            access: self.options.access,
-            tell: self.options.tell,
-            room: Room::new(),
-            last,
-        });
+        let tell = self.options.tell;
+        let session = Session::new(engine, places, tell);
+        let shared = Arc::new(Shared::new(session, self.options.access, tell, last));
         let (stopping, stopped) = watch::channel(());
         let tls = |protocol| self.options.tls.acceptor(protocol);
         let (of_grpc, of_http) = (tls(grpc::PROTOCOL), tls(http::PROTOCOL));
@@ -137,108 +111,6 @@ impl Server {
             () = stop => {}
         }
         shared.close().await;
-    }
-}
-
-impl Shared {
-    /// Carries out a call on a thread that may block.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the call.
-    pub async fn perform(
-        self: &Arc<Self>,
-        call: Call,
-        argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
-    ) -> Result<Answer, Refusal> {
-        self.asked();
-        self.blocking(move |shared| {
-            let argument = argument()?;
-            shared.with_session(|session| {
-                let answer = api::perform(session, call, argument);
-                // A long request is no silence of the client.
-                shared.asked();
-                answer
-            })
-        })
-        .await
-    }
-
-    /// Notes a sign of life of a client.
-    pub fn asked(&self) {
-        self.last.send_replace(Instant::now());
-    }
-
-    /// Returns the time since the last sign of life of a client, which a request gives when it
-    /// begins and when it has been carried out.
-    pub fn silence(&self) -> Duration {
-        self.last.borrow().elapsed()
-    }
-
-    /// Runs `look` on the session, on a thread that may block. By itself, this is no request of a
-    /// client.
-    ///
-    /// # Errors
-    ///
-    /// Errors of `look`.
-    pub async fn look<T: Send + 'static>(
-        self: &Arc<Self>,
-        look: impl FnOnce(&mut Session) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        self.blocking(move |shared| shared.with_session(look)).await
-    }
-
-    /// Notes counts as often as rates need it; returns only if the server is gone.
-    async fn sample(self: Arc<Self>) {
-        let mut ticks = interval(Duration::from_nanos(SAMPLING));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let sampled = self.look(|session| {
-                session.sample();
-                Ok(())
-            });
-            let sampled = sampled.await;
-            if sampled.is_err() {
-                return pending().await;
-            }
-        }
-    }
-
-    async fn blocking<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Self) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let shared = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-        done.unwrap_or_else(|error| Err(Refusal::internal(format!("the request failed: {error}"))))
-    }
-
-    fn with_session<T>(
-        &self,
-        work: impl FnOnce(&mut Session) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let Ok(mut session) = self.session.lock() else {
-            return Err(Refusal::internal(
-                "an earlier request made the engine fail: restart the server",
-            ));
-        };
-        match session.as_mut() {
-            Some(session) => work(session),
-            None => Err(Refusal::internal("the server stops")),
-        }
-    }
-
-    /// Drops the engine, which puts the ports back as it found them.
-    async fn close(self: Arc<Self>) {
-        let dropped = tokio::task::spawn_blocking(move || {
-            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(session.take());
-        });
-        if let Err(error) = dropped.await {
-            // The engine panicked; the message is on standard error.
-            debug_assert!(error.is_panic());
-        }
     }
 }
 

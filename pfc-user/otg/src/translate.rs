@@ -19,10 +19,9 @@ mod update;
 use prost_reflect::DynamicMessage;
 use validator_core::engine::plan::Plan;
 
-pub use captures::{Capture, Format};
 pub use devices::Address;
 pub use flows::FlowNames;
-pub use ports::PortNames;
+pub use ports::{Capture, Format, PortNames};
 pub use size::Shortest;
 pub use update::{FlowChange, changes};
 

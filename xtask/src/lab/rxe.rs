@@ -35,12 +35,12 @@ pub fn build_agent(root: &Path) -> Result<()> {
     })
 }
 
-/// Returns the command that builds it: the profile, and the features of its dependencies, are those
-/// of the tests.
+/// Returns the command that builds it as the tests do, which need it as well. With `cargo build` the
+/// dependencies would have other features, and all be built once more.
 pub fn agent_build(root: &Path) -> Command {
     let mut cargo = step::cargo();
     cargo
-        .args(["build", "--bin", "validator"])
+        .args(["test", "--no-run", "--test", "agent"])
         .args(suite::with(suite::VERBS))
         .current_dir(root);
     cargo

@@ -21,7 +21,8 @@ use crate::api::{Answer, OPERATIONS, Operation, Pieces};
 use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
-use crate::server::{LONGEST, Shared};
+use crate::body::LONGEST;
+use crate::shared::Shared;
 
 /// Octets of a piece of a reply: well below the 4 MiB that clients take.
 const PIECE: usize = 1 << 20;

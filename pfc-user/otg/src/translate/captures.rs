@@ -5,28 +5,8 @@ mod filters;
 use validator_core::engine::plan::{Captures, Keeps};
 
 use super::names::Names;
-use super::ports::Ports;
+use super::ports::{Capture, Format, Ports};
 use crate::reader::Reader;
-
-/// Format of a capture file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Format of libpcap.
-    Pcap,
-    /// Successor of that format.
-    PcapNg,
-}
-
-/// Capture that is asked for at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capture {
-    /// Format of the file.
-    pub format: Format,
-    /// Octets of each frame that are kept; `None` is all.
-    pub octets: Option<u32>,
-    /// Frames that are kept where memory is full.
-    pub keeps: Keeps,
-}
 
 /// Reads the captures into the ports that they are for.
 pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {

@@ -2,12 +2,31 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use validator_core::engine::plan::{Captures, Obeys, Port, PortIndex};
+use validator_core::engine::plan::{Captures, Keeps, Obeys, Port, PortIndex};
 
-use super::captures::Capture;
 use super::names::Names;
 use crate::places::{Place, Places};
 use crate::reader::Reader;
+
+/// Format of a capture file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Format of libpcap.
+    Pcap,
+    /// Successor of that format.
+    PcapNg,
+}
+
+/// Capture that is asked for at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// Format of the file.
+    pub format: Format,
+    /// Octets of each frame that are kept; `None` is all.
+    pub octets: Option<u32>,
+    /// Frames that are kept where memory is full.
+    pub keeps: Keeps,
+}
 
 /// Names of a port, and its capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod classifier;
 mod clsact;
+mod direction;
 mod programs;
 mod record;
 mod shared;
@@ -16,7 +17,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::watch::{Counters, PAUSED, PORTS, Sketch};
 use pfc_ebpf::units::{Dscp, LineRate, Nanos, Priority};
 
-pub use self::classifier::Direction;
+pub use self::direction::Direction;
 use self::programs::{Kind, Link, Place};
 use self::shared::Shared;
 use super::trace::Trace;

@@ -6,6 +6,7 @@ mod clsact;
 mod counters;
 mod dcb;
 pub(in crate::driver) mod ethtool;
+mod ethtool_request;
 mod events;
 mod features;
 mod genetlink;

@@ -2,60 +2,37 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::process::RequesterOptions;
 use crate::fault::requester::Fault;
 
 /// Default environment variable of the token; `validator agent` reads the same one.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
 
+type Mac = [u8; 6];
+
 /// An RC requester, simulated on an interface of the current network namespace. It speaks the
 /// protocol of `validator agent` and sends RDMA READ requests over RoCEv2 when a tester asks.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct RequesterArgs {
     /// Interface of the adapter's port.
     #[arg(long, value_name = "IFACE")]
-    interface: String,
+    pub interface: String,
     /// Its IP address, IPv4 or IPv6.
     #[arg(long, value_name = "IP")]
-    address: IpAddr,
+    pub address: IpAddr,
     /// MAC address of the tester, or of the router to it.
     #[arg(long, value_name = "MAC", value_parser = mac)]
-    peer_mac: Mac,
+    pub peer_mac: Mac,
     /// Address for testers to connect to; port 0 takes any free port.
     #[arg(long, value_name = "IP:PORT")]
-    listen: SocketAddr,
+    pub listen: SocketAddr,
     /// Require the token in this environment variable (default VALIDATOR_TOKEN); necessary beyond
     /// loopback.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = TOKEN_VARIABLE)]
-    token_env: Option<String>,
+    pub token_env: Option<String>,
     /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
-    faults: Vec<Fault>,
-}
-
-type Mac = [u8; 6];
-
-impl RequesterArgs {
-    /// Converts the arguments to options.
-    pub fn into_options(self) -> RequesterOptions {
-        let Self {
-            interface,
-            address,
-            peer_mac,
-            listen,
-            token_env,
-            faults,
-        } = self;
-        RequesterOptions {
-            interface,
-            address,
-            peer_mac,
-            listen,
-            token_env,
-            faults,
-        }
-    }
+    pub faults: Vec<Fault>,
 }
 
 fn mac(text: &str) -> Result<Mac, String> {
@@ -89,16 +66,16 @@ mod tests {
     const LEAST: &str =
         "--interface a --address 192.0.2.1 --peer-mac 02:00:00:00:0a:Fe --listen 127.0.0.1:0";
 
-    fn options(flags: &str) -> Result<RequesterOptions, String> {
+    fn options(flags: &str) -> Result<RequesterArgs, String> {
         let line = format!("requester {flags}");
         let command =
             Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        Ok(command.requester.into_options())
+        Ok(command.requester)
     }
 
     #[test]
     fn port_and_address_are_enough() {
-        let expected = RequesterOptions {
+        let expected = RequesterArgs {
             interface: "a".into(),
             address: [192, 0, 2, 1].into(),
             peer_mac: [2, 0, 0, 0, 10, 254],

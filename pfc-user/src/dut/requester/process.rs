@@ -26,7 +26,6 @@ use crate::driver::kernel::{clock, link, realtime};
 use crate::driver::stall;
 use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
-use crate::fault::requester::Fault;
 use crate::plan::Nanos;
 
 /// Octets of an interface's MTU that are not payload: the longest headers, GRH, UDP, BTH, XRCETH
@@ -35,23 +34,6 @@ const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
 /// A retry that leaves so late is the process' fault and not the model's.
 const STALL: Nanos = 1_000_000;
-
-/// Options of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequesterOptions {
-    /// Interface.
-    pub interface: String,
-    /// The adapter's address.
-    pub address: IpAddr,
-    /// Destination MAC address of its frames.
-    pub peer_mac: [u8; 6],
-    /// Address for testers to connect to.
-    pub listen: SocketAddr,
-    /// Environment variable with the token that testers must present.
-    pub token_env: Option<String>,
-    /// Faults in force.
-    pub faults: Vec<Fault>,
-}
 
 /// The model, shared by the port's thread and the agent's.
 struct Shared {
@@ -219,7 +201,7 @@ fn take_port(address: IpAddr) -> Result<Option<UdpSocket>> {
     }
 }
 
-fn token(options: &RequesterOptions) -> Result<Option<String>> {
+fn token(options: &RequesterArgs) -> Result<Option<String>> {
     let Some(name) = &options.token_env else {
         ensure!(
             options.listen.ip().is_loopback(),
@@ -257,12 +239,12 @@ fn active_mtu(interface: &str) -> Result<u16> {
 /// Fails if the interface or an address cannot be used. Frames that the kernel refuses to send are
 /// counted, not an error.
 fn run(
-    options: RequesterOptions,
+    options: RequesterArgs,
     stop: &[PollFd<'_>],
     ready: impl FnOnce(SocketAddr) -> io::Result<()>,
 ) -> Result<Counters> {
     let token = token(&options)?;
-    let RequesterOptions {
+    let RequesterArgs {
         interface,
         address,
         peer_mac,
@@ -361,7 +343,7 @@ fn serve(
 /// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: RequesterArgs, stdin: impl AsFd, mut stdout: impl Write) -> Result<()> {
     let stop = Stop::install(stdin.as_fd())?;
-    let Counters { sent, refused } = run(args.into_options(), &stop.events(), |address| {
+    let Counters { sent, refused } = run(args, &stop.events(), |address| {
         writeln!(stdout, "ready: {address}")?;
         stdout.flush()
     })?;

@@ -6,8 +6,6 @@ use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::fault::Fault;
 use ib_mad::sma::{NodeConfig, NodeKind};
 
-use super::process::SmaOptions;
-
 /// Name of the tester's node, for SIM_HOST.
 pub const TESTER: &str = "Hca1";
 /// LID of the tester's node, the destination of traps.
@@ -109,6 +107,19 @@ enum State {
     /// All packets pass.
     #[default]
     Active,
+}
+
+/// Options of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmaOptions {
+    /// Name of the server.
+    pub socket: String,
+    /// The tester's node.
+    pub tester: NodeConfig,
+    /// The DUT.
+    pub dut: NodeConfig,
+    /// The DUT's faults in force.
+    pub faults: Vec<Fault>,
 }
 
 impl SmaArgs {

@@ -7,8 +7,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ib_mad::mad::{AttributeId, Lid, Method};
-use ib_mad::sma::fault::Fault;
-use ib_mad::sma::{Delivery, Fabric, NodeConfig, Sma};
+use ib_mad::sma::{Delivery, Fabric, Sma};
 use ib_mad::smp::{DATA, Path, Route, Smp};
 use ib_mad::transport::Time;
 use ib_mad::transport::ibsim::{BindError, ClientId, Counters, Host, Packet, Server};
@@ -16,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use thiserror::Error;
 
-use super::args::{SmaArgs, TESTER};
+use super::args::{SmaArgs, SmaOptions, TESTER};
 use crate::driver::stall;
 use crate::dut::stop::Stop;
 use crate::plan::Nanos;
@@ -29,19 +28,6 @@ const AT_ONCE: Duration = Duration::from_micros(50);
 const BEAT: Duration = Duration::from_millis(10);
 /// Time that a busy machine may take to run it.
 const STALL: Duration = Duration::from_millis(5);
-
-/// Options of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SmaOptions {
-    /// Name of the server.
-    pub socket: String,
-    /// The tester's node.
-    pub tester: NodeConfig,
-    /// The DUT.
-    pub dut: NodeConfig,
-    /// The DUT's faults in force.
-    pub faults: Vec<Fault>,
-}
 
 /// Error of running the agent.
 #[derive(Debug, Error)]

@@ -6,7 +6,6 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use super::config::{Scheduler, SwitchConfig};
-use super::process::SwitchOptions;
 use crate::fault::switch::Fault;
 use crate::quantity::{octets, rate};
 
@@ -59,6 +58,19 @@ pub struct SwitchArgs {
     /// Unix socket at which whoever connects is told the counts of both ports so far, as JSON.
     #[arg(long, value_name = "SOCKET")]
     counters: Option<PathBuf>,
+}
+
+/// Options of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchOptions {
+    /// Interfaces of ports 0 and 1.
+    pub ports: [String; 2],
+    /// Configuration; its addresses are replaced by the interfaces' own.
+    pub config: SwitchConfig,
+    /// Faults in force.
+    pub faults: Vec<Fault>,
+    /// Unix socket at which counts can be read.
+    pub counters: Option<PathBuf>,
 }
 
 /// Priority by DSCP.

@@ -11,7 +11,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
-use super::args::SwitchArgs;
+use super::args::{SwitchArgs, SwitchOptions};
 use super::config::{ConfigError, SwitchConfig};
 use super::counters::Counters;
 use super::model::{Departure, Switch};
@@ -35,19 +35,6 @@ const PATIENCE: Nanos = 10_000_000;
 const SEND_BATCH: usize = 64;
 /// Most stalls listed one by one; further ones prolong the last.
 const MAX_STALLS: usize = 10_000;
-
-/// Options of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwitchOptions {
-    /// Interfaces of ports 0 and 1.
-    pub ports: [String; 2],
-    /// Configuration; its addresses are replaced by the interfaces' own.
-    pub config: SwitchConfig,
-    /// Faults in force.
-    pub faults: Vec<Fault>,
-    /// Unix socket at which counts can be read.
-    pub counters: Option<PathBuf>,
-}
 
 /// Error of running a switch.
 #[derive(Debug, Error)]

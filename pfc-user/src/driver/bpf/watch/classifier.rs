@@ -2,31 +2,13 @@
 //! with the process; on older kernels as a filter of `clsact` (see [`super::clsact`]).
 
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions};
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::programs::{LinkOrder, SchedClassifier};
 
 use super::clsact::Clsact;
+use super::direction::Direction;
 use crate::driver::bpf::XdpError;
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::netns::Namespace;
-
-/// Direction of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Behind XDP, before any other program at tcx.
-    Ingress,
-    /// Frames on their way out that the other programs at tcx let pass, before the queueing
-    /// discipline.
-    Egress,
-}
-
-impl From<Direction> for TcAttachType {
-    fn from(direction: Direction) -> Self {
-        match direction {
-            Direction::Ingress => Self::Ingress,
-            Direction::Egress => Self::Egress,
-        }
-    }
-}
 
 /// A program that is attached for tc. Dropping it detaches it; at tcx so does the end of the
 /// process.

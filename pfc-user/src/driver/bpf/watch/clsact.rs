@@ -10,7 +10,7 @@
 
 use std::process;
 
-use super::classifier::Direction;
+use super::direction::Direction;
 use crate::driver::kernel::link::{self, Filter, LinkError};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::process::start_time;

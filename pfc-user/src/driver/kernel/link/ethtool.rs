@@ -3,9 +3,8 @@
 //! of linux/ethtool.h.
 
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixDatagram;
 
+use super::ethtool_request::{Request, text};
 use super::features;
 use crate::evidence::preflight::{Driver, Queues};
 use crate::nic::{self, Feature};
@@ -195,62 +194,6 @@ fn value(interface: &str, command: u32, value: u32) -> io::Result<u32> {
     request.set_word(4, value);
     request.send(interface)?;
     Ok(request.word(4))
-}
-
-pub(super) fn text(octets: &[u8]) -> String {
-    let end = octets
-        .iter()
-        .position(|&octet| octet == 0)
-        .unwrap_or(octets.len());
-    String::from_utf8_lossy(&octets[..end]).into_owned()
-}
-
-/// Octets that the kernel reads and overwrites; the first four are the command.
-pub(super) struct Request(Vec<u8>);
-
-impl Request {
-    pub(super) fn new(command: u32, length: usize) -> Self {
-        let mut request = Self(vec![0; length]);
-        request.set_word(0, command);
-        request
-    }
-
-    pub(super) fn octets(&self) -> &[u8] {
-        &self.0
-    }
-
-    pub(super) fn word(&self, at: usize) -> u32 {
-        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four octets"))
-    }
-
-    pub(super) fn set_word(&mut self, at: usize, value: u32) {
-        self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    }
-
-    pub(super) fn send(&mut self, interface: &str) -> io::Result<()> {
-        let name = interface.as_bytes();
-        if name.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is
-        // a value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
-        // Any socket will do; the namespace is the one that it was made in.
-        let socket = UnixDatagram::unbound()?;
-        // SAFETY: the kernel reads and writes no more than the command's structure, for which every
-        // caller has made `self.0` long enough; ifreq and buffer outlive the call.
-        let result =
-            unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::ethtool::{Request, text};
+use super::ethtool_request::{Request, text};
 use crate::evidence::preflight::FeatureFact;
 
 const GSTRINGS: u32 = 0x1b;

@@ -1,0 +1,148 @@
+//! State that the requests of all connections share, and the calls on it.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prost_reflect::DynamicMessage;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use validator_core::engine::snapshot::SAMPLING;
+
+use crate::access::Access;
+use crate::api::{self, Answer, Call};
+use crate::body::Room;
+use crate::error::Refusal;
+use crate::session::Session;
+
+/// State that the requests of all connections share.
+pub struct Shared {
+    /// `None` once the server stops.
+    session: Mutex<Option<Session>>,
+    /// Clients that may use the server.
+    pub access: Access,
+    /// Sink of messages that no client asks for.
+    pub tell: fn(&str),
+    /// Memory for requests that are coming in.
+    pub room: Room,
+    /// Last sign of life of a client.
+    last: watch::Sender<Instant>,
+}
+
+impl Shared {
+    /// Shares a session, whose clients' last sign of life `last` tells.
+    pub fn new(
+        session: Session,
+        access: Access,
+        tell: fn(&str),
+        last: watch::Sender<Instant>,
+    ) -> Self {
+        Self {
+            session: Mutex::new(Some(session)),
+            access,
+            tell,
+            room: Room::new(),
+            last,
+        }
+    }
+
+    /// Carries out a call on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the call.
+    pub async fn perform(
+        self: &Arc<Self>,
+        call: Call,
+        argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
+    ) -> Result<Answer, Refusal> {
+        self.asked();
+        self.blocking(move |shared| {
+            let argument = argument()?;
+            shared.with_session(|session| {
+                let answer = api::perform(session, call, argument);
+                // A long request is no silence of the client.
+                shared.asked();
+                answer
+            })
+        })
+        .await
+    }
+
+    /// Notes a sign of life of a client.
+    pub fn asked(&self) {
+        self.last.send_replace(Instant::now());
+    }
+
+    /// Returns the time since the last sign of life of a client, which a request gives when it
+    /// begins and when it has been carried out.
+    pub fn silence(&self) -> Duration {
+        self.last.borrow().elapsed()
+    }
+
+    /// Runs `look` on the session, on a thread that may block. By itself, this is no request of a
+    /// client.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `look`.
+    pub async fn look<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&mut Session) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.blocking(move |shared| shared.with_session(look)).await
+    }
+
+    /// Notes counts as often as rates need it; returns only if the server is gone.
+    pub async fn sample(self: Arc<Self>) {
+        let mut ticks = interval(Duration::from_nanos(SAMPLING));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let sampled = self.look(|session| {
+                session.sample();
+                Ok(())
+            });
+            let sampled = sampled.await;
+            if sampled.is_err() {
+                return pending().await;
+            }
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let shared = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        done.unwrap_or_else(|error| Err(Refusal::internal(format!("the request failed: {error}"))))
+    }
+
+    fn with_session<T>(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let Ok(mut session) = self.session.lock() else {
+            return Err(Refusal::internal(
+                "an earlier request made the engine fail: restart the server",
+            ));
+        };
+        match session.as_mut() {
+            Some(session) => work(session),
+            None => Err(Refusal::internal("the server stops")),
+        }
+    }
+
+    /// Drops the engine, which puts the ports back as it found them.
+    pub async fn close(self: Arc<Self>) {
+        let dropped = tokio::task::spawn_blocking(move || {
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(session.take());
+        });
+        if let Err(error) = dropped.await {
+            // The engine panicked; the message is on standard error.
+            debug_assert!(error.is_panic());
+        }
+    }
+}
