@@ -31,6 +31,8 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// Longest silence of a connection that was asked to give way and has no request under way: hyper
 /// waits for an answer of its client, which may be gone.
 const SILENCE: Duration = Duration::from_millis(500);
+/// Time from one look at how long such a connection is silent to the next.
+const LOOK: Duration = Duration::from_millis(100);
 /// Time for a connection that was asked to give way, until the next one is asked: what it has under
 /// way is ended first. Longer than [`SILENCE`], so that a client that is gone takes no other along.
 const GIVES_WAY: Duration = Duration::from_secs(1);
@@ -191,7 +193,7 @@ impl Handle {
                 return;
             }
             drop(place);
-            sleep_until(silent_at.max(Instant::now() + SILENCE / 5)).await;
+            sleep_until(silent_at.max(Instant::now() + LOOK)).await;
         }
     }
 }

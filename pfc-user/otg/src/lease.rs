@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::shared::Shared;
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// Time after which flows that could not be stopped are stopped again.
 const AGAIN: Duration = Duration::from_secs(10);

@@ -25,12 +25,12 @@ pub struct Shared {
     pub tell: fn(&str),
     /// Memory for requests that are coming in.
     pub room: Room,
-    /// Last sign of life of a client.
+    /// Time of the last sign of life of a client.
     last: watch::Sender<Instant>,
 }
 
 impl Shared {
-    /// Shares a session, whose clients' last sign of life `last` tells.
+    /// Makes the state of a server; `last` is told of each sign of life of a client.
     pub fn new(
         session: Session,
         access: Access,

@@ -138,11 +138,13 @@ fn root_a_killed_dut_is_an_error_of_its_case_alone() {
 
 #[test]
 fn root_a_dut_that_ends_cleanly_before_it_is_asked_is_an_error_too() {
-    a_dut_ends_early(
-        "root_a_dut_that_ends_cleanly_before_it_is_asked_is_an_error_too",
-        Signal::SIGTERM,
-        "exit status: 0",
-    );
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        a_dut_ends_early(
+            "root_a_dut_that_ends_cleanly_before_it_is_asked_is_an_error_too",
+            signal,
+            "exit status: 0",
+        );
+    }
 }
 
 fn a_dut_ends_early(test: &str, signal: Signal, how: &str) {

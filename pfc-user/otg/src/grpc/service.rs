@@ -18,10 +18,10 @@ use tonic::{Request, Response, Status, Streaming};
 use super::codec::Octets;
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation, Pieces};
+use crate::body::LONGEST;
 use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
-use crate::body::LONGEST;
 use crate::shared::Shared;
 
 /// Octets of a piece of a reply: well below the 4 MiB that clients take.

@@ -196,8 +196,8 @@ class Ports:
         return found if all(grown) else None
 
     def ended(self, lost=0):
-        """The metrics once all flows have stopped, and what was under way has arrived: all but the
-        frames that are `lost`, of which `exact` or the caller makes sure."""
+        """The metrics once all flows have stopped and all frames have arrived but `lost` ones. That
+        no more and no other frames have arrived is for `exact` or the caller to check."""
         until("flows have stopped", 20, self.stopped)
         until(f"all frames but {lost} have arrived", 20, lambda: self.missing() <= lost)
         return self.metrics()
