@@ -46,7 +46,7 @@ pub type Holders = [u64; QUEUES];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Pauses {
-    /// By class, the end of its pause, CLOCK_MONOTONIC nanoseconds.
+    /// By class, the end of its pause, CLOCK_MONOTONIC nanoseconds; 0 after a time of 0.
     pub until: [u64; CLASSES],
     /// By queue, the time for which it was held by whichever of its classes: at no time by two of
     /// them, though both were paused.

@@ -253,7 +253,7 @@ pub struct PauseClock {
     pub paused: u64,
     /// Arrival of the last frame that addressed the class, CLOCK_MONOTONIC nanoseconds.
     pub at: u64,
-    /// End of the pause that it began.
+    /// End of the pause that it began; not after `at` where a time of 0 ended it.
     pub until: u64,
 }
 

@@ -93,9 +93,13 @@ fn whose(packet: &Packet) -> Whose {
     }
 }
 
-/// Returns when a pause of `quanta` from now on ends.
+/// Returns when a pause of `quanta` from now on ends; 0 for a time of 0, which pauses nobody. A
+/// sender that read its clock before the frame came would take an end at `now` for a pause.
 #[inline(always)]
 fn end(frame: &Frame, now: u64, quanta: u16) -> u64 {
+    if quanta == 0 {
+        return 0;
+    }
     now + Quanta(quanta).nanos_by(frame.quantum)
 }
 
