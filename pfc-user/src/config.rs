@@ -25,11 +25,12 @@ pub use testbed::{
 use document::Document;
 
 /// The plans that the tool brings along, by name.
-pub const BUILT_IN_PLANS: [(&str, &str); 6] = [
+pub const BUILT_IN_PLANS: [(&str, &str); 7] = [
     ("all", include_str!("../plans/all.toml")),
     ("mad", include_str!("../plans/mad.toml")),
     ("mad-full", include_str!("../plans/mad-full.toml")),
     ("pfc", include_str!("../plans/pfc.toml")),
+    ("pfc-further", include_str!("../plans/pfc-further.toml")),
     ("rc", include_str!("../plans/rc.toml")),
     ("smoke", include_str!("../plans/smoke.toml")),
 ];
@@ -230,6 +231,13 @@ fn apply<'a>(
     }
 }
 
+/// The first built-in plan that has that case.
+fn built_in_with(case: &str) -> Option<&'static str> {
+    let line = format!("id = \"{case}\"");
+    let mut plans = BUILT_IN_PLANS.into_iter();
+    plans.find_map(|(name, text)| text.lines().any(|of_it| of_it == line).then_some(name))
+}
+
 fn select(plan: &Plan, ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
     let cases = &plan.cases;
     if let Some(unknown) = ids
@@ -238,7 +246,9 @@ fn select(plan: &Plan, ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> 
     {
         let known: Vec<_> = cases.iter().map(|case| case.case().id).collect();
         let expected = plan::expected(unknown, &known);
-        let problem = if plan.name == DEFAULT_PLAN {
+        let problem = if let Some(other) = built_in_with(unknown) {
+            format!("no case of the plan {}; `--plan {other}` has it", plan.name)
+        } else if plan.name == DEFAULT_PLAN {
             format!("unknown case; {expected}")
         } else {
             format!("no case of the plan {}; {expected}", plan.name)

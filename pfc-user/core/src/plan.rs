@@ -66,8 +66,21 @@ impl FlowPlan {
 pub enum StormKind {
     /// PFC frames (opcode 0x0101) for these priorities.
     Pfc(Vec<Priority>),
+    /// PFC frames whose eight times all ask for the pause, with the bits of these priorities alone
+    /// in the class-enable vector; of none, if the list is empty.
+    Vector(Vec<Priority>),
     /// 802.3x PAUSE frames (opcode 0x0001).
     Pause,
+}
+
+impl StormKind {
+    /// The priorities that its PFC frames name; `None` for 802.3x.
+    pub fn named(&self) -> Option<&[Priority]> {
+        match self {
+            Self::Pfc(named) | Self::Vector(named) => Some(named),
+            Self::Pause => None,
+        }
+    }
 }
 
 /// A persistent stream of pause frames.
@@ -142,6 +155,11 @@ impl StormPlan {
                     .collect();
                 PfcFrame::new(&named, self.quanta).control()
             }
+            StormKind::Vector(priorities) => PfcFrame {
+                classes: priorities.clone(),
+                times: [self.quanta; Priority::COUNT],
+            }
+            .control(),
             StormKind::Pause => MacControl::Pause {
                 quanta: self.quanta.0,
             },
@@ -356,6 +374,7 @@ impl RepetitionPlan {
 
     /// True if the storm is PFC and addresses `priority`.
     pub fn is_stormed(&self, priority: Priority) -> bool {
-        matches!(&self.storm.kind, StormKind::Pfc(priorities) if priorities.contains(&priority))
+        let named = self.storm.kind.named();
+        named.is_some_and(|named| named.contains(&priority))
     }
 }

@@ -227,6 +227,13 @@ fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
     let storm = &plan.storm;
     let what = match &storm.kind {
         StormKind::Pfc(stormed) => format!("PFC for {}", priorities(stormed.iter().copied())),
+        StormKind::Vector(named) if named.is_empty() => {
+            "PFC with all eight times and no bit in its vector".to_owned()
+        }
+        StormKind::Vector(named) => format!(
+            "PFC with all eight times and in its vector the bits of {}",
+            priorities(named.iter().copied())
+        ),
         StormKind::Pause => "802.3x PAUSE".to_owned(),
     };
     format!(

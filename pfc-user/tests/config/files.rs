@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
-const CASES: [&str; 7] = [
+const CASES: [&str; 8] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -22,6 +22,7 @@ const CASES: [&str; 7] = [
     "mad.c14-024-10-01",
     "mad.c14-016-get",
     "rc.c09-142-01",
+    "pfc.enable-vector",
 ];
 const MS: u64 = 1_000_000;
 
@@ -159,18 +160,33 @@ fn the_smoke_plan_has_all_four_cases_in_short() {
 }
 
 #[test]
-fn the_default_plan_has_all_that_the_others_have() {
+fn the_default_plan_has_the_cases_of_the_documents() {
     let families = ["pfc", "mad", "rc"]
         .map(|plan| sim(plan, &[]).plan.cases)
         .concat();
     assert_eq!(sim(config::DEFAULT_PLAN, &[]).plan.cases, families);
-    assert!(CASES.iter().all(|id| {
-        sim(config::DEFAULT_PLAN, &[])
-            .plan
-            .cases
-            .iter()
-            .any(|case| case.case().id == *id)
-    }));
+    let ids: Vec<&str> = families.iter().map(|case| case.case().id).collect();
+    assert_eq!(ids, CASES[..7]);
+}
+
+#[test]
+fn a_further_case_has_its_vectors() {
+    let config = sim("pfc-further", &[]);
+    let sets = ["34 storm ", "34 storm 3", "34 storm 4"].map(str::to_owned);
+    assert_eq!(repetitions(&config), [(CASES[7], sets.to_vec())]);
+}
+
+#[test]
+fn a_case_of_another_plan_is_refused_with_that_plan() {
+    let choice = PlanChoice::Cases {
+        plan: "all".to_owned(),
+        ids: vec![CASES[7].to_owned()],
+    };
+    let error = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--case pfc.enable-vector: no case of the plan all; `--plan pfc-further` has it"
+    );
 }
 
 #[test]

@@ -113,6 +113,25 @@ faults! {
     ];
 }
 
+/// In the same run the other vectors find nothing wrong.
+#[test]
+fn root_zero_vector_names_all() {
+    let test = "root_zero_vector_names_all";
+    let Some(lab) = Lab::new(test) else { return };
+    let testbed = of_repository("configs/testbeds/sim.toml");
+    settle::until_all_fail(test, &["enable ignored", "enable no-dip"], &[], |_| {
+        let out = lab.out();
+        let run = lab.run(&format!(
+            "run --testbed {testbed} --plan pfc-further --out {} --format json --set \
+             testbed.dut.faults=[\"zero-vector-names-all\"] --set testbed.limits.attempts=1 --set \
+             plan.durations.baseline=500ms --set plan.durations.traffic=500ms",
+            out.display()
+        ));
+        lab.assert_nothing_is_left();
+        (run, hindrances(&out))
+    });
+}
+
 #[test]
 fn root_a_good_switch_fails_nothing() {
     let Some(lab) = Lab::new("root_a_good_switch_fails_nothing") else {

@@ -140,6 +140,14 @@ fn root_tshark_reads_the_storms_frames_as_intended() {
                 ),
                 "0x0101 0x007f  8191 8191 8191 8191 8191 8191 8191 4607",
             ),
+            (
+                storm(StormKind::Vector(vec![]), 0xffff),
+                "0x0101 0x0000  65535 65535 65535 65535 65535 65535 65535 65535",
+            ),
+            (
+                storm(StormKind::Vector(vec![priority(4)]), 0xffff),
+                "0x0101 0x0010  65535 65535 65535 65535 65535 65535 65535 65535",
+            ),
             (storm(StormKind::Pause, 0xffff), "0x0001  65535        "),
         ];
         let times = (0..8).map(|class| format!("macc.cbfc.pause_time.c{class}"));

@@ -17,13 +17,15 @@ use crate::frame_faults;
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
-/// The repetitions of a short plan of all four cases.
-const REPETITIONS: [Repetition; 5] = [
+/// The repetitions of a short plan of all cases.
+const REPETITIONS: [Repetition; 7] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-lossy", &[3], None),
     ("pfc.global-pause", &[3, 4], None),
+    ("pfc.enable-vector", &[3, 4], Some(&[])),
+    ("pfc.enable-vector", &[3, 4], Some(&[3])),
 ];
 
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
@@ -35,6 +37,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single response",
             "multi paused",
             "multi response",
+            "enable only-enabled",
         ],
     ),
     ("ignores-refresh", NOT_PAUSED),
@@ -49,6 +52,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-dip",
             "lossy background",
             "lossy no-dip",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     (
@@ -58,6 +63,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single response",
             "multi paused",
             "multi response",
+            "enable only-enabled",
         ],
     ),
     (
@@ -75,12 +81,21 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy test-traffic",
             "lossy no-delay",
             "global no-delay",
+            "enable no-delay",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     // Of two priorities that are paused, an XON for one ends the other's pause too.
     (
         "pauses-other-lossless",
-        &["multi isolation", "multi response", "multi no-dip"],
+        &[
+            "multi isolation",
+            "multi response",
+            "multi no-dip",
+            "enable no-dip",
+            "enable only-enabled",
+        ],
     ),
     (
         "lossy-obeys-pfc",
@@ -111,6 +126,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy background",
             "global no-loss",
             "global throughput",
+            "enable ignored",
+            "enable only-enabled",
         ],
     ),
     // The sum of a storm's pauses is longer than the wait.
@@ -121,6 +138,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single lets-go",
             "multi delivered",
             "multi lets-go",
+            "enable delivered",
         ],
     ),
     ("pauses-longer", LONGER),
@@ -132,6 +150,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single response",
             "multi paused",
             "multi response",
+            "enable only-enabled",
         ],
     ),
     ("resumes-early=1", NOT_PAUSED),
@@ -140,8 +159,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("caps-quanta", NOT_PAUSED),
     ("caps-quanta=255", NOT_PAUSED),
     ("swaps-quanta", RESPONSE),
-    ("reads-first-time", NOT_PAUSED),
-    ("reads-next-time", NOT_PAUSED),
+    ("reads-first-time", OTHER_TIME),
+    ("reads-next-time", OTHER_TIME),
     (
         "ignores-vector",
         &[
@@ -152,7 +171,15 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy background",
             "lossy no-dip",
             "lossy no-delay",
+            "enable ignored",
+            "enable no-dip",
+            "enable only-enabled",
         ],
+    ),
+    // No other case has a frame that names nobody.
+    (
+        "zero-vector-names-all",
+        &["enable ignored", "enable no-dip"],
     ),
     ("reads-high-vector", NOT_PAUSED),
     // In the storm on lossy priorities it takes 4 for 3, and holds that.
@@ -167,6 +194,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-dip",
             "lossy no-dip",
             "lossy no-delay",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     ("lossy-obeys-beside", RESPONSE),
@@ -188,17 +217,26 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi delivered",
             "lossy background",
             "global no-loss",
+            "enable delivered",
+            "enable ignored",
+            "enable only-enabled",
         ],
     ),
     ("dies-after-pause", &["single resume", "multi resume"]),
-    ("no-upstream-pfc", &["single delivered", "multi delivered"]),
+    (
+        "no-upstream-pfc",
+        &["single delivered", "multi delivered", "enable delivered"],
+    ),
     // The probe of case 3, before the storm, fills the buffers too.
     (
         "never-releases-upstream",
         &["single resume", "multi resume", "lossy background"],
     ),
     ("xoff-lossless-in-lossy-storm", &["lossy background"]),
-    ("xoff-other-lossless", &["multi isolation"]),
+    (
+        "xoff-other-lossless",
+        &["multi isolation", "enable only-enabled"],
+    ),
     (
         "xoff-for-lossy",
         &[
@@ -206,6 +244,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-pfc-on-lossy",
             "lossy no-pfc-on-lossy",
             "global no-pfc-on-lossy",
+            "enable no-pfc-on-lossy",
         ],
     ),
     // 10 ms of a pause for each 1000 frames: no rate that the tester missed.
@@ -220,6 +259,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy no-pfc-on-lossy",
             "global throughput",
             "global no-pfc-on-lossy",
+            "enable ignored",
+            "enable no-pfc-on-lossy",
+            "enable only-enabled",
         ],
     ),
     (
@@ -231,6 +273,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy test-traffic",
             "global no-loss",
             "global no-dip",
+            "enable ignored",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     (
@@ -241,6 +286,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-dip",
             "lossy test-traffic",
             "global no-loss",
+            "enable ignored",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     // What the line does not carry fills the buffers, and an XOFF withholds it.
@@ -256,6 +304,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "global throughput",
             "global no-dip",
             "global no-delay",
+            "enable ignored",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     (
@@ -269,6 +320,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "global throughput",
             "global no-dip",
             "global no-delay",
+            "enable ignored",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     // On a full line frames wait for what is sent twice.
@@ -280,6 +334,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "lossy no-duplicate",
             "global no-duplicate",
             "global no-delay",
+            "enable no-duplicate",
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
@@ -290,6 +345,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-reorder",
             "lossy no-reorder",
             "global no-reorder",
+            "enable no-reorder",
         ],
     ),
     (
@@ -299,6 +355,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-corruption",
             "lossy no-corruption",
             "global no-corruption",
+            "enable no-corruption",
         ],
     ),
     (
@@ -308,6 +365,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-remark",
             "lossy no-remark",
             "global no-remark",
+            "enable no-remark",
         ],
     ),
     (
@@ -317,6 +375,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-mac-control-forwarded",
             "lossy no-mac-control-forwarded",
             "global no-mac-control-forwarded",
+            "enable no-mac-control-forwarded",
         ],
     ),
     // Losses that only some of the traffic shows. One frame in 100 is no dip below 0.99.
@@ -329,6 +388,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi isolation",
             "lossy background",
             "global no-loss",
+            "enable delivered",
+            "enable ignored",
+            "enable only-enabled",
         ],
     ),
 ];
@@ -338,6 +400,15 @@ const RESPONSE: &[&str] = &["single response", "multi response"];
 
 /// Frames that leave in a storm.
 const NOT_PAUSED: &[&str] = &[
+    "single paused",
+    "single response",
+    "multi paused",
+    "multi response",
+    "enable only-enabled",
+];
+
+/// The wrong one of eight times, which show where they differ.
+const OTHER_TIME: &[&str] = &[
     "single paused",
     "single response",
     "multi paused",
@@ -358,6 +429,7 @@ pub(super) const MAPS: &[&str] = &[
     "single response",
     "multi paused",
     "multi response",
+    "enable only-enabled",
 ];
 
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
@@ -376,6 +448,9 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "multi response",
             "lossy no-delay",
             "global no-delay",
+            "enable no-delay",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     // In case 4 the low bits of a code point of priority 0 name a lossless one.
@@ -388,6 +463,7 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "multi paused",
             "multi response",
             "global no-delay",
+            "enable only-enabled",
         ],
     ),
     // Without a tag everything has priority 0.
@@ -399,6 +475,7 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "single response",
             "multi paused",
             "multi response",
+            "enable only-enabled",
         ],
     ),
     (
@@ -415,6 +492,9 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "multi response",
             "lossy no-delay",
             "global no-delay",
+            "enable no-delay",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
 ];
@@ -499,13 +579,10 @@ fn a_forwarded_storm_stops_no_sender_and_is_not_the_switch_s_pfc() {
 fn a_switch_without_faults_passes_every_check() {
     let all = [DSCP, DSCP_TAGGED, DSCP_HIGH_BITS, PCP].map(|marks| run(marks, &[]));
     for (case, result) in all.into_iter().flatten() {
-        // Only repetitions with a lossless priority outside the storm have something to isolate.
-        let no_subject =
-            result.check == "isolation" && result.repetition != "lossless 3+4, storm on 3";
-        let expected = if no_subject {
-            Verdict::NotApplicable
-        } else {
+        let expected = if has_subject(&result) {
             Verdict::Pass
+        } else {
+            Verdict::NotApplicable
         };
         assert_eq!(
             result.verdict, expected,
@@ -515,8 +592,19 @@ fn a_switch_without_faults_passes_every_check() {
     }
 }
 
-/// Every check of the repetition that does not pass, with its reason; `isolation` where it has a
-/// subject.
+/// True if the check says something in that repetition.
+fn has_subject(result: &CheckResult) -> bool {
+    let names_none = result.repetition.ends_with("storm on none");
+    match result.check.as_str() {
+        // A lossless priority outside the storm.
+        "isolation" => result.repetition.contains("storm on"),
+        "ignored" => names_none,
+        "only-enabled" | "delivered" => !names_none,
+        _ => true,
+    }
+}
+
+/// Every check of the repetition that does not pass, with its reason, where it has a subject.
 fn not_passed(repetition: Repetition, scheduler: Scheduler, faults: &[&str]) -> Vec<CheckResult> {
     let (id, lossless, storm) = repetition;
     let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
@@ -525,10 +613,10 @@ fn not_passed(repetition: Repetition, scheduler: Scheduler, faults: &[&str]) -> 
 }
 
 /// The same of evidence.
-fn not_good((id, _, storm): Repetition, evidence: &PfcEvidence) -> Vec<CheckResult> {
+fn not_good((id, _, _): Repetition, evidence: &PfcEvidence) -> Vec<CheckResult> {
     let results = bench::case(id).judge(evidence).checks.into_iter();
     let good = |result: &CheckResult| match result.verdict {
-        Verdict::NotApplicable => result.check == "isolation" && storm.is_none(),
+        Verdict::NotApplicable => !has_subject(result),
         verdict => verdict == Verdict::Pass,
     };
     results.filter(|result| !good(result)).collect()

@@ -13,7 +13,7 @@ use validator::fault::switch::Fault;
 
 use crate::bench::{self, priorities};
 
-/// The document's repetitions, each a set of which all are stormed.
+/// The document's repetitions, each a set of which all are stormed, or in one case none.
 fn document(case: &str) -> Vec<PlannedRepetition> {
     let sets: Vec<Vec<u8>> = match case {
         "pfc.pause-single-lossless" | "pfc.pause-lossy" => (0..8).map(|one| vec![one]).collect(),
@@ -22,7 +22,7 @@ fn document(case: &str) -> Vec<PlannedRepetition> {
     };
     let planned = |set: &Vec<u8>| PlannedRepetition {
         lossless: priorities(set),
-        storm: None,
+        storm: (case == "pfc.enable-vector").then(Vec::new),
     };
     sets.iter().map(planned).collect()
 }
@@ -76,13 +76,15 @@ fn with(cases: &[CaseEvidence], verdict: Verdict) -> BTreeSet<String> {
 const ON_3: &str = "lossless 3+4, storm on 3";
 const ON_4: &str = "lossless 3+4, storm on 4";
 const BOTH: &str = "lossless 3+4";
+const ON_NONE: &str = "lossless 3+4, storm on none";
 
 /// The repetitions of each case.
-const REPETITIONS: [(&str, &[&str]); 4] = [
+const REPETITIONS: [(&str, &[&str]); 5] = [
     ("single-lossless", &[ON_3, ON_4]),
     ("multi-lossless", &[BOTH, ON_3]),
     ("lossy", &[BOTH]),
     ("global-pause", &[BOTH]),
+    ("enable-vector", &[ON_NONE, ON_3, ON_4]),
 ];
 
 /// `check` of the case, in each of its repetitions.
@@ -104,12 +106,18 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
     let mut no_subject: BTreeSet<String> =
         each("single-lossless", "isolation").into_iter().collect();
     no_subject.insert(format!("multi-lossless isolation [{BOTH}]"));
+    no_subject.extend([
+        format!("enable-vector ignored [{ON_3}]"),
+        format!("enable-vector ignored [{ON_4}]"),
+        format!("enable-vector only-enabled [{ON_NONE}]"),
+        format!("enable-vector delivered [{ON_NONE}]"),
+    ]);
     assert_eq!(with(&cases, Verdict::NotApplicable), no_subject);
     let not_done: Vec<usize> = cases
         .iter()
         .map(|case| case.fixed_set.as_ref().unwrap().not_done.len())
         .collect();
-    assert_eq!(not_done, [8, 3, 8, 0]);
+    assert_eq!(not_done, [8, 3, 8, 0, 0]);
 }
 
 #[test]
@@ -128,7 +136,9 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
     let of = |case: &str, checks: &[&str]| -> BTreeSet<String> {
         checks.iter().flat_map(|check| each(case, check)).collect()
     };
-    let leaks = &both_cases("paused") | &both_cases("response");
+    let enabled = |check: &str| [ON_3, ON_4].map(|on| format!("enable-vector {check} [{on}]"));
+    let mut leaks = &both_cases("paused") | &both_cases("response");
+    leaks.extend(enabled("only-enabled"));
     let expected: [(&str, BTreeSet<String>); 6] = [
         ("leaks", leaks),
         ("ignores-xon", both_cases("xon")),
@@ -139,7 +149,11 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
                 format!("multi-lossless no-dip [{ON_3}]"),
                 format!("multi-lossless response [{BOTH}]"),
                 format!("multi-lossless response [{ON_3}]"),
-            ]),
+            ])
+            .into_iter()
+            .chain(enabled("only-enabled"))
+            .chain(enabled("no-dip"))
+            .collect(),
         ),
         (
             "lossy-obeys-pfc",

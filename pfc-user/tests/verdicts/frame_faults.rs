@@ -26,11 +26,18 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy test-traffic",
             "global no-corruption",
             "global no-loss",
+            "enable delivered",
+            "enable ignored",
+            "enable no-corruption",
+            "enable only-enabled",
         ],
     ),
     ("appends", &ALL.resize),
     // Cases 1 and 2 probe after the storm: no frame is the first in 80 ms.
-    ("lossy-obeys-first", &["lossy no-delay", "global no-delay"]),
+    (
+        "lossy-obeys-first",
+        &["lossy no-delay", "global no-delay", "enable no-delay"],
+    ),
     // The line has room for what the storm holds; a full one, as in the baseline, has none.
     (
         "throttles-lossy-in-storm",
@@ -44,6 +51,9 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy test-traffic",
             "lossy no-delay",
             "lossy no-dip",
+            "enable no-delay",
+            "enable no-dip",
+            "enable only-enabled",
         ],
     ),
     (
@@ -55,6 +65,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy no-delay",
             "lossy no-dip",
             "global no-delay",
+            "enable no-delay",
+            "enable no-dip",
         ],
     ),
     ("sends-pause", &ALL.pause),
@@ -74,16 +86,20 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy test-traffic",
             "global no-resize",
             "global no-loss",
+            "enable delivered",
+            "enable ignored",
+            "enable no-resize",
+            "enable only-enabled",
         ],
     ),
 ];
 
-/// One check in all four cases.
+/// One check in all cases.
 struct InAll {
-    duplicate: [&'static str; 4],
-    corruption: [&'static str; 4],
-    resize: [&'static str; 4],
-    pause: [&'static str; 4],
+    duplicate: [&'static str; 5],
+    corruption: [&'static str; 5],
+    resize: [&'static str; 5],
+    pause: [&'static str; 5],
 }
 
 const ALL: InAll = InAll {
@@ -92,24 +108,28 @@ const ALL: InAll = InAll {
         "multi no-duplicate",
         "lossy no-duplicate",
         "global no-duplicate",
+        "enable no-duplicate",
     ],
     corruption: [
         "single no-corruption",
         "multi no-corruption",
         "lossy no-corruption",
         "global no-corruption",
+        "enable no-corruption",
     ],
     resize: [
         "single no-resize",
         "multi no-resize",
         "lossy no-resize",
         "global no-resize",
+        "enable no-resize",
     ],
     pause: [
         "single no-pause",
         "multi no-pause",
         "lossy no-pause",
         "global no-pause",
+        "enable no-pause",
     ],
 };
 

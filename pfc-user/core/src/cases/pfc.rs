@@ -1,6 +1,7 @@
-//! The four cases of the PFC test plan.
+//! The four cases of the PFC test plan, and further ones.
 
 mod checks;
+mod enable_vector;
 pub mod feasibility;
 mod global_pause;
 mod judge;
@@ -29,7 +30,7 @@ use crate::case::{Case, Judged};
 use crate::evidence::pfc::PfcEvidence;
 use crate::plan::RepetitionPlan;
 
-/// The document of all cases.
+/// The document of the four.
 const DOCUMENT: &str = "PFC test plan, revision 0.2 (SONiC)";
 
 /// Steps of cases 1 and 2.
@@ -84,12 +85,13 @@ pub struct PfcCase {
     sets: Sets,
 }
 
-/// All four.
-pub static CASES: [PfcCase; 4] = [
+/// The four of the test plan, then the further ones.
+pub static CASES: [PfcCase; 5] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
     global_pause::CASE,
+    enable_vector::CASE,
 ];
 
 /// Fails where the evidence of a repetition makes no sense, so that no check is judged.

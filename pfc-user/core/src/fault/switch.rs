@@ -139,6 +139,9 @@ ib_mad::faults! {
             "reads-next-time": "takes the time of class n + 1 for that of class n" => "response";
         IgnoresVector
             "ignores-vector": "obeys every time above 0, be its class named or not" => "isolation";
+        ZeroVectorNamesAll
+            "zero-vector-names-all": "takes a vector of 0 for one that names all classes"
+                => "ignored";
         ReadsHighVector
             "reads-high-vector": "takes the reserved octet of the vector for the classes"
                 => "paused";

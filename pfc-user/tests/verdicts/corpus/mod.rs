@@ -290,7 +290,7 @@ fn there_is_evidence_of_each_fault_in_each_case() {
     for case in cases::all() {
         let (family, _) = case.id.split_once('.').unwrap();
         let faults = match family {
-            "pfc" => pfc::faults(),
+            "pfc" => pfc::faults(case),
             "mad" => mad::faults(),
             "rc" => rc::faults(),
             other => panic!("no evidence of the family {other} was recorded"),

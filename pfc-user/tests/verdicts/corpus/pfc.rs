@@ -1,6 +1,8 @@
 //! Evidence of the PFC cases.
 
 use pfc_ebpf::abi::Trust;
+use validator::case::Case;
+use validator::cases::pfc::CASES;
 use validator::cases::pfc::port::PortContext;
 use validator::evidence::pfc::PfcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
@@ -12,8 +14,8 @@ use crate::bench;
 /// Lossless priorities, and the storm where it is not on all of them.
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
-/// The repetitions of a short plan of all four cases.
-const CASES: [(&str, &[Asked]); 4] = [
+/// The repetitions of a short plan of all cases.
+const ASKED: [(&str, &[Asked]); 5] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -21,6 +23,10 @@ const CASES: [(&str, &[Asked]); 4] = [
     ),
     ("pfc.pause-lossy", &[(&[3], None)]),
     ("pfc.global-pause", &[(&[3, 4], None)]),
+    (
+        "pfc.enable-vector",
+        &[(&[3, 4], Some(&[])), (&[3, 4], Some(&[3]))],
+    ),
 ];
 
 /// Faults with the values that make a difference.
@@ -51,8 +57,13 @@ fn of(recorded: &mut Repetition) -> &mut PfcEvidence {
     }
 }
 
-pub fn faults() -> Vec<&'static str> {
-    Fault::CATALOGUE.iter().map(|entry| entry.name).collect()
+/// Faults of which evidence is kept: all, in the cases of the test plan; in each further case those
+/// that its table names.
+pub fn faults(case: &Case) -> Vec<&'static str> {
+    let all = Fault::CATALOGUE.iter().map(|entry| entry.name);
+    let named = |fault: &&str| case.checks.iter().any(|check| check.fault == *fault);
+    let in_test_plan = case.document == CASES[0].case.document;
+    all.filter(|fault| in_test_plan || named(fault)).collect()
 }
 
 fn run(id: &str, asked: &[Asked], trust: Trust, faults: &[Fault]) -> CaseEvidence {
@@ -73,16 +84,14 @@ fn run(id: &str, asked: &[Asked], trust: Trust, faults: &[Fault]) -> CaseEvidenc
 
 pub fn record() -> Vec<OnDevice> {
     let mut all = Vec::new();
-    let names: Vec<&str> = faults()
-        .into_iter()
-        .filter(|name| *name != "drops")
-        .chain(VALUES)
-        .collect();
-    for (id, asked) in CASES {
+    for (id, asked) in ASKED {
+        let names = faults(&bench::case(id).case);
+        let values = VALUES.iter().filter(|_| names.contains(&"drops"));
+        let names = names.iter().filter(|name| **name != "drops").chain(values);
         let good = |trust| run(id, asked, trust, &[]);
         all.push(("good".into(), good(Trust::Dscp)));
         all.push(("good by PCP".into(), good(Trust::Pcp)));
-        for name in &names {
+        for name in names {
             let trust = match *name {
                 "trusts-dscp" => Trust::Pcp,
                 _ => Trust::Dscp,

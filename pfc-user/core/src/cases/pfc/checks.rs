@@ -4,6 +4,7 @@ use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
     HONOURED, OWN_STORM, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
     RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, STORM_CONTINUITY,
+    storm_names_none, storm_names_some,
 };
 use super::judge::probe::STORM_ARRIVAL;
 use super::judge::{Pfc, delivery, dip, integrity, latency, lets_go, probe, throughput};
@@ -427,6 +428,60 @@ pub(super) const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     )
 };
 
+const IGNORED: Row<Pfc> = Row {
+    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
+        after the phase",
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL,
+        HONOURED
+    ],
+    applies: Some(storm_names_none),
+    ..Row::<Pfc>::new(
+        "ignored",
+        "4",
+        "vector 0: every frame is received, those of the storm phase while the storm still runs, \
+         and no XOFF of the DUT withholds any",
+        "zero-vector-names-all",
+        delivery::ignored,
+    )
+};
+
+const ONLY_ENABLED: Row<Pfc> = Row {
+    tolerance: "of the priority whose bit is 1: 2 quanta + 100 ppm (802.3 clock tolerance); of the \
+        others: of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
+        after the phase",
+    needs: needs![
+        PORTS,
+        OWN_STORM,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL,
+        HONOURED
+    ],
+    applies: Some(storm_names_some),
+    ..Row::<Pfc>::new(
+        "only-enabled",
+        "4",
+        "no storm-phase frame of the priorities whose bit is 1 is received before (last pause \
+         frame's departure + pause time); every frame of all others is, those of the storm phase \
+         while the storm still runs",
+        "ignores-vector",
+        delivery::only_enabled,
+    )
+};
+
+const ENABLED_DELIVERED: Row<Pfc> = Row {
+    applies: Some(storm_names_some),
+    ..DELIVERED
+};
+
 /// The table of cases 1 and 2.
 pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = [
     PAUSED,
@@ -469,6 +524,23 @@ pub(super) const LOSSY_STORM: [Row<Pfc>; 12] = [
 pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 12] = [
     NO_LOSS,
     THROUGHPUT,
+    NO_DIP,
+    NO_DELAY,
+    NO_PFC_ON_LOSSY,
+    NO_PAUSE,
+    NO_DUPLICATE,
+    NO_REORDER,
+    NO_CORRUPTION,
+    NO_RESIZE,
+    NO_REMARK,
+    NO_MAC_CONTROL_FORWARDED,
+];
+
+/// The table of pfc.enable-vector.
+pub(super) const ENABLE_VECTOR: [Row<Pfc>; 13] = [
+    IGNORED,
+    ONLY_ENABLED,
+    ENABLED_DELIVERED,
     NO_DIP,
     NO_DELAY,
     NO_PFC_ON_LOSSY,

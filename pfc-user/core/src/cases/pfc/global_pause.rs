@@ -1,6 +1,6 @@
 //! Test Case #4 - GLOBAL PAUSE (IEEE 802.3x link level flow control).
 
-use super::parameters::Sets;
+use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, Watchdog, checks, probing, unfolding};
@@ -36,7 +36,7 @@ pub(super) const CASE: PfcCase = PfcCase {
     sets: Sets {
         lossless: 1..=8,
         why: "there are eight priorities",
-        storm_subset: false,
+        storm: StormChoice::OfCase,
     },
 };
 

@@ -1,6 +1,6 @@
 //! Test Case #3 - PFC PAUSE with lossy priorities.
 
-use super::parameters::Sets;
+use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, Watchdog, checks, probing, unfolding};
@@ -37,7 +37,7 @@ pub(super) const CASE: PfcCase = PfcCase {
     sets: Sets {
         lossless: 1..=7,
         why: "the case needs lossy priorities to storm beside lossless ones",
-        storm_subset: false,
+        storm: StormChoice::OfCase,
     },
 };
 

@@ -1,6 +1,6 @@
 //! Test Case #2 - PFC PAUSE with multiple lossless priorities.
 
-use super::parameters::Sets;
+use super::parameters::{Sets, StormChoice};
 use super::{PfcCase, Watchdog, checks, planning, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
@@ -24,6 +24,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     sets: Sets {
         lossless: 2..=7,
         why: "the case is about several lossless priorities beside at least one lossy",
-        storm_subset: true,
+        storm: StormChoice::Some,
     },
 };

@@ -40,7 +40,8 @@ pub struct Storm {
 pub struct PlannedRepetition {
     /// Lossless priorities in ascending order.
     pub lossless: Vec<Priority>,
-    /// The lossless priorities that are stormed, in ascending order. `None`: all of them.
+    /// The lossless priorities that are stormed, in ascending order; perhaps none. `None`: all of
+    /// them.
     pub storm: Option<Vec<Priority>>,
 }
 
@@ -109,8 +110,19 @@ pub(super) struct Sets {
     pub(super) lossless: RangeInclusive<usize>,
     /// The reason.
     pub(super) why: &'static str,
-    /// True: a plan may storm some of them only.
-    pub(super) storm_subset: bool,
+    /// What a plan may choose of the storm.
+    pub(super) storm: StormChoice,
+}
+
+/// What a plan may choose of the storm.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum StormChoice {
+    /// Nothing: the case says itself what is stormed.
+    OfCase,
+    /// Some of the lossless priorities.
+    Some,
+    /// Some of them, or none.
+    SomeOrNone,
 }
 
 /// The parameters of `case` in its table.
@@ -263,11 +275,16 @@ fn stormed(
     let Some(storm) = &table.storm else {
         return Ok(None);
     };
-    if !sets.storm_subset {
-        return Err(Misfit::of_case(
-            key,
-            "this case says itself what is stormed; only pfc.pause-multi-lossless takes it",
-        ));
+    match sets.storm {
+        StormChoice::OfCase => {
+            return Err(Misfit::of_case(
+                key,
+                "this case says itself what is stormed; only pfc.pause-multi-lossless and \
+                 pfc.enable-vector take it",
+            ));
+        }
+        StormChoice::SomeOrNone if storm.is_empty() => return Ok(Some(Vec::new())),
+        StormChoice::Some | StormChoice::SomeOrNone => {}
     }
     let (storm, lossless) = (set(key, storm)?, set(key, &table.lossless)?);
     match storm.iter().find(|priority| !lossless.contains(priority)) {

@@ -199,6 +199,31 @@ impl<'a> Builder<'a> {
         Ok(self)
     }
 
+    /// Half the line for these lossless priorities, of which the `stormed` ones are the test
+    /// traffic, and half for all lossy ones.
+    pub(super) fn halves(
+        self,
+        sent: &[Priority],
+        stormed: &[Priority],
+    ) -> Result<Self, NotApplicable> {
+        let role = |priority: &Priority| {
+            if stormed.contains(priority) {
+                Role::Test
+            } else {
+                Role::Isolation
+            }
+        };
+        let lossless: Vec<_> = sent.iter().map(|one| (role(one), *one)).collect();
+        let lossy = self.lossy().into_iter();
+        let lossy: Vec<_> = lossy.map(|one| (Role::Background, one)).collect();
+        if lossy.is_empty() {
+            return Err(
+                "no lossy priority can be reached, so that there is no background traffic".into(),
+            );
+        }
+        self.flows(&lossless, 50)?.flows(&lossy, 50)
+    }
+
     /// One flow for each of the 64 code points, at 100 % of the line in all.
     pub(super) fn every_dscp(mut self, role: Role) -> Self {
         let rate = self.rate(100, Dscp::COUNT);
@@ -240,8 +265,11 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Priorities as `3+4`.
+/// Priorities as `3+4`, or `none`.
 pub fn join(priorities: &[Priority]) -> String {
+    if priorities.is_empty() {
+        return "none".into();
+    }
     priorities
         .iter()
         .map(Priority::to_string)
@@ -284,41 +312,15 @@ fn lossless_storm(
     sent: &[Priority],
 ) -> Result<RepetitionPlan, NotApplicable> {
     let stormed = request.storm.unwrap_or(request.lossless).to_vec();
-    let role = |priority: &Priority| {
-        if stormed.contains(priority) {
-            Role::Test
-        } else {
-            Role::Isolation
-        }
-    };
-    let lossless: Vec<_> = sent
-        .iter()
-        .map(|priority| (role(priority), *priority))
-        .collect();
-    let builder = Builder::new(port, request);
-    let lossy: Vec<_> = builder
-        .lossy()
-        .into_iter()
-        .map(|priority| (Role::Background, priority))
-        .collect();
-    if lossy.is_empty() {
-        return Err(
-            "no lossy priority can be reached, so that there is no background traffic".into(),
-        );
-    }
-    let others: Vec<_> = lossy.iter().map(|(_, priority)| *priority).collect();
+    let builder = Builder::new(port, request).halves(sent, &stormed)?;
     let probe = ProbePlan {
-        bursts: probing::judged(port, &stormed, &others),
+        bursts: probing::judged(port, &stormed, &builder.lossy()),
         priorities: stormed.clone(),
         judged: true,
     };
     // In every other repetition the first pause of all finds traffic: the storm's finds none.
     let probe_first = request.turn % 2 == 1;
-    Ok(builder.flows(&lossless, 50)?.flows(&lossy, 50)?.build(
-        StormKind::Pfc(stormed),
-        probe,
-        probe_first,
-    ))
+    Ok(builder.build(StormKind::Pfc(stormed), probe, probe_first))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::probing::two_frames;
 use crate::case::{CheckResult, Figure};
 use crate::cases::resolution::{self, percent};
 use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
-use crate::plan::{Nanos, Role, StormKind};
+use crate::plan::{Nanos, Role};
 use crate::quantity::ms;
 
 /// Phases with data.
@@ -25,7 +25,8 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
     let arrived = received(e, |flow| flow.frames);
     let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, role, phases));
     match check {
-        "paused" => leak(e),
+        "paused" | "only-enabled" => leak(e),
+        "ignored" => smallest_share("lost", sent_in_all(e)),
         "background" => lost(Role::Background, &ALL),
         "isolation" => lost(Role::Isolation, &ALL),
         "test-traffic" | "no-loss" => lost(Role::Test, &ALL),
@@ -70,6 +71,12 @@ fn sent(e: &PfcEvidence, role: Role, phases: &[Phase]) -> u64 {
         .sum()
 }
 
+/// Frames of all traffic that left.
+fn sent_in_all(e: &PfcEvidence) -> u64 {
+    let roles = [Role::Test, Role::Background, Role::Isolation];
+    roles.map(|role| sent(e, role, &ALL)).iter().sum()
+}
+
 /// The sum of a count of what arrived.
 fn received(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
     e.received.iter().map(count).sum()
@@ -94,7 +101,7 @@ fn leak(e: &PfcEvidence) -> Option<String> {
 fn release(e: &PfcEvidence) -> Option<String> {
     let last = e.storm.as_ref()?.last;
     let quanta = e.plan.storm.quanta;
-    matches!(e.plan.storm.kind, StormKind::Pfc(_)).then(|| {
+    e.plan.storm.kind.named().map(|_| {
         let uncertain = last.after.saturating_sub(last.before);
         let allowed = e.limits.max_response + two_frames(&e.plan, &e.limits);
         let late = e.limits.pause_tolerance(quanta) + allowed + uncertain;

@@ -1,6 +1,6 @@
 //! Test Case #1 - PFC PAUSE with single lossless priority.
 
-use super::parameters::Sets;
+use super::parameters::{Sets, StormChoice};
 use super::{PfcCase, Watchdog, checks, planning, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
@@ -24,6 +24,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     sets: Sets {
         lossless: 1..=1,
         why: "the case is about a single lossless priority",
-        storm_subset: false,
+        storm: StormChoice::OfCase,
     },
 };

@@ -40,6 +40,12 @@ pub(super) fn each(set: &[Priority]) -> Vec<PlannedRepetition> {
         .collect()
 }
 
+/// None of the set, and each priority of it in turn.
+pub(super) fn none_and_each(set: &[Priority]) -> Vec<PlannedRepetition> {
+    let none = stormed(set, &[]);
+    [vec![none], each(set)].concat()
+}
+
 /// The whole set, one of it, and each pair of it. None where it has no two priorities.
 pub(super) fn several(set: &[Priority]) -> Vec<PlannedRepetition> {
     let [first, _, ..] = set else {

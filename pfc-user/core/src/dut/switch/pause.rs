@@ -126,6 +126,7 @@ impl Reaction {
                 | Fault::ReadsFirstTime
                 | Fault::ReadsNextTime
                 | Fault::IgnoresVector
+                | Fault::ZeroVectorNamesAll
                 | Fault::ReadsHighVector
                 | Fault::ReversesVector => reaction.misreads = Some(*fault),
                 Fault::LossyObeysBeside => reaction.obeys_beside = true,
@@ -201,6 +202,7 @@ impl Reaction {
                 let all = Priority::all().filter(with_time);
                 enabled = all.chain(enabled.iter()).collect();
             }
+            Fault::ZeroVectorNamesAll if enabled.is_empty() => enabled = Priorities::ALL,
             Fault::ReadsHighVector => enabled = Priorities::default(),
             Fault::ReversesVector => enabled = Priorities(enabled.0.reverse_bits()),
             _ => {}

@@ -281,6 +281,20 @@ pub(in crate::cases::pfc) fn test_traffic(e: &PfcEvidence) -> Finding {
     finding
 }
 
+/// `ignored` of pfc.enable-vector: the traffic that the storm does not name.
+pub(in crate::cases::pfc) fn ignored(e: &PfcEvidence) -> Finding {
+    let mut finding = background(e);
+    finding.merge(isolation(e));
+    finding
+}
+
+/// `only-enabled` of pfc.enable-vector.
+pub(in crate::cases::pfc) fn only_enabled(e: &PfcEvidence) -> Finding {
+    let mut finding = paused(e);
+    finding.merge(ignored(e));
+    finding
+}
+
 /// `no-loss` of case 4; `throughput` has what the DUT's XOFF withheld.
 pub(in crate::cases::pfc) fn no_loss(e: &PfcEvidence) -> Finding {
     expect_undisturbed(e, &flows(e, Role::Test))

@@ -8,7 +8,7 @@ use super::dip::{sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
 use crate::case::Figure;
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
-use crate::plan::{Nanos, StormKind};
+use crate::plan::Nanos;
 use crate::quantity::ms;
 
 /// Name and value of a figure.
@@ -53,7 +53,7 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         ));
     }
     // The subject of `no-dip`: a storm on lossy priorities.
-    if let StormKind::Pfc(stormed) = &e.plan.storm.kind
+    if let Some(stormed) = e.plan.storm.kind.named()
         && !stormed.iter().any(|priority| e.plan.is_lossless(*priority))
     {
         let share = |phase| {

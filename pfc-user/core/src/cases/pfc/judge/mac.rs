@@ -7,7 +7,6 @@ use pfc_ebpf::units::Priority;
 use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
 use crate::evidence::pfc::PfcEvidence;
 use crate::nic::{self, Receives};
-use crate::plan::StormKind;
 
 /// The witness of the DUT's PAUSE/PFC frames.
 pub(super) enum Witness<'e> {
@@ -255,12 +254,15 @@ pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> 
 /// counts for all of its priorities, so that one counter that did not rise excludes them. A rise
 /// proves nothing, as those frames may be the DUT's own.
 pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
-    let found = match &e.plan.storm.kind {
-        StormKind::Pause => return pause(mac),
-        StormKind::Pfc(priorities) => priorities.iter().map(|priority| xoff(mac, *priority)),
+    let Some(named) = e.plan.storm.kind.named() else {
+        return pause(mac);
     };
+    if named.is_empty() {
+        let why = "no counter of a priority rises by frames that name none";
+        return Counted::Unknown(why.into());
+    }
     let mut why = Vec::new();
-    for counted in found {
+    for counted in named.iter().map(|priority| xoff(mac, *priority)) {
         match counted {
             Counted::None(how) => return Counted::None(how),
             Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => why.push(how),

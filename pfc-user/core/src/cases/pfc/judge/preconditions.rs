@@ -12,6 +12,25 @@ use crate::quantity::ms;
 /// The phases at full rate.
 const ALL: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
+/// The storm names some priority.
+pub(in crate::cases::pfc) fn storm_names_some(e: &PfcEvidence) -> Result<(), String> {
+    match storm_names_none(e) {
+        Ok(()) => Err("the storm of this repetition names no priority".into()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The storm names no priority.
+pub(in crate::cases::pfc) fn storm_names_none(e: &PfcEvidence) -> Result<(), String> {
+    match e.plan.storm.kind.named() {
+        Some(named) if !named.is_empty() => Err(format!(
+            "the storm of this repetition names priority {}",
+            crate::cases::pfc::planning::join(named)
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no
 /// loss or lateness of the tester does: a pause then does not last as long as was asked, and frames
 /// are lost.

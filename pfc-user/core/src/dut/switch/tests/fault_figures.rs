@@ -90,6 +90,7 @@ fn classes_have_the_times_that_the_fault_says() {
     let times = |times: &[(u8, u16)]| pfc_of(times, &[]);
     let all = || vec![times(&[(3, 2000), (4, 3000), (5, 4000)])];
     let hidden = || vec![pfc_of(&[(3, 2000), (4, 3000)], &[4])];
+    let nobody = || vec![pfc_of(&[(3, 2000), (4, 3000)], &[3, 4])];
     let lossy = || vec![times(&[(5, 4000)])];
     let shorter = || vec![times(&[(3, 5000), (4, 3000)]), times(&[(3, 1000)])];
     let xon = || vec![times(&[(3, 5000), (4, 3000)]), times(&[(3, 0)])];
@@ -97,6 +98,19 @@ fn classes_have_the_times_that_the_fault_says() {
     let octets = || vec![times(&[(3, 0x0102)])];
     for (fault, frames, good, expected) in [
         ("ignores-vector", hidden(), [2000, 0, 0], [2000, 3000, 0]),
+        ("ignores-vector", nobody(), [0, 0, 0], [2000, 3000, 0]),
+        (
+            "zero-vector-names-all",
+            nobody(),
+            [0, 0, 0],
+            [2000, 3000, 0],
+        ),
+        (
+            "zero-vector-names-all",
+            hidden(),
+            [2000, 0, 0],
+            [2000, 0, 0],
+        ),
         (
             "lossy-obeys-beside",
             all(),

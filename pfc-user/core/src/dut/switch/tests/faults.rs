@@ -288,6 +288,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("reads-first-time", [NOT_HELD, &[], &[]]),
     ("reads-next-time", [NOT_HELD, &[], &[]]),
     ("ignores-vector", [&[], &[], &[]]),
+    ("zero-vector-names-all", [&[], &[], &[]]),
     ("reads-high-vector", [NOT_HELD, &[], &[]]),
     ("reverses-vector", [NOT_HELD, &[], &[]]),
     ("lossy-obeys-beside", [&[]; 3]),
