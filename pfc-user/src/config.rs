@@ -141,7 +141,7 @@ pub fn load(
         let testbed = mistakes::all(testbed, testbed::read)?;
         let mut plan = mistakes::all(plan, |plan| plan::read(plan, known_cases, &testbed))?;
         if let PlanChoice::Cases { ids, .. } = choice {
-            plan.cases = select(&plan, ids)?;
+            plan.cases = select(&plan, ids, known_cases)?;
         }
         Ok(Config {
             testbed,
@@ -238,19 +238,23 @@ fn built_in_with(case: &str) -> Option<&'static str> {
     plans.find_map(|(name, text)| text.lines().any(|of_it| of_it == line).then_some(name))
 }
 
-fn select(plan: &Plan, ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
+fn select(
+    plan: &Plan,
+    ids: &[String],
+    known_cases: &[&str],
+) -> Result<Vec<PlannedCase>, ConfigError> {
     let cases = &plan.cases;
     if let Some(unknown) = ids
         .iter()
         .find(|id| !cases.iter().any(|case| case.case().id == **id))
     {
-        let known: Vec<_> = cases.iter().map(|case| case.case().id).collect();
-        let expected = plan::expected(unknown, &known);
         let problem = if let Some(other) = built_in_with(unknown) {
             format!("no case of the plan {}; `--plan {other}` has it", plan.name)
         } else if plan.name == DEFAULT_PLAN {
-            format!("unknown case; {expected}")
+            format!("unknown case; {}", plan::expected(unknown, known_cases))
         } else {
+            let of_plan: Vec<_> = cases.iter().map(|case| case.case().id).collect();
+            let expected = plan::expected(unknown, &of_plan);
             format!("no case of the plan {}; {expected}", plan.name)
         };
         return Err(ConfigError::Argument {

@@ -644,8 +644,8 @@ pub const PLAN: &[Table] = &[
                 "storm",
                 "list of priorities",
                 "all of them",
-                "Those that are stormed. Only of `pfc.pause-multi-lossless`, and of `pfc.enable-vector`, \
-                 where the list may be empty.",
+                "Those that are stormed. Only of `pfc.pause-multi-lossless`, and of \
+                 `pfc.enable-vector`, where the list may be empty.",
             ),
         ],
     },

@@ -19,7 +19,7 @@ const RESUME: u64 = 250 * MS;
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
-const REPETITIONS: [Repetition; 7] = [
+const REPETITIONS: [Repetition; 9] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -27,6 +27,8 @@ const REPETITIONS: [Repetition; 7] = [
     ("pfc.global-pause", &[3, 4], None),
     ("pfc.pause-single-lossless", &[4], None),
     ("pfc.pause-multi-lossless", &[2, 3, 4], Some(&[3, 4])),
+    ("pfc.enable-vector", &[3, 4], Some(&[])),
+    ("pfc.enable-vector", &[3, 4], Some(&[4])),
 ];
 
 /// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`, as is one
@@ -72,6 +74,7 @@ fn bugs() -> Vec<Bug> {
         TimeFromLastEnabled,
         // The class-enable vector.
         NoVector,
+        VectorZeroIsAll,
         VectorHigh,
         VectorReversed,
         LowestOnly,

@@ -23,8 +23,8 @@ pub(super) const CASE: PfcCase = PfcCase {
             "baseline: traffic of all priorities without a storm; every counter is shown alive",
             "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
              storm is known to arrive",
-            "1  start a storm of PFC frames whose eight times are all 0xffff, and whose vector is 0 \
-             or has the bit of one lossless priority",
+            "1  start a storm of PFC frames whose eight times are all 0xffff, and whose vector is \
+             0 or has the bit of one lossless priority",
             "2  after the lead start lossless and lossy traffic, half the line each",
             "3  keep both running, then stop both",
             "4  verify: the priority whose bit is 1 is paused, and all others go on",

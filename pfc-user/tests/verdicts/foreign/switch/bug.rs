@@ -27,6 +27,7 @@ pub enum Bug {
     TimeFromLastEnabled,
     // Vector.
     NoVector,
+    VectorZeroIsAll,
     VectorHigh,
     VectorReversed,
     LowestOnly,

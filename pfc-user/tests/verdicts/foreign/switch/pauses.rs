@@ -33,6 +33,7 @@ impl Foreign {
         let mut vector = frame[17];
         match self.bug {
             Bug::VectorHigh => vector = frame[16],
+            Bug::VectorZeroIsAll if vector == 0 => vector = 0xff,
             Bug::VectorReversed => vector = vector.reverse_bits(),
             Bug::LowestOnly => vector &= vector.wrapping_neg(),
             Bug::HighestOnly if vector != 0 => vector = 1 << (7 - vector.leading_zeros()),
