@@ -16,8 +16,8 @@ use crate::{named, page, pages, parse, samples, text_of};
 fn each_family_is_drawn() {
     let samples = samples();
     for (family, class, number) in [
-        // Cases with one repetition, but one with two.
-        ("pfc", "timeline", 5),
+        // Three cases with one repetition, and two with two.
+        ("pfc", "timeline", 7),
         ("mad", "ladder", 5),
         ("rc", "ladder", 3),
     ] {
