@@ -18,11 +18,15 @@ pub struct Docs {
     /// Leave the generated pages as they are
     #[arg(long)]
     no_pages: bool,
+    /// Leave the book unbuilt, which takes mdBook
+    #[arg(long)]
+    no_book: bool,
     #[command(flatten)]
     setup: setup::Install,
 }
 
-/// Writes the pages, checks their links and messages, and builds the book into `target/book`.
+/// Writes the pages, checks their links and the messages that they quote, and builds the book into
+/// `target/book`.
 pub fn run(root: &Path, options: &Docs) -> Result<()> {
     if !options.no_pages {
         step("generated pages, into docs/reference", || pages(root))?;
@@ -37,6 +41,9 @@ pub fn run(root: &Path, options: &Docs) -> Result<()> {
             Ok(())
         },
     )?;
+    if options.no_book {
+        return Ok(());
+    }
     setup::run(&[Group::Docs], &options.setup)?;
     step("the book, into target/book", || {
         let mut mdbook = Command::new(mdbook::program());

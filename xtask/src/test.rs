@@ -55,7 +55,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     };
     // mdBook is built later, beside the workspace. Tools that may not be installed must be there
     // now.
-    let mut groups = if options.setup.no_install {
+    let mut groups = if options.full && options.setup.no_install {
         EVERYTHING.to_vec()
     } else {
         BEFORE_TESTS.to_vec()
@@ -114,7 +114,13 @@ impl Suite<'_> {
         let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
         // Nothing is measured yet. The programs built here run further below.
         let mut builds = self.builds()?;
-        builds.push(Lane(vec![self.this("the book", &["docs", "--no-pages"])?]));
+        if self.full {
+            // To build mdBook and a standard library takes minutes.
+            let book = self.this("the book", &["docs", "--no-pages"])?;
+            let portable = portable::check(self.root)?;
+            let portable = Part::new("validator-core for wasm32", portable);
+            builds.push(Lane(vec![book, portable]));
+        }
         let client = thread::scope(|scope| {
             let client = scope.spawn(otg::client);
             self.outcome.add(side_by_side(builds));
@@ -179,16 +185,14 @@ impl Suite<'_> {
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check("clippy", &[&clippy[..], &["--", "-D", "warnings"]].concat()),
             self.documentation(),
+            self.this("links", &["docs", "--no-pages", "--no-book"])?,
         ];
         let tests = self.check(
             "tests, to be built",
             &[&["test"], &suite::with(self.features)[..], &["--no-run"]].concat(),
         );
-        let apart = vec![
-            Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
-            Part::new("validator-core for wasm32", portable::check(self.root)?),
-        ];
-        Ok(vec![Lane(linted), Lane(vec![tests]), Lane(apart)])
+        let programs = Part::new("clippy on the XDP programs", build_ebpf::lints(self.root));
+        Ok(vec![Lane(linted), Lane(vec![tests]), Lane(vec![programs])])
     }
 
     /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.

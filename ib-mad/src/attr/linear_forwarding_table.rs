@@ -32,11 +32,6 @@ impl LinearForwardingTable {
     pub const fn ports(&self) -> &[u8; Self::ENTRIES] {
         &self.0
     }
-
-    /// Mutable access to the entries.
-    pub const fn ports_mut(&mut self) -> &mut [u8; Self::ENTRIES] {
-        &mut self.0
-    }
 }
 
 impl Default for LinearForwardingTable {

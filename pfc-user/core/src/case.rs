@@ -249,17 +249,6 @@ impl CaseResult {
         results.peek()?;
         Some(Verdict::of_parts(results.map(|result| result.verdict)))
     }
-
-    /// Ids of the checks with that verdict, in the order of the table, each once.
-    pub fn checks_with(&self, verdict: Verdict) -> Vec<&str> {
-        let mut ids: Vec<&str> = Vec::new();
-        for result in &self.checks {
-            if !ids.contains(&result.check.as_str()) && self.check(&result.check) == Some(verdict) {
-                ids.push(&result.check);
-            }
-        }
-        ids
-    }
 }
 
 /// Process exit codes.

@@ -1,6 +1,8 @@
 //! The example `judge` reads a directory and prints the report: evidence needs nothing but this
 //! crate to be judged.
 
+#![allow(clippy::disallowed_types, reason = "it runs the example, a program")]
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -67,24 +67,11 @@ pub fn find(id: &str) -> Option<Known> {
 
 /// The id among `ids` that `wrong` was probably meant to be: at most three letters differ.
 pub fn nearest<'i>(wrong: &str, ids: impl IntoIterator<Item = &'i str>) -> Option<&'i str> {
-    let distances = ids.into_iter().map(|id| (distance(wrong, id), id));
+    let distances = ids
+        .into_iter()
+        .map(|id| (strsim::levenshtein(wrong, id), id));
     let (distance, id) = distances.min()?;
     (distance <= 3).then_some(id)
-}
-
-/// Letters to insert, delete or replace between two words (Levenshtein).
-fn distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, a) in left.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, b) in right.bytes().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
 
 /// A case that is to run, with its parameters.

@@ -482,8 +482,25 @@ const ENABLED_DELIVERED: Row<Pfc> = Row {
     ..DELIVERED
 };
 
+/// The rows of a case, and those of all cases.
+macro_rules! with_those_of_all {
+    ($($row:expr),* $(,)?) => {
+        [
+            $($row,)*
+            NO_PFC_ON_LOSSY,
+            NO_PAUSE,
+            NO_DUPLICATE,
+            NO_REORDER,
+            NO_CORRUPTION,
+            NO_RESIZE,
+            NO_REMARK,
+            NO_MAC_CONTROL_FORWARDED,
+        ]
+    };
+}
+
 /// The table of cases 1 and 2.
-pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = [
+pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = with_those_of_all![
     PAUSED,
     BACKGROUND,
     ISOLATION,
@@ -494,61 +511,16 @@ pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = [
     RESUME,
     RESPONSE,
     XON,
-    NO_PFC_ON_LOSSY,
-    NO_PAUSE,
-    NO_DUPLICATE,
-    NO_REORDER,
-    NO_CORRUPTION,
-    NO_RESIZE,
-    NO_REMARK,
-    NO_MAC_CONTROL_FORWARDED,
 ];
 
 /// The table of case 3.
-pub(super) const LOSSY_STORM: [Row<Pfc>; 12] = [
-    TEST_TRAFFIC,
-    BACKGROUND_LOSSLESS,
-    NO_DIP,
-    NO_DELAY,
-    NO_PFC_ON_LOSSY,
-    NO_PAUSE,
-    NO_DUPLICATE,
-    NO_REORDER,
-    NO_CORRUPTION,
-    NO_RESIZE,
-    NO_REMARK,
-    NO_MAC_CONTROL_FORWARDED,
-];
+pub(super) const LOSSY_STORM: [Row<Pfc>; 12] =
+    with_those_of_all![TEST_TRAFFIC, BACKGROUND_LOSSLESS, NO_DIP, NO_DELAY,];
 
 /// The table of case 4.
-pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 12] = [
-    NO_LOSS,
-    THROUGHPUT,
-    NO_DIP,
-    NO_DELAY,
-    NO_PFC_ON_LOSSY,
-    NO_PAUSE,
-    NO_DUPLICATE,
-    NO_REORDER,
-    NO_CORRUPTION,
-    NO_RESIZE,
-    NO_REMARK,
-    NO_MAC_CONTROL_FORWARDED,
-];
+pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 12] =
+    with_those_of_all![NO_LOSS, THROUGHPUT, NO_DIP, NO_DELAY,];
 
 /// The table of pfc.enable-vector.
-pub(super) const ENABLE_VECTOR: [Row<Pfc>; 13] = [
-    IGNORED,
-    ONLY_ENABLED,
-    ENABLED_DELIVERED,
-    NO_DIP,
-    NO_DELAY,
-    NO_PFC_ON_LOSSY,
-    NO_PAUSE,
-    NO_DUPLICATE,
-    NO_REORDER,
-    NO_CORRUPTION,
-    NO_RESIZE,
-    NO_REMARK,
-    NO_MAC_CONTROL_FORWARDED,
-];
+pub(super) const ENABLE_VECTOR: [Row<Pfc>; 13] =
+    with_those_of_all![IGNORED, ONLY_ENABLED, ENABLED_DELIVERED, NO_DIP, NO_DELAY,];

@@ -110,11 +110,11 @@ pub(super) struct Sets {
     pub(super) lossless: RangeInclusive<usize>,
     /// The reason.
     pub(super) why: &'static str,
-    /// What a plan may choose of the storm.
+    /// The choice that a plan has of the storm.
     pub(super) storm: StormChoice,
 }
 
-/// What a plan may choose of the storm.
+/// The choice that a plan has of the stormed priorities.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StormChoice {
     /// Nothing: the case says itself what is stormed.
