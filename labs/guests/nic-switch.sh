@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts the simulated switch with the lossless priorities of the repetition, in place of the one
 # that may be there.
-if [ -e /tmp/switch.pid ]; then
+if [ -e "/proc/$(cat /tmp/switch.pid 2>/dev/null)/exe" ]; then
     kill "$(cat /tmp/switch.pid)"
     while [ -e "/proc/$(cat /tmp/switch.pid)/exe" ]; do usleep 10000; done
 fi

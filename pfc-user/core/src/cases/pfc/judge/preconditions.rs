@@ -12,7 +12,7 @@ use crate::quantity::ms;
 /// The phases at full rate.
 const ALL: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
-/// The storm names some priority.
+/// The PFC frames of the storm name some priority.
 pub(in crate::cases::pfc) fn storm_names_some(e: &PfcEvidence) -> Result<(), String> {
     match storm_names_none(e) {
         Ok(()) => Err("the storm of this repetition names no priority".into()),
@@ -20,7 +20,7 @@ pub(in crate::cases::pfc) fn storm_names_some(e: &PfcEvidence) -> Result<(), Str
     }
 }
 
-/// The storm names no priority.
+/// The PFC frames of the storm name no priority.
 pub(in crate::cases::pfc) fn storm_names_none(e: &PfcEvidence) -> Result<(), String> {
     match e.plan.storm.kind.named() {
         Some(named) if !named.is_empty() => Err(format!(
