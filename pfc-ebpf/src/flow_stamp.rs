@@ -15,6 +15,17 @@
 //! Fields that differ from frame to frame are as in a [`crate::stamp::Stamp`], so that one
 //! generator in the kernel ([`crate::abi::generate`]) makes both. A frame may be under way for 9
 //! minutes before its age is misread.
+//!
+//! Frames without the room for that have a short stamp, which a TCP segment in 64 octets still
+//! holds:
+//!
+//! ```text
+//! octet 0                   2          4       6
+//!       | flow, generation  | sequence | check |
+//! ```
+//! The flow has the low 13 bits of its word, and the generation the high three. Whether a frame has
+//! a short stamp is known by its flow alone, as nothing else tells: one frame in 65536 has such a
+//! sum by chance.
 
 use crate::stamp::MASK_40;
 use crate::wire::{Part, is_right};
@@ -23,6 +34,34 @@ use crate::wire::{Part, is_right};
 pub const MAGIC: u16 = 0x5646;
 /// Length in octets: what an Ethernet frame of 64 octets has room for behind IPv4 and UDP.
 pub const LEN: usize = 18;
+/// Length of a short stamp in octets: what an Ethernet frame of 64 octets has room for behind IPv4
+/// and TCP.
+pub const SHORT_LEN: usize = 6;
+/// Bits of a flow's place in a short stamp.
+pub const SHORT_FLOW_BITS: u32 = 13;
+/// Sequence numbers behind the highest one that a short stamp can have. Any other is ahead of it.
+const SHORT_BEHIND: u16 = 512;
+
+/// What a stamp has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Everything.
+    Whole,
+    /// Flow and sequence number, without the time.
+    Short,
+}
+
+impl Form {
+    /// Octets.
+    #[expect(clippy::len_without_is_empty, reason = "no stamp is empty")]
+    pub const fn len(self) -> usize {
+        match self {
+            Self::Whole => LEN,
+            Self::Short => SHORT_LEN,
+        }
+    }
+}
+
 /// Octets that a frame within a tunnel leaves for an FCS of its own. The stamp stands before them.
 pub const INNER_FCS: usize = 4;
 /// A stamp's content.
@@ -70,6 +109,17 @@ impl FlowStamp {
         out
     }
 
+    /// The octets of a short stamp as they stand in the frame.
+    pub fn emit_short(&self) -> [u8; SHORT_LEN] {
+        let place = self.generation << SHORT_FLOW_BITS | self.flow & FLOW_MASK;
+        let sequence = self.sequence as u16;
+        let check = !crate::wire::fold(place as u32 + sequence as u32);
+        let [a, b] = place.to_be_bytes();
+        let [c, d] = sequence.to_be_bytes();
+        let [e, f] = check.to_be_bytes();
+        [a, b, c, d, e, f]
+    }
+
     /// Reads a stamp.
     #[inline(always)]
     pub fn read(octets: impl Part) -> Result<Self, NoStamp> {
@@ -97,13 +147,56 @@ impl FlowStamp {
             time: octets.quad::<8>() & MASK_40,
         }
     }
+}
 
-    /// One-way latency of a frame that arrived at `now` (CLOCK_MONOTONIC nanoseconds); 0 where the
-    /// clocks of two CPUs differ by more than it took.
+/// One-way latency of a frame with that time in its stamp that arrived at `now` (CLOCK_MONOTONIC
+/// nanoseconds); 0 where the clocks of two CPUs differ by more than it took.
+#[inline(always)]
+pub const fn latency(time: u64, now: u64) -> u64 {
+    let age = (now.wrapping_sub(time) << 24) as i64 >> 24;
+    if age < 0 { 0 } else { age as u64 }
+}
+
+const FLOW_MASK: u16 = (1 << SHORT_FLOW_BITS) - 1;
+
+/// A short stamp's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortStamp {
+    /// Place of the flow in the maps.
+    pub flow: u16,
+    /// The low three bits of the start's generation.
+    pub generation: u16,
+    /// The low 16 bits of the sequence number.
+    pub sequence: u16,
+}
+
+impl ShortStamp {
+    /// Reads a short stamp; `None` where the sum is another's.
     #[inline(always)]
-    pub const fn latency(&self, now: u64) -> u64 {
-        let age = (now.wrapping_sub(self.time) << 24) as i64 >> 24;
-        if age < 0 { 0 } else { age as u64 }
+    pub fn read(octets: [u8; SHORT_LEN]) -> Option<Self> {
+        let [a, b, c, d, e, f] = octets;
+        let word = |high, low| u16::from_be_bytes([high, low]);
+        let (place, sequence) = (word(a, b), word(c, d));
+        if !is_right(place as u64 + sequence as u64 + word(e, f) as u64) {
+            return None;
+        }
+        Some(Self {
+            flow: place & FLOW_MASK,
+            generation: place >> SHORT_FLOW_BITS,
+            sequence,
+        })
+    }
+
+    /// The whole sequence number, `next` being the one after the highest that was seen: up to 512
+    /// behind it, else ahead of it. So up to 65,023 frames may be lost in a row. `None` where it
+    /// would be below 0.
+    #[inline(always)]
+    pub const fn whole_sequence(&self, next: u64) -> Option<u64> {
+        let ahead = self.sequence.wrapping_sub(next as u16);
+        if ahead < SHORT_BEHIND.wrapping_neg() {
+            return Some(next + ahead as u64);
+        }
+        next.checked_sub(ahead.wrapping_neg() as u64)
     }
 }
 
@@ -162,6 +255,68 @@ mod tests {
     }
 
     #[test]
+    fn a_short_stamp_is_read_again_and_adds_nothing_to_a_sum() {
+        for (flow, generation, sequence) in [(0, 0, 0), (8191, 7, 0xffff), (258, 5, 0x0708)] {
+            let stamp = FlowStamp {
+                flow,
+                generation: 0x1230 | generation & 7,
+                sequence: 0x3_0000 | u64::from(sequence),
+                time: 9,
+            };
+            let octets = stamp.emit_short();
+            let generation = stamp.generation & 7;
+            let read = ShortStamp {
+                flow,
+                generation,
+                sequence,
+            };
+            assert_eq!(ShortStamp::read(octets), Some(read));
+            for begin in 0..2 {
+                let mut frame = [0; SHORT_LEN + 1];
+                frame[begin..begin + SHORT_LEN].copy_from_slice(&octets);
+                assert_eq!(frame[..].sum(0, 7), Some(0xffff));
+            }
+        }
+        // 0xa102 + 0x0708 = 0xa80a.
+        let stamp = FlowStamp {
+            generation: 5,
+            flow: 0x102,
+            sequence: 0x0708,
+            time: 0,
+        };
+        assert_eq!(stamp.emit_short(), [0xa1, 2, 7, 8, 0x57, 0xf5]);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_short_stamp_is_noticed_and_zeros_are_none() {
+        for bit in 0..SHORT_LEN * 8 {
+            let mut octets = STAMP.emit_short();
+            octets[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(ShortStamp::read(octets), None, "bit {bit}");
+        }
+        assert_eq!(ShortStamp::read([0; SHORT_LEN]), None);
+    }
+
+    #[test]
+    fn short_sequence_numbers_go_on_after_16_bits_and_after_a_long_loss() {
+        let whole = |sequence, next| {
+            ShortStamp {
+                flow: 0,
+                generation: 0,
+                sequence,
+            }
+            .whole_sequence(next)
+        };
+        assert_eq!(whole(5, 3), Some(5));
+        assert_eq!(whole(2, 0xffff), Some(0x1_0002));
+        assert_eq!(whole(0xffff, 0x1_0002), Some(0xffff));
+        assert_eq!(whole(0xffff, 0), None);
+        // 512 behind at most; 65,023 ahead.
+        assert_eq!(whole(0xfe00, 0x1_0000), Some(0xfe00));
+        assert_eq!(whole(0xfdff, 0x1_0000), Some(0x1_fdff));
+    }
+
+    #[test]
     fn every_flipped_bit_is_noticed() {
         for bit in 0..LEN * 8 {
             let mut octets = STAMP.emit();
@@ -185,11 +340,7 @@ mod tests {
 
     #[test]
     fn latency_survives_the_40_bits_and_is_never_negative() {
-        let stamp = FlowStamp {
-            time: MASK_40,
-            ..STAMP
-        };
-        assert_eq!(stamp.latency((1 << 40) + 9), 10);
-        assert_eq!(stamp.latency(MASK_40 - 7), 0);
+        assert_eq!(latency(MASK_40, (1 << 40) + 9), 10);
+        assert_eq!(latency(MASK_40, MASK_40 - 7), 0);
     }
 }

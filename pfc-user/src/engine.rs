@@ -18,6 +18,7 @@ mod snapshot;
 mod starts;
 mod update;
 
+use pfc_ebpf::flow_stamp::Form;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -129,7 +130,7 @@ impl LiveEngine {
             of_sender.push(SenderFlow {
                 pace: flow.pace(self.ports[flow.from.0].line_rate),
                 queue: (!flow.packet.is_pause()).then_some(flow.queue),
-                template: Template::new(&flow.packet, &[], flow.metrics.count),
+                template: Template::new(&flow.packet, &[], flow.metrics.stamp),
                 one_length: matches!(flow.length, Length::Fixed(_)),
                 state,
             });
@@ -483,15 +484,16 @@ impl LiveEngine {
                 live.before = Count::default();
             }
             let expected = Expected {
-                verify: planned.metrics.count && planned.packet.is_right_udp(),
+                verify: planned.metrics.stamp.is_some() && planned.packet.is_right_udp(),
                 wraps: planned.packet.wraps(),
+                short: planned.metrics.stamp == Some(Form::Short),
             };
             let place = self.starts.place(&self.ports, expected);
             live.places.push(place);
             let hops = planned.next_hops.iter().filter_map(|hop| hops[*hop]);
             let hops: Vec<[u8; 6]> = hops.collect();
             let template = (!hops.is_empty())
-                .then(|| Box::new(Template::new(&planned.packet, &hops, planned.metrics.count)));
+                .then(|| Box::new(Template::new(&planned.packet, &hops, planned.metrics.stamp)));
             by_sender[live.sender].push((live.local, place, template));
         }
         self.give(by_sender, |flows| Command::Start { flows, at })

@@ -3,7 +3,7 @@
 use super::watch::PauseClock;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 /// Sequence numbers of a flow that are remembered: a frame that comes later than so many others
 /// cannot be told from a duplicate. A power of two.
 pub const SEEN_WINDOW: u64 = 512;
@@ -19,6 +19,8 @@ pub const OWN_SOURCES: u32 = 1 << 16;
 pub const LONGEST: usize = 16 * 1024 - size_of::<RecordHead>();
 /// In [`Flow::generation`], beside the generation: the place is in use.
 pub const IN_USE: u64 = 1 << 16;
+/// In [`Flow::generation`]: frames of the flow have a short stamp, and no other.
+pub const SHORT: u64 = 1 << 17;
 
 /// Names of the maps in the object.
 pub mod name {
@@ -189,7 +191,7 @@ impl Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Flow {
-    /// Generation in the stamps, and [`IN_USE`].
+    /// Generation in the stamps, [`IN_USE`], and [`SHORT`].
     pub generation: u64,
     /// The highest sequence number plus one.
     pub next: u64,

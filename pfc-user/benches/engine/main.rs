@@ -13,6 +13,7 @@ mod common;
 #[path = "../common/live.rs"]
 mod live;
 
+use pfc_ebpf::flow_stamp::Form;
 use std::time::{Duration, Instant};
 
 use common::{Extent, Report, Spread};
@@ -124,7 +125,7 @@ fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
             gap: 12,
         },
         metrics: Metrics {
-            count: true,
+            stamp: Some(Form::Whole),
             latency: true,
         },
         next_hops: Vec::new(),

@@ -1,5 +1,6 @@
 //! The defects of a plan that need no machine to be seen.
 
+use pfc_ebpf::flow_stamp::Form;
 use std::collections::HashSet;
 
 use validator_core::engine::Problem;
@@ -72,8 +73,11 @@ pub fn plan(plan: &Plan) -> Vec<Problem> {
 pub fn flow(flow: &Flow) -> Vec<String> {
     let (shortest, _) = flow.length.bounds();
     let lengths = flow.length.check();
-    let packet = flow.packet.check(shortest, flow.metrics.count);
-    let all = lengths.into_iter().chain(flow.rate.check()).chain(packet);
+    let packet = flow.packet.check(shortest, flow.metrics.stamp);
+    let untimed = flow.metrics.latency && flow.metrics.stamp != Some(Form::Whole);
+    let untimed = untimed.then(|| "latency is measured by a whole stamp alone".to_owned());
+    let all = lengths.into_iter().chain(flow.rate.check());
+    let all = all.chain(packet).chain(untimed);
     all.map(|what| format!("flow \"{}\": {what}", flow.name))
         .collect()
 }

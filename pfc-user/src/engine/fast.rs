@@ -40,7 +40,7 @@ impl Wish {
         for flow in flows {
             let length = pace(flow).steady().map(|steady| steady.length as usize);
             let length = length.map(|length| length - LineRate::FCS as usize);
-            let template = Template::new(&flow.packet, &[], flow.metrics.count);
+            let template = Template::new(&flow.packet, &[], flow.metrics.stamp);
             match length.filter(|length| Kind::of(&template, *length).is_some()) {
                 Some(length) => wish.length = wish.length.max(length),
                 None => wish.by_thread += pace(flow).rate().0,

@@ -109,7 +109,7 @@ fn left(transmit: Transmit, counted: Count, arrived: Count) -> Count {
 /// most.
 fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
     let mut counts = FlowCounts::default();
-    if !planned.metrics.count {
+    if planned.metrics.stamp.is_none() {
         return counts;
     }
     let mut sum = Received::default();

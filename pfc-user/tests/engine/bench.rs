@@ -1,5 +1,6 @@
 //! Two ports of an engine, cabled together.
 
+use pfc_ebpf::flow_stamp::Form;
 use std::time::{Duration, Instant};
 
 use pfc_ebpf::units::{LineRate, Priority};
@@ -66,7 +67,7 @@ pub fn flow(name: &str, length: u32, rate: Rate, end: plan::End) -> Flow {
             gap: 12,
         },
         metrics: Metrics {
-            count: true,
+            stamp: Some(Form::Whole),
             latency: true,
         },
         next_hops: Vec::new(),

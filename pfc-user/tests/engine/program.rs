@@ -2,7 +2,7 @@
 //! count against the host's own codec.
 
 use pfc_ebpf::abi::flow::{CLASSES, Pauses};
-use pfc_ebpf::flow_stamp::FlowStamp;
+use pfc_ebpf::flow_stamp::{FlowStamp, Form, MAGIC};
 use pfc_ebpf::stamp::MASK_40;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::{MacControl, number};
@@ -27,6 +27,7 @@ const fn expected(verify: bool) -> Expected {
     Expected {
         verify,
         wraps: wrap::PLAIN | wrap::UDP_TUNNEL,
+        short: false,
     }
 }
 
@@ -49,7 +50,7 @@ fn stamp(place: Place, sequence: u64) -> FlowStamp {
 
 /// A frame of so many octets without FCS.
 fn frame(packet: &Packet, length: usize, stamp: &FlowStamp) -> Vec<u8> {
-    let template = Template::new(packet, &[], true);
+    let template = Template::new(packet, &[], Some(Form::Whole));
     let mut frame = Vec::new();
     template.render(0, length, &mut frame);
     template.stamp(&mut frame, stamp);
@@ -108,6 +109,101 @@ fn root_duplicates_late_ones_and_those_beyond_the_window_count_apart() {
     );
 }
 
+/// Frames with a short stamp count in full but for their latency: at the frame's end and before
+/// padding, over the end of 16 bits, and after a loss of 65,000 frames. Copies and frames of an
+/// earlier start are told apart, and a frame of anybody that ends in six octets of such a sum is no
+/// frame of a flow with whole stamps.
+#[test]
+fn root_frames_with_a_short_stamp_count_but_for_their_latency() {
+    use Protocol::{Ethernet, Ipv4, Tcp, Udp, Vlan};
+    if !common::need_root("root_frames_with_a_short_stamp_count_but_for_their_latency") {
+        return;
+    }
+    let program = loaded(false);
+    let short = Expected {
+        short: true,
+        ..expected(false)
+    };
+    let short_frame = |stack: &[Protocol], stamp: &FlowStamp| {
+        let template = Template::new(&packet(stack), &[], Some(Form::Short));
+        let mut frame = Vec::new();
+        template.render(0, 60, &mut frame);
+        template.stamp(&mut frame, stamp);
+        frame
+    };
+    let tcp = [Ethernet, Ipv4, Tcp];
+    run(&program, &short_frame(&tcp, &stamp(PLACE, 0)));
+    let port = program.port().unwrap();
+    assert_eq!((port.test, port.other, port.damaged), (0, 1, 0));
+    for (stack, tagged) in [(&tcp[..], false), (&[Ethernet, Vlan, Ipv4, Udp], true)] {
+        program.places().begin(PLACE, short);
+        let sent = [
+            0, 1, 3, 2, 3, 65_000, 65_535, 65_536, 65_537, 65_536, 130_537,
+        ];
+        for (place, sequence) in sent.into_iter().enumerate() {
+            let mut frame = short_frame(stack, &stamp(PLACE, sequence));
+            if tagged && place % 2 == 1 {
+                // A device takes the tag off, and fills up to the shortest frame.
+                frame.drain(12..16);
+                frame.resize(60, 0);
+            }
+            assert_eq!(run(&program, &frame), DROP);
+        }
+        let found = program.places().read(PLACE.flow);
+        assert_eq!(
+            (
+                found.frames,
+                found.octets,
+                found.duplicates,
+                found.reordered,
+                found.beyond
+            ),
+            (9, 9 * 60, 2, 1, 0),
+            "{stack:?}"
+        );
+        assert_eq!(
+            (found.latency_sum, found.latency_max, found.corrupt),
+            (0, 0, 0)
+        );
+        let before = program.port().unwrap();
+        let next = Place {
+            generation: PLACE.generation + 1,
+            ..PLACE
+        };
+        run(&program, &short_frame(stack, &stamp(next, 9)));
+        let whole = frame(&udp(), 60, &stamp(PLACE, 10));
+        run(&program, &whole);
+        let after = program.port().unwrap();
+        assert_eq!(
+            (after.stale - before.stale, after.test - before.test),
+            (2, 0)
+        );
+    }
+}
+
+/// Octets before a short stamp that look like the begin of a whole one do not hide it.
+#[test]
+fn root_a_short_stamp_is_found_behind_octets_of_the_other_magic() {
+    if !common::need_root("root_a_short_stamp_is_found_behind_octets_of_the_other_magic") {
+        return;
+    }
+    let program = loaded(false);
+    let short = Expected {
+        short: true,
+        ..expected(false)
+    };
+    program.places().begin(PLACE, short);
+    let mut frame = vec![0; 60];
+    frame[42..44].copy_from_slice(&MAGIC.to_be_bytes());
+    frame[54..].copy_from_slice(&stamp(PLACE, 0).emit_short());
+    run(&program, &frame);
+    assert_eq!(program.places().read(PLACE.flow).frames, 1);
+    frame[59] ^= 1;
+    run(&program, &frame);
+    let port = program.port().unwrap();
+    assert_eq!((port.test, port.damaged), (1, 1));
+}
+
 #[test]
 fn root_the_stamp_is_found_where_a_device_took_tags_off_and_padded() {
     use Protocol::{Ethernet, Ipv4, Ipv6, Udp, Vlan};
@@ -126,7 +222,7 @@ fn root_the_stamp_is_found_where_a_device_took_tags_off_and_padded() {
         (2, vec![]),
     ] {
         let stack = [vec![Ethernet], vec![Vlan; tags], rest].concat();
-        let shortest = packet(&stack).shortest(true) as usize - 4;
+        let shortest = packet(&stack).shortest(Some(Form::Whole)) as usize - 4;
         for length in shortest.max(60)..70 {
             let mut frame = frame(&packet(&stack), length, &stamp(PLACE, count));
             frame.drain(12..12 + tags * TAG);

@@ -5,10 +5,12 @@ use core::ptr;
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
 use aya_ebpf::programs::XdpContext;
-use pfc_ebpf::abi::flow::{Flow, IN_USE, Port, SEEN_WINDOW};
+use pfc_ebpf::abi::flow::{Flow, IN_USE, Port, SEEN_WINDOW, SHORT};
 use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::bpf::packet::Packet;
-use pfc_ebpf::flow_stamp::{FlowStamp, INNER_FCS, LEN, NoStamp, whole_sequence};
+use pfc_ebpf::flow_stamp::{
+    FlowStamp, INNER_FCS, LEN, NoStamp, SHORT_LEN, ShortStamp, latency, whole_sequence,
+};
 use pfc_ebpf::wire::{ethernet, ip, udp, wrap};
 
 use crate::{FLOWS, Frame, now};
@@ -24,13 +26,55 @@ const NO_END: u64 = u64::MAX;
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
     let Some(octets) = find(frame, packet) else {
-        return false;
+        return short(frame, port, packet);
     };
     match FlowStamp::read(octets) {
         Ok(stamp) => whole(frame, port, packet, &stamp),
-        Err(NoStamp::Foreign) => return false,
-        Err(NoStamp::Damaged) => damaged(port, packet, &FlowStamp::content(octets)),
+        Err(NoStamp::Foreign) => return short(frame, port, packet),
+        // The octets before a short stamp may be anything.
+        Err(NoStamp::Damaged) => {
+            if !short(frame, port, packet) {
+                damaged(port, packet, &FlowStamp::content(octets));
+            }
+        }
     }
+    true
+}
+
+/// Counts a frame with a short stamp, at its end or at that of its IP packet; false: it has none.
+/// A function of its own, for the verifier to walk once.
+#[inline(never)]
+fn short(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
+    if short_at(frame, port, packet, 0) {
+        return true;
+    }
+    let (end, length) = (end_of_ip(packet), frame.length as u64);
+    end < length && short_at(frame, port, packet, (length - end) as usize)
+}
+
+/// Counts a frame with a short stamp before so many octets of padding.
+#[inline(always)]
+fn short_at(frame: &Frame, port: &mut Port, packet: &Packet, padding: usize) -> bool {
+    let octets = load::<SHORT_LEN>(frame, SHORT_LEN + padding);
+    let Some(stamp) = octets.and_then(ShortStamp::read) else {
+        return false;
+    };
+    let Some(flow) = FLOWS.get_ptr_mut(stamp.flow as u32) else {
+        return false;
+    };
+    // SAFETY: a value of the map, which userspace writes meanwhile.
+    let generation = unsafe { ptr::read_volatile(&raw const (*flow).generation) };
+    if generation & (IN_USE | SHORT) != IN_USE | SHORT {
+        return false;
+    }
+    if generation as u16 & 7 != stamp.generation {
+        port.stale += 1;
+        return true;
+    }
+    // SAFETY: a word of the map.
+    let next = unsafe { ptr::read_volatile(&raw const (*flow).next) };
+    // SAFETY: a value of the map.
+    unsafe { own(frame, port, packet, flow, stamp.whole_sequence(next), None) };
     true
 }
 
@@ -100,18 +144,18 @@ fn is_stamp(octets: &[u8; LEN]) -> bool {
 
 /// Returns the octets that begin `before_end` octets before the frame's end.
 #[inline(always)]
-fn load(frame: &Frame, before_end: usize) -> Option<[u8; LEN]> {
+fn load<const N: usize>(frame: &Frame, before_end: usize) -> Option<[u8; N]> {
     if frame.length < before_end {
         return None;
     }
-    let mut octets = [0u8; LEN];
+    let mut octets = [0u8; N];
     // SAFETY: the helper checks the frame's end, and the room is as long as it is told.
     let loaded = unsafe {
         bpf_xdp_load_bytes(
             frame.ctx,
             (frame.length - before_end) as u32,
             octets.as_mut_ptr().cast(),
-            LEN as u32,
+            N as u32,
         )
     };
     (loaded == 0).then_some(octets)
@@ -147,6 +191,27 @@ fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
         return;
     };
     // SAFETY: a value of the map.
+    unsafe {
+        let next = ptr::read_volatile(&raw const (*flow).next);
+        let sequence = whole_sequence(stamp.sequence, next);
+        own(frame, port, packet, flow, sequence, Some(stamp.time));
+    }
+}
+
+/// Counts a frame with a stamp of the flow, sent at `time` where the stamp says so.
+///
+/// # Safety
+/// `flow` points to a value of the map.
+#[inline(always)]
+unsafe fn own(
+    frame: &Frame,
+    port: &mut Port,
+    packet: &Packet,
+    flow: *mut Flow,
+    sequence: Option<u64>,
+    time: Option<u64>,
+) {
+    // SAFETY: a value of the map.
     if !unsafe { is_own(packet, flow) } {
         port.other += 1;
         return;
@@ -154,8 +219,7 @@ fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
     port.test += 1;
     // SAFETY: aligned words of the map; the remainder is below the number of places.
     unsafe {
-        let next = &raw mut (*flow).next;
-        let Some(sequence) = whole_sequence(stamp.sequence, ptr::read_volatile(next)) else {
+        let Some(sequence) = sequence else {
             return atomic::add(&raw mut (*flow).received.beyond, 1);
         };
         let after = sequence + 1;
@@ -167,13 +231,13 @@ fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
         if before == after {
             return atomic::add(&raw mut (*flow).received.duplicates, 1);
         }
-        if atomic::raise(next, after, false) > after {
+        if atomic::raise(&raw mut (*flow).next, after, false) > after {
             atomic::add(&raw mut (*flow).received.reordered, 1);
         }
         if ptr::read_volatile(&raw const (*flow).verify) != 0 && !is_intact(frame.ctx) {
             atomic::add(&raw mut (*flow).received.corrupt, 1);
         }
-        distinct(flow, frame.length, stamp.latency(now()));
+        distinct(flow, frame.length, time);
     }
 }
 
@@ -182,13 +246,16 @@ fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
 /// # Safety
 /// `flow` points to a value of the map.
 #[inline(always)]
-unsafe fn distinct(flow: *mut Flow, length: usize, latency: u64) {
+unsafe fn distinct(flow: *mut Flow, length: usize, time: Option<u64>) {
     // SAFETY: aligned words of the map. The number of frames is last: who reads it finds the rest.
     unsafe {
         atomic::add(&raw mut (*flow).received.octets, length as u64);
-        atomic::add(&raw mut (*flow).received.latency_sum, latency);
-        atomic::raise(&raw mut (*flow).received.latency_max, latency, false);
-        atomic::raise(&raw mut (*flow).received.not_latency_min, !latency, false);
+        if let Some(time) = time {
+            let latency = latency(time, now());
+            atomic::add(&raw mut (*flow).received.latency_sum, latency);
+            atomic::raise(&raw mut (*flow).received.latency_max, latency, false);
+            atomic::raise(&raw mut (*flow).received.not_latency_min, !latency, false);
+        }
         atomic::add(&raw mut (*flow).received.frames, 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Work of an engine: ports, flows, captures, interfaces.
 
+use pfc_ebpf::flow_stamp::Form;
 use std::net::IpAddr;
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
@@ -214,10 +215,10 @@ pub enum End {
 /// Counts that are kept of a flow, beside its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// True if frames carry a stamp, by which the receiver tells them apart; pause frames have no
-    /// room for one.
-    pub count: bool,
-    /// True if latency is measured, too.
+    /// Stamp of the frames, by which the receiver tells them apart; pause frames have no room for
+    /// one.
+    pub stamp: Option<Form>,
+    /// True if latency is measured, too: a whole stamp has the time for it.
     pub latency: bool,
 }
 

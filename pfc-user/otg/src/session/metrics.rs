@@ -270,6 +270,8 @@ mod tests {
             latency: false,
             endless: true,
             shortest: Shortest {
+                whole: 64,
+                timed: false,
                 headers: 18,
                 frame: 64,
             },

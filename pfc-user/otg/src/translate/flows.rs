@@ -3,6 +3,7 @@
 mod ends;
 mod payload;
 
+use pfc_ebpf::flow_stamp::Form;
 use validator_core::engine::packet::Protocol;
 use validator_core::engine::plan::{End, Flow, Metrics, PortIndex};
 
@@ -60,17 +61,24 @@ fn read_flow(
     let mut headers = headers::read(reader);
     payload::read(reader, &mut headers.packet);
     let ends = ends::read(reader, ports, interfaces, &mut headers);
-    let metrics = metrics(reader, &headers);
-    let shortest = size::Shortest::of(&headers.packet, metrics.count);
+    let mut metrics = metrics(reader, &headers);
+    let mut shortest = size::Shortest::of(&headers.packet, metrics);
     let length = size::read(reader, shortest);
     let rate = rate::read(reader);
     let schedule = duration::read(reader);
     let (ends, length, rate, schedule) = (ends?, length?, rate?, schedule?);
+    if metrics.stamp.is_some() {
+        let (form, from_now_on) = shortest.counted(&length);
+        (metrics.stamp, shortest) = (Some(form), from_now_on);
+        if form == Form::Short {
+            reader.warn("size", size::SHORT);
+        }
+    }
     let names = FlowNames {
         name: name.clone(),
         tx: ports.name(ends.from).to_owned(),
         rx: joined(ports, &ends.to),
-        counted: metrics.count,
+        counted: metrics.stamp.is_some(),
         latency: metrics.latency,
         endless: matches!(schedule.end, End::Never | End::Bursts { bursts: None, .. }),
         shortest,
@@ -137,9 +145,13 @@ fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
             "changes nothing: pause frames have no room for a stamp, which it needs",
         );
     }
+    let latency = latency && !control;
+    // A whole stamp alone has a time, and is found within a tunnel.
+    let is_whole = latency || headers.packet.is_tunnel();
+    let least = if is_whole { Form::Whole } else { Form::Short };
     Metrics {
-        count,
-        latency: latency && !control,
+        stamp: count.then_some(least),
+        latency,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Lengths of frames.
 
+use pfc_ebpf::flow_stamp::Form;
 use validator_core::engine::packet::Packet;
-use validator_core::engine::plan::Length;
+use validator_core::engine::plan::{Length, Metrics};
 
 use crate::reader::Reader;
 
@@ -15,27 +16,56 @@ pub const GREATEST: u32 = 16_000;
 pub struct Shortest {
     /// Octets that its headers and FCS take.
     pub headers: u32,
-    /// The shortest frame, with the stamp of a flow that is counted.
+    /// The shortest frame, with a whole stamp if the flow is counted.
+    pub whole: u32,
+    /// The shortest frame that may be asked for: the stamp of a flow that is counted may be short.
     pub frame: u32,
+    /// Latency is measured, for which a stamp has to be whole.
+    pub timed: bool,
 }
 
 impl Shortest {
-    /// Computes it for frames of this packet, `counted` or not.
-    pub fn of(packet: &Packet, counted: bool) -> Self {
+    /// Computes it for frames of this packet with these counts, by a stamp of that form at least.
+    pub fn of(packet: &Packet, metrics: Metrics) -> Self {
+        let whole = metrics.stamp.and(Some(Form::Whole));
         Self {
-            headers: packet.shortest(false),
-            frame: packet.shortest(counted).max(LEAST),
+            headers: packet.shortest(None),
+            whole: packet.shortest(whole).max(LEAST),
+            frame: packet.shortest(metrics.stamp).max(LEAST),
+            timed: metrics.latency,
+        }
+    }
+
+    /// Returns the stamp that frames of these lengths are counted by, and the shortest frames of
+    /// the flow from then on.
+    pub fn counted(self, length: &Length) -> (Form, Self) {
+        let Self { whole, .. } = self;
+        if length.bounds().0 < whole {
+            (Form::Short, self)
+        } else {
+            (
+                Form::Whole,
+                Self {
+                    frame: whole,
+                    ..self
+                },
+            )
         }
     }
 
     /// Returns the reason why a frame of `length` octets is too short.
     fn why(self, length: u64) -> String {
-        let Self { headers, frame } = self;
+        let Self { headers, frame, .. } = self;
         if (u64::from(headers)..u64::from(frame)).contains(&length) && frame > LEAST {
             let stamp = frame - headers;
+            let switch = if self.timed {
+                "latency.enable"
+            } else {
+                "enable"
+            };
             format!(
                 " (headers and FCS take {headers}, and the stamp that the flow is counted by \
-                 {stamp}: ask for {frame}, or set metrics.enable to false)"
+                 {stamp}: ask for {frame}, or set metrics.{switch} to false)"
             )
         } else if frame > LEAST {
             format!(" (the flow's headers, its stamp if it is counted, and FCS take {frame})")
@@ -44,6 +74,11 @@ impl Shortest {
         }
     }
 }
+
+/// Consequence of frames that have no room for a whole stamp.
+pub const SHORT: &str = "leaves room for a short stamp alone: latency is not measured, a copy that \
+                         comes more than 512 frames late counts as a frame, and the kernel does not \
+                         send the flow";
 
 /// The model's distributions.
 const MIXES: [(&str, &[(u32, f32)]); 5] = [
@@ -70,7 +105,7 @@ const MIXES: [(&str, &[(u32, f32)]); 5] = [
 /// length, as clients expect; where it is more than [`LEAST`], a warning says so.
 pub fn read(flow: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     let Some(size) = flow.child("size") else {
-        let least = shortest.frame;
+        let least = shortest.whole;
         if least > LEAST {
             flow.warn("size", format!("is not given: frames have {least} octets"));
         }

@@ -280,22 +280,29 @@ fn headers_have_to_fit_the_frames() {
 
 #[test]
 fn frames_too_short_for_a_stamp_are_refused_with_the_least_length_and_the_way_out() {
-    for (headers, headers_and_fcs, least) in [
-        (&["ethernet", "vlan", "ipv4", "udp"][..], 50, 68),
-        (&["ethernet", "ipv4", "tcp"], 58, 76),
-        (&["ethernet", "vlan", "ipv4", "tcp"], 62, 80),
+    for (headers, latency, headers_and_fcs, least) in [
+        (&["ethernet", "vlan", "ipv4", "udp"][..], true, 50, 68),
+        (&["ethernet", "ipv4", "tcp"], true, 58, 76),
+        (&["ethernet", "vlan", "ipv4", "tcp"], true, 62, 80),
+        (&["ethernet", "vlan", "ipv4", "tcp"], false, 62, 68),
     ] {
         let packet: Vec<Json> = headers.iter().map(|name| json!({"choice": name})).collect();
         let flow = |length: u32, count: bool| {
             with_flow(
                 json!({"packet": packet, "size": {"choice": "fixed", "fixed": length},
-                             "metrics": {"enable": count}}),
+                             "metrics": {"enable": count,
+                                         "latency": {"enable": count && latency}}}),
             )
+        };
+        let (stamp, switch) = if latency {
+            (18, "latency.enable")
+        } else {
+            (6, "enable")
         };
         let refused = format!(
             "flows[0].size.fixed must be {least} to 16000 octets with FCS (headers and FCS take \
-             {headers_and_fcs}, and the stamp that the flow is counted by 18: ask for {least}, or \
-             set metrics.enable to false), found {}",
+             {headers_and_fcs}, and the stamp that the flow is counted by {stamp}: ask for {least}, \
+             or set metrics.{switch} to false), found {}",
             least - 1
         );
         assert_eq!(errors(&flow(least - 1, true)), [refused]);

@@ -1,5 +1,6 @@
 //! Configurations as clients send them, and the plans that are made of them.
 
+use pfc_ebpf::flow_stamp::Form;
 use pfc_ebpf::units::{LineRate, Priority};
 use serde_json::{Value as Json, json};
 use validator_core::engine::filter::{Filter, From};
@@ -238,7 +239,7 @@ fn a_device_flow_takes_from_its_devices_what_it_leaves_out() {
     assert_eq!(
         flow.metrics,
         Metrics {
-            count: true,
+            stamp: Some(Form::Whole),
             latency: true
         }
     );

@@ -1,6 +1,6 @@
 //! Defects of packets that cannot be made into frames, each with its header and field.
 
-use pfc_ebpf::flow_stamp;
+use pfc_ebpf::flow_stamp::{Form, INNER_FCS};
 use pfc_ebpf::units::LineRate;
 
 use super::table::{Field, Table};
@@ -8,9 +8,9 @@ use super::value::mask;
 use super::{Header, Packet, Protocol, Value};
 
 impl Packet {
-    /// The defects of a packet whose shortest frame has `shortest` octets with FCS; `stamped`: its
-    /// frames are counted.
-    pub fn check(&self, shortest: u32, stamped: bool) -> Vec<String> {
+    /// The defects of a packet whose shortest frame has `shortest` octets with FCS, and by whose
+    /// `stamp` frames are counted.
+    pub fn check(&self, shortest: u32, stamp: Option<Form>) -> Vec<String> {
         let mut wrong = Vec::new();
         for (place, header) in self.headers.iter().enumerate() {
             let name = header.protocol.name();
@@ -21,9 +21,12 @@ impl Packet {
             );
         }
         wrong.extend(self.check_order());
-        let needed = self.shortest(stamped);
+        if stamp == Some(Form::Short) && self.is_tunnel() {
+            wrong.push("a frame within a tunnel is counted by a whole stamp alone".into());
+        }
+        let needed = self.shortest(stamp);
         if shortest < needed {
-            let what = if stamped && !self.is_pause() {
+            let what = if stamp.is_some() && !self.is_pause() {
                 "headers, stamp and FCS: a flow that is counted"
             } else {
                 "headers and FCS: such a packet"
@@ -35,14 +38,9 @@ impl Packet {
         wrong
     }
 
-    /// Octets of the shortest frame, with FCS, that holds the headers and, if it is `stamped`, the
-    /// stamp.
-    pub fn shortest(&self, stamped: bool) -> u32 {
-        let stamp = if stamped && !self.is_pause() {
-            flow_stamp::LEN
-        } else {
-            0
-        };
+    /// Octets of the shortest frame, with FCS, that holds the headers and such a stamp.
+    pub fn shortest(&self, stamp: Option<Form>) -> u32 {
+        let stamp = stamp.filter(|_| !self.is_pause()).map_or(0, Form::len);
         (self.header_octets() + self.inner_fcs() + stamp) as u32 + LineRate::FCS as u32
     }
 
@@ -61,10 +59,15 @@ impl Packet {
         self.headers.iter().map(Header::length).sum()
     }
 
+    /// Returns true if frames are within a tunnel that leaves room for an FCS of their own.
+    pub fn is_tunnel(&self) -> bool {
+        self.inner_fcs() > 0
+    }
+
     /// Octets at the end that the packet in a tunnel leaves for an FCS of its own.
     pub(super) fn inner_fcs(&self) -> usize {
         let is_tunnel = |header: &&Header| header.protocol == Protocol::Vxlan;
-        self.headers.iter().filter(is_tunnel).count() * flow_stamp::INNER_FCS
+        self.headers.iter().filter(is_tunnel).count() * INNER_FCS
     }
 
     fn check_order(&self) -> Vec<String> {
@@ -99,7 +102,7 @@ impl Packet {
                 ),
             });
         }
-        if self.inner_fcs() > flow_stamp::INNER_FCS {
+        if self.inner_fcs() > INNER_FCS {
             wrong.push("two vxlan headers: expected one at most".into());
         }
         wrong

@@ -6,7 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use pfc_ebpf::flow_stamp::{self, FlowStamp};
+use pfc_ebpf::flow_stamp::{FlowStamp, Form, INNER_FCS, LEN, SHORT_LEN};
 use pfc_ebpf::wire::fold;
 
 use self::filler::Filler;
@@ -27,7 +27,7 @@ pub struct Template {
     filler: Arc<Filler>,
     /// Octets at the end behind the stamp.
     tail: usize,
-    stamped: bool,
+    stamp: Option<Form>,
     pause: bool,
 }
 
@@ -84,9 +84,9 @@ struct Pseudo {
 }
 
 impl Template {
-    /// Makes the template of a packet whose frames are `stamped`; `next_hops` are, in turn, the
+    /// Makes the template of a packet whose frames have such a stamp; `next_hops` are, in turn, the
     /// destinations of its Ethernet header where those are left alone.
-    pub fn new(packet: &Packet, next_hops: &[[u8; 6]], stamped: bool) -> Self {
+    pub fn new(packet: &Packet, next_hops: &[[u8; 6]], stamp: Option<Form>) -> Self {
         let mut template = Self {
             headers: vec![0; packet.header_octets()],
             walks: Vec::new(),
@@ -95,7 +95,7 @@ impl Template {
             payload: packet.payload.clone(),
             filler: Filler::of(&packet.payload),
             tail: packet.inner_fcs(),
-            stamped: stamped && !packet.is_pause(),
+            stamp: stamp.filter(|_| !packet.is_pause()),
             pause: packet.is_pause(),
         };
         let mut begin = 0;
@@ -110,7 +110,7 @@ impl Template {
             template.add(&placed, header);
             begin += header.length();
             if header.protocol == Protocol::Vxlan {
-                tail += flow_stamp::INNER_FCS;
+                tail += INNER_FCS;
             }
         }
         if let Some(first) = packet.headers.first()
@@ -222,15 +222,24 @@ impl Template {
         &self.payload
     }
 
+    /// Form of the frames' stamp.
+    pub const fn stamp_form(&self) -> Option<Form> {
+        self.stamp
+    }
+
     /// Place of the stamp in a frame of `length` octets without FCS.
     pub fn stamp_at(&self, length: usize) -> Option<usize> {
-        self.stamped.then(|| length - self.tail - flow_stamp::LEN)
+        self.stamp.map(|form| length - self.tail - form.len())
     }
 
     /// Writes the stamp into a frame that has room for one.
     pub fn stamp(&self, frame: &mut [u8], stamp: &FlowStamp) {
-        if let Some(at) = self.stamp_at(frame.len()) {
-            frame[at..at + flow_stamp::LEN].copy_from_slice(&stamp.emit());
+        let Some(at) = self.stamp_at(frame.len()) else {
+            return;
+        };
+        match self.stamp {
+            Some(Form::Short) => frame[at..at + SHORT_LEN].copy_from_slice(&stamp.emit_short()),
+            _ => frame[at..at + LEN].copy_from_slice(&stamp.emit()),
         }
     }
 
@@ -261,7 +270,7 @@ impl Template {
         if self.pause {
             return 0;
         }
-        let stamp = if self.stamped { flow_stamp::LEN } else { 0 };
+        let stamp = self.stamp.map_or(0, Form::len);
         length.saturating_sub(self.headers.len() + self.tail + stamp)
     }
 

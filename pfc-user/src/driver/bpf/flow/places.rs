@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use pfc_ebpf::abi::flow::{Flow, IN_USE, Received};
+use pfc_ebpf::abi::flow::{Flow, IN_USE, Received, SHORT};
 
 use crate::driver::bpf::mmap::Words;
 
@@ -25,6 +25,8 @@ pub struct Expected {
     pub verify: bool,
     /// Wrappings that the frames may have, by bits of [`pfc_ebpf::wire::wrap`].
     pub wraps: u64,
+    /// They have a short stamp.
+    pub short: bool,
 }
 
 /// All places, in memory that the program shares.
@@ -58,7 +60,8 @@ impl Places {
         self.words.store(at + word!(verify), expected.verify.into());
         self.words.store(at + word!(wraps), expected.wraps);
         // Last: what the program sees as in use is whole.
-        let generation = IN_USE | u64::from(place.generation);
+        let form = if expected.short { SHORT } else { 0 };
+        let generation = IN_USE | form | u64::from(place.generation);
         self.words.store(at + word!(generation), generation);
     }
 

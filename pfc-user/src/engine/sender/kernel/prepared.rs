@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, HELD, SHORT_BATCH, Settings, Worker};
-use pfc_ebpf::flow_stamp::MAGIC;
+use pfc_ebpf::flow_stamp::{Form, MAGIC};
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::flow::{Fine, Steady, fine};
@@ -41,11 +41,12 @@ pub struct Kind {
 
 impl Kind {
     /// Returns the kind of a flow whose frames have `length` octets without FCS; `None` where the
-    /// program cannot make them: they have to be the same but for their stamps, with their headers
-    /// in the block.
+    /// program cannot make them: they have to be the same but for their stamps, which are whole,
+    /// with their headers in the block.
     pub fn of(template: &Template, length: usize) -> Option<Self> {
         let headers = template.header_octets();
-        let fits = headers <= BLOCK && length <= generate::LONGEST;
+        let is_whole = template.stamp_form() == Some(Form::Whole);
+        let fits = headers <= BLOCK && length <= generate::LONGEST && is_whole;
         (template.is_constant() && fits).then_some(())?;
         Some(Self {
             length,

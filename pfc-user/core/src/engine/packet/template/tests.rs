@@ -1,4 +1,5 @@
 use super::*;
+use pfc_ebpf::flow_stamp::ShortStamp;
 use pfc_ebpf::wire::{Octets, ethernet, ip, udp};
 
 fn header(protocol: Protocol, fields: &[(&'static str, Value)]) -> Header {
@@ -23,11 +24,13 @@ fn packet(protocols: &[Protocol]) -> Packet {
 
 fn render(packet: &Packet, number: u64, length: usize) -> Vec<u8> {
     let mut frame = Vec::new();
-    let shortest = packet.shortest(true);
-    assert_eq!(packet.check(shortest, true), [""; 0]);
-    Template::new(packet, &[], true).render(number, length, &mut frame);
+    let shortest = packet.shortest(WHOLE);
+    assert_eq!(packet.check(shortest, WHOLE), [""; 0]);
+    Template::new(packet, &[], WHOLE).render(number, length, &mut frame);
     frame
 }
+
+const WHOLE: Option<Form> = Some(Form::Whole);
 
 const STAMP: FlowStamp = FlowStamp {
     flow: 3,
@@ -39,17 +42,26 @@ const STAMP: FlowStamp = FlowStamp {
 /// True if the frame's UDP datagram is right, with the stamp in it.
 fn is_intact(packet: &Packet, length: usize) -> bool {
     let mut frame = render(packet, 0, length);
-    Template::new(packet, &[], true).stamp(&mut frame, &STAMP);
-    let octets: [u8; flow_stamp::LEN] = *frame.last_chunk().unwrap();
+    Template::new(packet, &[], WHOLE).stamp(&mut frame, &STAMP);
+    let octets: [u8; LEN] = *frame.last_chunk().unwrap();
     assert_eq!(FlowStamp::read(octets), Ok(STAMP));
-    let octets = &frame[..];
+    is_right(&frame)
+}
+
+/// True if the frame is a UDP datagram with right lengths and sums.
+fn is_right(frame: &[u8]) -> bool {
+    let octets = frame;
     let header = ethernet::parse(octets).unwrap();
     let ip = match header.ethertype {
         ethernet::IPV4 => ip::parse_v4(octets, header.payload),
         _ => ip::parse_v6(octets, header.payload),
     }
     .unwrap();
-    assert_eq!(ip.payload + ip.length, length, "all of the frame is in it");
+    assert_eq!(
+        ip.payload + ip.length,
+        frame.len(),
+        "all of the frame is in it"
+    );
     udp::is_intact(octets, &ip, &udp::parse(octets, &ip).unwrap())
 }
 
@@ -63,7 +75,7 @@ fn datagrams_of_every_length_are_right_and_stamped_ones_too() {
         (vec![Ethernet, Vlan, Vlan, Ipv6, Udp], 88),
     ] {
         let packet = packet(&stack);
-        assert_eq!(packet.shortest(true), shortest + 4, "{stack:?}");
+        assert_eq!(packet.shortest(WHOLE), shortest + 4, "{stack:?}");
         for length in (shortest as usize..200).chain([1023, 1024, 8996, 16_000]) {
             assert!(is_intact(&packet, length), "{stack:?}, {length} octets");
         }
@@ -71,14 +83,39 @@ fn datagrams_of_every_length_are_right_and_stamped_ones_too() {
 }
 
 #[test]
-fn a_udp_frame_of_64_octets_has_room_for_the_stamp_and_a_tcp_frame_has_not() {
+fn a_short_stamp_leaves_datagrams_right() {
+    use Protocol::{Ethernet, Ipv4, Udp, Vlan};
+    let packet = packet(&[Ethernet, Vlan, Ipv4, Udp]);
+    let template = Template::new(&packet, &[], Some(Form::Short));
+    for length in 56..80 {
+        let mut frame = Vec::new();
+        template.render(0, length, &mut frame);
+        template.stamp(&mut frame, &STAMP);
+        let octets = *frame.last_chunk().unwrap();
+        let read = ShortStamp::read(octets).unwrap();
+        assert_eq!(
+            (read.flow, read.generation, read.sequence),
+            (3, 0xfedc & 7, 0x0304)
+        );
+        assert!(is_right(&frame), "{length} octets");
+    }
+}
+
+#[test]
+fn a_udp_frame_of_64_octets_has_room_for_the_stamp_and_a_tcp_frame_for_a_short_one() {
     use Protocol::{Ethernet, Ipv4, Tcp, Udp};
-    assert_eq!(packet(&[Ethernet, Ipv4, Udp]).check(64, true), [""; 0]);
+    assert_eq!(packet(&[Ethernet, Ipv4, Udp]).check(64, WHOLE), [""; 0]);
     let tcp = packet(&[Ethernet, Ipv4, Tcp]);
-    let wrong = tcp.check(64, true);
+    let wrong = tcp.check(64, WHOLE);
     assert_eq!(wrong.len(), 1);
     assert!(wrong[0].contains("needs at least 76"), "{wrong:?}");
-    assert_eq!(tcp.check(64, false), [""; 0]);
+    assert_eq!(tcp.check(64, None), [""; 0]);
+    assert_eq!(tcp.check(64, Some(Form::Short)), [""; 0]);
+    let short = tcp.check(63, Some(Form::Short));
+    assert!(short[0].contains("needs at least 64"), "{short:?}");
+    let tunnel = [Ethernet, Ipv4, Udp, Protocol::Vxlan, Ethernet, Ipv4, Tcp];
+    let tunnel = packet(&tunnel).check(150, Some(Form::Short));
+    assert!(tunnel[0].contains("within a tunnel"), "{tunnel:?}");
 }
 
 #[test]
@@ -167,8 +204,8 @@ fn a_packet_in_a_tunnel_leaves_room_for_an_fcs_and_is_right() {
     use Protocol::{Ethernet, Ipv4, Udp, Vxlan};
     let packet = packet(&[Ethernet, Ipv4, Udp, Vxlan, Ethernet, Ipv4, Udp]);
     let mut frame = render(&packet, 0, 200);
-    Template::new(&packet, &[], true).stamp(&mut frame, &STAMP);
-    let stamp: [u8; flow_stamp::LEN] = *frame[..196].last_chunk().unwrap();
+    Template::new(&packet, &[], WHOLE).stamp(&mut frame, &STAMP);
+    let stamp: [u8; LEN] = *frame[..196].last_chunk().unwrap();
     assert_eq!(FlowStamp::read(stamp), Ok(STAMP));
     let octets = &frame[..];
     assert_eq!(octets.word(36), Some(4789), "the port of VXLAN");
@@ -210,7 +247,7 @@ fn pause_frames_are_made_octet_by_octet_without_stamp_or_filler() {
     assert_eq!(render(&packet, 0, 60), expected);
     let mut frame = Vec::new();
     let pause = packet_of_pause();
-    Template::new(&pause, &[], true).render(0, 60, &mut frame);
+    Template::new(&pause, &[], WHOLE).render(0, 60, &mut frame);
     assert_eq!(frame[12..20], [0x88, 8, 0, 1, 0x12, 0x34, 0, 0]);
 }
 
@@ -227,7 +264,7 @@ fn the_next_hop_is_the_destination_unless_one_is_given() {
     let macs = [9, 8].map(|last| [2, 0, 0, 0, 0, last]);
     let of_frame = |packet: &Packet, next_hops: &[[u8; 6]], number| {
         let mut frame = Vec::new();
-        Template::new(packet, next_hops, true).render(number, 60, &mut frame);
+        Template::new(packet, next_hops, WHOLE).render(number, 60, &mut frame);
         *frame.first_chunk::<6>().unwrap()
     };
     for number in 0..4 {
@@ -246,7 +283,7 @@ fn defects_name_the_header_and_the_field() {
             headers,
             ..Packet::default()
         }
-        .check(1500, true)
+        .check(1500, WHOLE)
     };
     let one = |wrong: Vec<String>, expected: &str| {
         assert_eq!(wrong.len(), 1, "{wrong:?}");
@@ -278,7 +315,7 @@ fn defects_name_the_header_and_the_field() {
         "octets have no fields",
     );
     one(
-        packet(&[Protocol::Ipv4]).check(1500, true),
+        packet(&[Protocol::Ipv4]).check(1500, WHOLE),
         "header 1 is ipv4",
     );
 }
@@ -350,7 +387,7 @@ fn a_header_behind_one_that_does_not_announce_it_is_named() {
             "header 3 (udp): it cannot stand behind arp",
         ),
     ] {
-        assert_eq!(packet(&stack).check(1500, true), [behind]);
+        assert_eq!(packet(&stack).check(1500, WHOLE), [behind]);
     }
 }
 
@@ -407,9 +444,9 @@ fn segment_routing_is_as_scapy_makes_it() {
             ip("0054", "06040402") + &tcp,
         ),
     ] {
-        assert_eq!(packet.check(200, true), [""; 0]);
+        assert_eq!(packet.check(200, WHOLE), [""; 0]);
         let mut frame = Vec::new();
-        Template::new(&packet, &[], false).render(0, expected.len() / 2, &mut frame);
+        Template::new(&packet, &[], None).render(0, expected.len() / 2, &mut frame);
         let found: String = frame.iter().map(|octet| format!("{octet:02x}")).collect();
         assert_eq!(found, expected);
     }
@@ -450,6 +487,6 @@ fn extension_headers_announce_each_other_and_what_follows_their_segments() {
             "header 3 (segment): it cannot stand behind ipv6",
         ),
     ] {
-        assert_eq!(packet(&stack).check(1500, true), [behind]);
+        assert_eq!(packet(&stack).check(1500, WHOLE), [behind]);
     }
 }
