@@ -111,13 +111,16 @@ impl FlowStamp {
 
     /// The octets of a short stamp as they stand in the frame.
     pub fn emit_short(&self) -> [u8; SHORT_LEN] {
-        let place = self.generation << SHORT_FLOW_BITS | self.flow & FLOW_MASK;
-        let sequence = self.sequence as u16;
-        let check = !crate::wire::fold(place as u32 + sequence as u32);
-        let [a, b] = place.to_be_bytes();
-        let [c, d] = sequence.to_be_bytes();
-        let [e, f] = check.to_be_bytes();
-        [a, b, c, d, e, f]
+        let words = short_stamp(
+            short_place(self.flow, self.generation),
+            self.sequence as u16,
+        );
+        let mut out = [0; SHORT_LEN];
+        let (places, _) = out.as_chunks_mut::<2>();
+        for (place, word) in places.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
+        out
     }
 
     /// Reads a stamp.
@@ -158,6 +161,21 @@ pub const fn latency(time: u64, now: u64) -> u64 {
 }
 
 const FLOW_MASK: u16 = (1 << SHORT_FLOW_BITS) - 1;
+
+/// First word of a short stamp.
+pub const fn short_place(flow: u16, generation: u16) -> u16 {
+    generation << SHORT_FLOW_BITS | flow & FLOW_MASK
+}
+
+/// The words of a short stamp, by the first one and the sequence number.
+#[inline(always)]
+pub const fn short_stamp(place: u16, sequence: u16) -> [u16; 3] {
+    [
+        place,
+        sequence,
+        !crate::wire::fold(place as u32 + sequence as u32),
+    ]
+}
 
 /// A short stamp's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

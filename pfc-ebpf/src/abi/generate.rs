@@ -88,7 +88,8 @@ pub struct Flow {
     pub length: u16,
     /// Octets that its frames are shorter than the longest.
     pub trim: u16,
-    /// Offset of the stamp; in `account`, all of it is within the block.
+    /// Offset of the stamp; in `account`, all of it is within the block. In `flow`, with [`SHORT`]
+    /// where the stamp is a short one.
     pub stamp_at: u16,
     /// Stamp of the last frame.
     pub last: u64,
@@ -97,13 +98,16 @@ pub struct Flow {
     /// The stamp's first eight octets as they stand in memory, where it may reach beyond the block:
     /// in `flow`.
     pub head: u64,
-    /// Sum of the stamp's words before the sequence number.
+    /// Sum of the stamp's words before the sequence number. A short stamp has one.
     pub sum: u64,
     /// The first octets of a frame, as they stand in memory.
     pub block: [u64; BLOCK / 8],
     /// In `flow`, the sequence number of the first frame that is not sent.
     pub own: u64,
 }
+
+/// In [`Flow::stamp_at`]: the stamp is a short one.
+pub const SHORT: u16 = 1 << 15;
 
 /// Octets of a stamp that differ from frame to frame: sequence number, time and check.
 pub const VARIABLE: usize = 12;

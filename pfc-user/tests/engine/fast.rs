@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use pfc_ebpf::abi::generate::SHORT_BATCH;
+use pfc_ebpf::flow_stamp::Form;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::config::Sender;
 use validator::engine::Options;
 use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{
-    End, Flow, FlowIndex, Length, Obeys, Plan, PortIndex, Rate, Span,
+    End, Flow, FlowIndex, Length, Metrics, Obeys, Plan, PortIndex, Rate, Span,
 };
 use validator_core::engine::snapshot::{Count, FlowCounts, Response, Snapshot, Transmit};
 use validator_core::engine::{Change, Engine, Order};
@@ -90,20 +91,31 @@ fn root_fixed_numbers_of_frames_arrive_whatever_their_length_and_headers() {
         return;
     }
     let (v4, v6) = (packet(&STACKS[0]), packet(&STACKS[1]));
+    let tcp = packet(&[Protocol::Ethernet, Protocol::Ipv4, Protocol::Tcp]);
     let frames = 200_000;
-    // From 105 octets on, the stamp begins behind what is written of the headers.
-    for (length, packet) in [
-        (64, &v4),
-        (65, &v4),
-        (91, &v4),
-        (105, &v4),
-        (114, &v6),
-        (120, &v6),
-        (1518, &v4),
-        (3412, &v6),
+    // From 105 octets on, the stamp begins behind what is written of the headers; a short one from
+    // 93 on.
+    for (length, packet, form) in [
+        (64, &v4, Form::Whole),
+        (65, &v4, Form::Whole),
+        (91, &v4, Form::Whole),
+        (105, &v4, Form::Whole),
+        (114, &v6, Form::Whole),
+        (120, &v6, Form::Whole),
+        (1518, &v4, Form::Whole),
+        (3412, &v6, Form::Whole),
+        (64, &tcp, Form::Short),
+        (65, &tcp, Form::Short),
+        (66, &tcp, Form::Short),
+        (93, &tcp, Form::Short),
+        (1518, &v4, Form::Short),
     ] {
         let flow = Flow {
             packet: packet.clone(),
+            metrics: Metrics {
+                stamp: Some(form),
+                latency: form == Form::Whole,
+            },
             ..fast(length, End::Frames(frames))
         };
         let mut bench = bench();

@@ -8,7 +8,8 @@ use aya_ebpf::bindings::xdp_action;
 use aya_ebpf::helpers::generated::bpf_xdp_adjust_tail;
 use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
-use pfc_ebpf::abi::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
+use pfc_ebpf::abi::generate::{BLOCK, Flow, SHORT, SHORTEST, VARIABLE, variable};
+use pfc_ebpf::flow_stamp::{SHORT_LEN, short_stamp};
 use pfc_ebpf::stamp::LEN;
 
 use super::Sending;
@@ -49,6 +50,24 @@ unsafe fn store_half(at: usize, value: u32) {
     }
 }
 
+/// Stores a word of a stamp in network order, `AT` octets behind `base`.
+///
+/// # Safety
+/// The conditions are those of [`store`].
+#[inline(always)]
+unsafe fn store_word<const AT: usize>(base: usize, value: u16) {
+    // SAFETY: as the caller says.
+    unsafe {
+        asm!(
+            "*(u16 *)({0} + {at}) = {1}",
+            in(reg) base,
+            in(reg) value.to_be() as u64,
+            at = const AT,
+            options(nostack, preserves_flags)
+        )
+    }
+}
+
 /// Stores words of `$block` where they belong behind `$base`.
 macro_rules! store_words {
     ($base:expr, $block:expr, $($word:literal)*) => {{
@@ -83,8 +102,21 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
             unsafe { store_half(data + 4 * half, value as u32) };
         }
     }
-    let [head, tail] = variable(flow.sum, flow.sequence, now, now_sum);
     let at = data + (flow.stamp_at as usize & Own::STAMP_AT);
+    if Own::BEYOND_BLOCK && flow.stamp_at & SHORT != 0 {
+        if at + SHORT_LEN > end {
+            return false;
+        }
+        let [head, middle, check] = short_stamp(flow.sum as u16, flow.sequence as u16);
+        // SAFETY: checked just now.
+        unsafe {
+            store_word::<0>(at, head);
+            store_word::<2>(at, middle);
+            store_word::<4>(at, check);
+        }
+        return true;
+    }
+    let [head, tail] = variable(flow.sum, flow.sequence, now, now_sum);
     if at + LEN > end {
         return false;
     }

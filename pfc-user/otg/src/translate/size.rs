@@ -76,9 +76,8 @@ impl Shortest {
 }
 
 /// Consequence of frames that have no room for a whole stamp.
-pub const SHORT: &str = "leaves room for a short stamp alone: latency is not measured, a copy that \
-                         comes more than 512 frames late counts as a frame, and the kernel does not \
-                         send the flow";
+pub const SHORT: &str = "leaves room for a short stamp alone: latency is not measured, and a copy \
+                         that comes more than 512 frames late counts as a frame";
 
 /// The model's distributions.
 const MIXES: [(&str, &[(u32, f32)]); 5] = [

@@ -743,6 +743,38 @@ fn arp_icmp_gre_and_mpls_are_headers_with_the_fields_of_the_model() {
 }
 
 #[test]
+fn frames_without_room_for_a_whole_stamp_are_counted_by_a_short_one_where_no_time_is_asked_for() {
+    let flow = |size: Json, latency: bool| {
+        let packet = ["ethernet", "ipv4", "tcp"].map(|name| json!({"choice": name}));
+        let found = translated(&with_flow(json!({
+            "packet": packet, "size": size,
+            "metrics": {"enable": true, "latency": {"enable": latency}},
+        })));
+        let found = found.unwrap();
+        let flow = &found.plan.flows[0];
+        (flow.metrics.stamp, flow.length.bounds(), found.warnings)
+    };
+    let fixed = |length: u32| json!({"choice": "fixed", "fixed": length});
+    let imix = json!({"choice": "weight_pairs",
+        "weight_pairs": {"choice": "predefined", "predefined": "imix"}});
+    let (short, whole) = (Some(Form::Short), Some(Form::Whole));
+    for (size, latency, stamp, bounds, warnings) in [
+        (fixed(64), false, short, (64, 64), 1),
+        (fixed(75), false, short, (75, 75), 1),
+        (fixed(76), false, whole, (76, 76), 0),
+        (fixed(76), true, whole, (76, 76), 0),
+        (imix.clone(), false, short, (64, 1518), 1),
+        (imix, true, whole, (76, 1518), 1),
+    ] {
+        let (found, lengths, told) = flow(size.clone(), latency);
+        assert_eq!((found, lengths), (stamp, bounds), "{size}");
+        assert_eq!(told.len(), warnings, "{told:?}");
+        let is_told = told.iter().any(|warning| warning.contains("short stamp"));
+        assert_eq!(is_told, stamp == short, "{told:?}");
+    }
+}
+
+#[test]
 fn what_is_measured_in_another_way_is_taken_with_a_warning_that_says_so() {
     for (field, part) in [
         (

@@ -18,7 +18,8 @@ from truth.ports import Ports, failed
 
 CABLE = (
     sending.counts, sending.rates, sending.shares, sending.bursts,
-    octets.octets, octets.pcapng, octets.stacks, octets.payloads, octets.bad_checksums, octets.pause_frames,
+    octets.octets, octets.pcapng, octets.stacks, octets.shortest,
+    octets.payloads, octets.bad_checksums, octets.pause_frames,
     pausing.held_queues, pausing.obeying, pausing.link_pauses, pausing.pause_length,
     pausing.release, pausing.load,
 )

@@ -96,6 +96,23 @@ def stacks(ports):
         expect(f"{what}: checksums", not wrong, wrong)
 
 
+def shortest(ports):
+    """Frames of 64 octets that have no room for a whole stamp are counted, and right, all the same."""
+    for what, stack in (("TCP", tcp), ("UDP with a VLAN tag", tagged)):
+        config = ports.config()
+        made = bare(config, "f", 64)
+        stack(made.packet)
+        made.duration.fixed_packets.packets, made.rate.pps = 1000, 5000
+        frames = [frame for frame in ports.captured(config) if frame.src == SOURCE]
+        kept = [whole(what, frame, 64) for frame in frames]
+        wrong = [frame.hex() for frame in kept if again(frame) != frame]
+        expect(f"64 octets, {what}: checksums", not wrong, wrong[:3])
+        counted = ports.metrics()["f"]
+        told = (len(frames), counted.frames_tx, counted.frames_rx, counted.loss)
+        expect(f"64 octets, {what}: counts", told == (1000, 1000, 1000, 0), told)
+        ports.exact(f"64 octets, {what}")
+
+
 def payloads(ports):
     """What stands between headers and stamp, and the checksums over it."""
     words = [number.to_bytes(2, "big") for number in range(0x10000)]

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, HELD, SHORT_BATCH, Settings, Worker};
-use pfc_ebpf::flow_stamp::{Form, MAGIC};
+use pfc_ebpf::flow_stamp::{Form, MAGIC, short_place};
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::flow::{Fine, Steady, fine};
@@ -37,22 +37,23 @@ pub struct Kind {
     headers: usize,
     payload: Payload,
     stamp_at: usize,
+    form: Form,
 }
 
 impl Kind {
     /// Returns the kind of a flow whose frames have `length` octets without FCS; `None` where the
-    /// program cannot make them: they have to be the same but for their stamps, which are whole,
-    /// with their headers in the block.
+    /// program cannot make them: they have to be the same but for their stamps, with their headers
+    /// in the block.
     pub fn of(template: &Template, length: usize) -> Option<Self> {
         let headers = template.header_octets();
-        let is_whole = template.stamp_form() == Some(Form::Whole);
-        let fits = headers <= BLOCK && length <= generate::LONGEST && is_whole;
+        let fits = headers <= BLOCK && length <= generate::LONGEST;
         (template.is_constant() && fits).then_some(())?;
         Some(Self {
             length,
             headers,
             payload: template.payload().clone(),
             stamp_at: template.stamp_at(length)?,
+            form: template.stamp_form()?,
         })
     }
 }
@@ -252,17 +253,18 @@ impl Begun {
     fn new(flow: FastFlow) -> Self {
         let steady = &flow.steady;
         let sequence = steady.number + flow.skipped;
+        let short = match flow.kind.form {
+            Form::Whole => 0,
+            Form::Short => generate::SHORT,
+        };
         let entry = Flow {
             bucket: Bucket::of_fine(steady.due, steady.interval as u64),
             sequence,
             priority: flow.queue.get().into(),
             length: flow.kind.length as u16,
-            stamp_at: flow.kind.stamp_at as u16,
+            stamp_at: flow.kind.stamp_at as u16 | short,
             cost: LineRate::frame_bits(flow.kind.length) * SECOND,
-            sum: [MAGIC, flow.place.flow, flow.place.generation]
-                .map(u64::from)
-                .iter()
-                .sum(),
+            sum: constant_words(&flow).into_iter().map(u64::from).sum(),
             own: steady.left.map_or(u64::MAX, |left| sequence + left),
             ..Flow::default()
         };
@@ -307,14 +309,23 @@ fn rest(worker: &mut Worker, now: Nanos) {
     worker.batch_before = [0; Priority::COUNT];
 }
 
+/// The first words of the flow's stamps, which are the same in all of them.
+fn constant_words(flow: &FastFlow) -> Vec<u16> {
+    let Place {
+        flow: place,
+        generation,
+    } = flow.place;
+    match flow.kind.form {
+        Form::Whole => vec![MAGIC, place, generation],
+        Form::Short => vec![short_place(place, generation)],
+    }
+}
+
 /// The flow's entry with what all its frames have.
 fn stamped(mut entry: Flow, flow: &FastFlow) -> Flow {
     let mut frame = flow.frame.clone();
     let at = flow.kind.stamp_at;
-    for (place, word) in [MAGIC, flow.place.flow, flow.place.generation]
-        .iter()
-        .enumerate()
-    {
+    for (place, word) in constant_words(flow).into_iter().enumerate() {
         frame[at + 2 * place..][..2].copy_from_slice(&word.to_be_bytes());
     }
     let word = |from: usize| {
