@@ -104,7 +104,7 @@ const MIXES: [(&str, &[(u32, f32)]); 5] = [
 /// length, as clients expect; where it is more than [`LEAST`], a warning says so.
 pub fn read(flow: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     let Some(size) = flow.child("size") else {
-        let least = shortest.whole;
+        let least = shortest.frame;
         if least > LEAST {
             flow.warn("size", format!("is not given: frames have {least} octets"));
         }

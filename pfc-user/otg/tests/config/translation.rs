@@ -606,9 +606,9 @@ fn without_a_size_frames_are_the_shortest_that_the_flow_can_have() {
     for (last, counted, octets) in [
         ("udp", true, 64),
         ("tcp", false, 64),
-        ("tcp", true, 76),
+        ("tcp", true, 64),
         ("udp6", false, 66),
-        ("udp6", true, 84),
+        ("udp6", true, 72),
     ] {
         let flow = json!({"packet": stack(last), "metrics": {"enable": counted}});
         let translated = translated(&with_flow(flow)).unwrap();
