@@ -2,7 +2,6 @@
 //! failures.
 //!
 //! lane: frames
-//! lane: waiting: interrupt::root_a_killed_run, interrupt::root_sig
 
 mod bad_input; // lane: waiting
 mod bridge;
@@ -14,8 +13,8 @@ mod disturbed;
 mod external;
 mod external_page;
 mod faults;
-mod hooks;
-mod interrupt;
+mod hooks; // lane: waiting
+mod interrupt; // lane: waiting
 mod lab;
 mod losses;
 #[path = "../common/napi.rs"]
