@@ -25,10 +25,11 @@ pub use testbed::{
 use document::Document;
 
 /// The plans that the tool brings along, by name.
-pub const BUILT_IN_PLANS: [(&str, &str); 7] = [
+pub const BUILT_IN_PLANS: [(&str, &str); 8] = [
     ("all", include_str!("../plans/all.toml")),
     ("mad", include_str!("../plans/mad.toml")),
     ("mad-full", include_str!("../plans/mad-full.toml")),
+    ("mad-siblings", include_str!("../plans/mad-siblings.toml")),
     ("pfc", include_str!("../plans/pfc.toml")),
     ("pfc-further", include_str!("../plans/pfc-further.toml")),
     ("rc", include_str!("../plans/rc.toml")),

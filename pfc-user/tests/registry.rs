@@ -83,7 +83,7 @@ fn a_built_in_plan_has_repetitions_of_each_case_on_the_simulated_testbed() {
     let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/testbeds/sim.toml");
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let line_rate = LineRate::from_bits_per_second(1_000_000_000).unwrap();
-    let plans = [DEFAULT_PLAN, "pfc-further"].map(|plan| {
+    let plans = [DEFAULT_PLAN, "pfc-further", "mad-siblings"].map(|plan| {
         let choice = PlanChoice::Plan(plan.into());
         let config = config::load(&testbed, &choice, &[], &known).unwrap();
         run::plan(&config, Some(line_rate)).unwrap()

@@ -165,6 +165,11 @@ impl Sma {
     ) -> Result<PortInfo, FieldError> {
         let mut info = self.ports[number].info();
         info.set_local_port_number(ingress)?;
+        for fault in &self.faults {
+            if let Fault::RespTimeValue(value) = fault {
+                info.set_response_time_value(*value)?;
+            }
+        }
         if number == self.managed_port() {
             info.set_m_key(shown)?;
             info.set_m_key_lease_period(self.protection.lease_period)?;

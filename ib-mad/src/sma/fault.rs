@@ -94,6 +94,12 @@ const CODE: Kind<u8> = Kind {
     read: |text| text.parse().ok().filter(|code| *code < 8),
     write: u8::to_string,
 };
+const RESP_TIME_VALUE: Kind<u8> = Kind {
+    shape: "N",
+    expected: "a RespTimeValue of 0 to 31",
+    read: |text| text.parse().ok().filter(|value| *value < 32),
+    write: u8::to_string,
+};
 const BLOCK: Kind<u16> = Kind {
     shape: "N",
     expected: "a block of 0 to 767",
@@ -293,8 +299,13 @@ crate::faults! {
             "lft-data": "answers Get(LinearForwardingTable) with data that is not 0" => "get-data";
         NoRandomFdb
             "no-random-fdb": "has RandomFDBCap 0" => "random-fdb-cap";
+        PortInfoStatus(code: u8, CODE, "7")
+            "port-info-status": "answers Get(PortInfo) with status code N (7)" => "status";
+        RespTimeValue(value: u8, RESP_TIME_VALUE, "21")
+            "resp-time-value": "has RespTimeValue N (21)" => "resp-time-value";
         Late(by: Duration, MILLISECONDS, "1000")
-            "late": "answers so much (1000) too late" => "none: inconclusive";
+            "late": "answers so much (1000) too late, which is inconclusive up to 5300"
+                => "in-time";
         Twice
             "twice": "answers twice" => "single-answer";
         OtherTid
@@ -362,6 +373,10 @@ mod tests {
             (
                 "lft-status=8",
                 "lft-status takes a status code of 0 to 7, found \"8\"",
+            ),
+            (
+                "resp-time-value=32",
+                "resp-time-value takes a RespTimeValue of 0 to 31, found \"32\"",
             ),
             (
                 "lft-one-block=768",

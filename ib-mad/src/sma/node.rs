@@ -313,6 +313,11 @@ impl Sma {
                 Fault::Twice => copies = 2,
                 Fault::Truncated => length = TRUNCATED,
                 Fault::Header(part) => spoil_header(part, &mut answer),
+                Fault::PortInfoStatus(status)
+                    if smp.attribute() == AttributeId::PORT_INFO && smp.method() == Method::GET =>
+                {
+                    answer.set_status(code(status))
+                }
                 Fault::KeyInHeader if self.protection.bits == 1 && smp.method() == Method::GET => {
                     answer.set_m_key(self.protection.key)
                 }
@@ -350,7 +355,6 @@ impl Sma {
     /// Applies the faults of LinearForwardingTable.
     fn spoil_table(&self, smp: &Smp, answer: &mut Smp) {
         let get = smp.method() == Method::GET;
-        let code = |code: u8| Status::from_bits(u16::from(code) << 2);
         for fault in &self.faults {
             match *fault {
                 Fault::LftStatus(status) => answer.set_status(code(status)),
@@ -370,6 +374,11 @@ impl Sma {
             }
         }
     }
+}
+
+/// Status with that code.
+fn code(code: u8) -> Status {
+    Status::from_bits(u16::from(code) << 2)
 }
 
 /// Makes `part` of the header of `answer` wrong.

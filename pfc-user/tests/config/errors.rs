@@ -149,7 +149,7 @@ fn files_and_names_that_are_not_there() {
     fs::write(&testbed, SIM).unwrap();
     assert_eq!(
         load(&testbed, PlanChoice::Plan("smok".to_owned())),
-        "--plan smok: neither a file nor a built-in plan (all, mad, mad-full, pfc, pfc-further, \
+        "--plan smok: neither a file nor a built-in plan (all, mad, mad-full, mad-siblings, pfc, pfc-further, \
          rc, smoke)"
     );
     assert_eq!(

@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
-const CASES: [&str; 8] = [
+const CASES: [&str; 9] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -23,6 +23,7 @@ const CASES: [&str; 8] = [
     "mad.c14-016-get",
     "rc.c09-142-01",
     "pfc.enable-vector",
+    "mad.c13-013",
 ];
 const MS: u64 = 1_000_000;
 

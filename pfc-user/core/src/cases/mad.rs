@@ -1,5 +1,6 @@
 //! The cases of the InfiniBand test specification that a MAD tester runs.
 
+mod c13_013;
 mod c14_016_get;
 mod c14_024_10_01;
 pub mod equipment;
@@ -34,16 +35,20 @@ pub struct MadCase {
     pub plan: fn(&PortContext) -> Vec<MadPlan>,
     /// The settings of the DUT that a repetition changes for its time, for people.
     pub changes: fn(&MadPlan) -> Option<String>,
+    /// True if it tries wrong M_Keys.
+    pub(super) tries_wrong_keys: bool,
     /// Sends the requests of a repetition.
     stimulate: fn(&mut Session<'_, '_>) -> Result<(), Stop>,
     /// Its checks.
     table: Table<Mad>,
     /// The outcome of a numbered step of the document.
     step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
+    /// The resolution of a check of its own that passed.
+    resolution: fn(&str, &View<'_>) -> Option<String>,
 }
 
 /// All of them.
-pub static CASES: [MadCase; 2] = [c14_024_10_01::CASE, c14_016_get::CASE];
+pub static CASES: [MadCase; 3] = [c14_024_10_01::CASE, c14_016_get::CASE, c13_013::CASE];
 
 /// Fails where the evidence of the repetition of that index makes no sense, so that no check is
 /// judged.
@@ -52,11 +57,6 @@ pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), Strin
 }
 
 impl MadCase {
-    /// True if the case tries wrong M_Keys.
-    pub(super) fn tries_wrong_keys(&self) -> bool {
-        self.case.id == c14_016_get::CASE.case.id
-    }
-
     /// Judges one repetition by itself.
     pub fn judge(&self, evidence: &MadEvidence) -> Judged {
         self.judge_among(&[evidence], 0)

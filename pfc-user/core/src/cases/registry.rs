@@ -39,7 +39,7 @@ impl Known {
             Self::Mad(case) => {
                 table.refuse_queue_pairs()?;
                 table.refuse_pfc_keys()?;
-                if !case.tries_wrong_keys() {
+                if !case.tries_wrong_keys {
                     table.refuse_key_bits()?;
                 }
                 PlannedCase::Mad(case, table.all_key_bits.unwrap_or_default())

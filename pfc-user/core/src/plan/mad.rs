@@ -40,7 +40,7 @@ impl MadPlan {
         match self.stimulus {
             MadStimulus::MKeyGet(0) => vec![Difference::Everywhere],
             MadStimulus::MKeyGet(_) => bits.chain(Difference::OF_MANY_BITS).collect(),
-            MadStimulus::LinearForwardingTable => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -131,6 +131,8 @@ pub enum MadStimulus {
     LinearForwardingTable,
     /// Gets of PortInfo with and without the key, at these M_KeyProtectBits (0 to 3).
     MKeyGet(u8),
+    /// A Get of PortInfo.
+    PortInfo,
 }
 
 /// Keys as they are written everywhere else: `0x0123456789abcdef`.

@@ -7,10 +7,10 @@ use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 
 use super::{Disturbance, OnDevice, case};
-use crate::mad_faults::bench::{Bench, KEYS, TABLE, adapter, switch};
+use crate::mad_faults::bench::{Bench, KEYS, TABLE, TIMES, adapter, switch};
 
 /// Faults with the values that make a difference.
-const VALUES: [(&str, &[&str]); 8] = [
+const VALUES: [(&str, &[&str]); 9] = [
     (
         "header",
         &[
@@ -36,6 +36,7 @@ const VALUES: [(&str, &[&str]); 8] = [
             "linear-forwarding-table",
         ],
     ),
+    ("late", &["1000", "6000"]),
     ("drops", &["1", "3", "50"]),
     ("busy", &["1", "2", "1000"]),
 ];
@@ -52,7 +53,11 @@ pub const DISTURBANCES: [Disturbance; 5] = [
     }),
     ("short", |recorded| of(recorded).exchanges.truncate(9)),
     ("unseen", |recorded| of(recorded).shows_unmatched = false),
-    ("contradicts", |recorded| of(recorded).exchanges.swap(0, 3)),
+    ("contradicts", |recorded| {
+        let exchanges = &mut of(recorded).exchanges;
+        let other = 3.min(exchanges.len() - 1);
+        exchanges.swap(0, other);
+    }),
 ];
 
 fn of(recorded: &mut Repetition) -> &mut MadEvidence {
@@ -102,7 +107,7 @@ pub fn record() -> Vec<OnDevice> {
         ..switch()
     };
     let mut all = Vec::new();
-    for id in [TABLE, KEYS] {
+    for id in [TABLE, KEYS, TIMES] {
         let good = run(id, switch(), &[]);
         all.push(("good".into(), good));
         for (name, dut) in [("adapter", adapter()), ("down", down.clone())] {

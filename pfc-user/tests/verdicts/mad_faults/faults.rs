@@ -10,7 +10,9 @@ use validator::cases::mad::CASES;
 use validator::cases::mad::planning::KeyBits;
 use validator::evidence::mad::Purpose;
 
-use super::bench::{Bench, KEYS, Outcome, TABLE, adapter, both, outcomes, switch};
+use super::bench::{
+    Bench, KEYS, Outcome, TABLE, TIMES, adapter, each_case, known, outcomes, switch,
+};
 
 /// The key that a DUT has before the run where that matters.
 const FOUND: MKey = MKey(0x0123_4567_89ab_cdef);
@@ -172,6 +174,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 single-answer",
             "bits-2 single-answer",
             "bits-3 single-answer",
+            "port-info single-answer",
         ],
     ),
     (
@@ -182,6 +185,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 single-answer",
             "bits-2 single-answer",
             "bits-3 single-answer",
+            "port-info single-answer",
         ],
     ),
     (
@@ -192,6 +196,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 single-answer",
             "bits-2 single-answer",
             "bits-3 single-answer",
+            "port-info single-answer",
         ],
     ),
     (
@@ -202,6 +207,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 port-state",
             "bits-2 port-state",
             "bits-3 port-state",
+            "port-info port-state",
         ],
     ),
     (
@@ -212,6 +218,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     (
@@ -222,6 +229,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     (
@@ -232,6 +240,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     (
@@ -242,6 +251,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     (
@@ -252,6 +262,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     (
@@ -262,6 +273,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     (
@@ -272,6 +284,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 header",
             "bits-2 header",
             "bits-3 header",
+            "port-info header",
         ],
     ),
     ("shows-key", &["bits-1 other-key-value"]),
@@ -385,6 +398,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 single-answer",
             "bits-2 single-answer",
             "bits-3 single-answer",
+            "port-info single-answer",
         ],
     ),
     (
@@ -395,6 +409,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 single-answer",
             "bits-2 single-answer",
             "bits-3 single-answer",
+            "port-info single-answer",
         ],
     ),
     (
@@ -405,8 +420,15 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 single-answer",
             "bits-2 single-answer",
             "bits-3 single-answer",
+            "port-info single-answer",
         ],
     ),
+    ("port-info-status", &["port-info status"]),
+    ("port-info-status=1", &["port-info status"]),
+    ("resp-time-value", &["port-info resp-time-value"]),
+    ("resp-time-value=31", &["port-info resp-time-value"]),
+    ("late=6000", &["port-info in-time"]),
+    ("late=11000", &["port-info in-time"]),
     ("silent=node-info", &["table node-info"]),
     ("silent=switch-info", &["table switch-info"]),
     (
@@ -417,6 +439,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-1 port-state",
             "bits-2 port-state",
             "bits-3 port-state",
+            "port-info port-state",
         ],
     ),
     (
@@ -459,7 +482,7 @@ fn with(outcomes: &[Outcome], verdict: Verdict) -> BTreeSet<String> {
 }
 
 fn run(fault: &str) -> Vec<Outcome> {
-    both(&switch(), MKey(0), &[fault.parse().unwrap()])
+    each_case(&switch(), MKey(0), &[fault.parse().unwrap()])
 }
 
 fn with_key() -> NodeConfig {
@@ -503,7 +526,7 @@ fn a_switch_without_faults_passes_every_check() {
             FOUND,
         ),
     ] {
-        for outcome in both(&dut, key, &[]) {
+        for outcome in each_case(&dut, key, &[]) {
             let expected = if has_no_subject(&outcome) {
                 Verdict::NotApplicable
             } else {
@@ -516,7 +539,7 @@ fn a_switch_without_faults_passes_every_check() {
 
 #[test]
 fn a_channel_adapter_passes_what_is_about_it() {
-    for outcome in both(&adapter(), MKey(0), &[]) {
+    for outcome in each_case(&adapter(), MKey(0), &[]) {
         let not_applicable = outcome.name == "table" || has_no_subject(&outcome);
         assert_eq!(
             outcome.verdict,
@@ -541,7 +564,7 @@ fn each_fault_fails_exactly_its_checks() {
     for (fault, expected) in EXPECTED_WITH_KEY {
         exactly(
             fault,
-            &both(&with_key(), FOUND, &[fault.parse().unwrap()]),
+            &each_case(&with_key(), FOUND, &[fault.parse().unwrap()]),
             expected,
         );
     }
@@ -599,6 +622,15 @@ fn wrong_keys_that_are_not_counted_are_told_from_lost_requests() {
     }
 }
 
+/// The case of a repetition.
+fn case_of(repetition: &str) -> &'static str {
+    match repetition {
+        "table" => TABLE,
+        "port-info" => TIMES,
+        _ => KEYS,
+    }
+}
+
 fn exactly(fault: &str, outcomes: &[Outcome], expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
     let reasons: Vec<_> = outcomes
@@ -621,9 +653,7 @@ fn exactly(fault: &str, outcomes: &[Outcome], expected: &[&str]) {
         .iter()
         .filter(|outcome| outcome.verdict == Verdict::Skipped)
     {
-        let case = if outcome.name == "table" { TABLE } else { KEYS };
-        let case = CASES.iter().find(|known| known.case.id == case).unwrap();
-        let check = case
+        let check = known(case_of(&outcome.name))
             .case
             .checks
             .iter()
@@ -719,7 +749,7 @@ fn the_fault_that_a_table_names_fails_that_check() {
             let fails = |(_, checks): &(&str, &[&str])| {
                 checks.iter().any(|line| {
                     let (repetition, failing) = line.split_once(' ').unwrap();
-                    failing == check.id && (repetition == "table") == (case.case.id == TABLE)
+                    failing == check.id && case_of(repetition) == case.case.id
                 })
             };
             assert!(

@@ -7,7 +7,7 @@ use validator::case::Verdict;
 use validator::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
 use validator::evidence::pfc::Stall;
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, outcomes, simulated, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, TIMES, outcomes, simulated, switch};
 use super::recovery::{LosesAnswers, loses_wrong_keys};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -294,4 +294,48 @@ fn stalls_that_the_simulated_dut_tells_of_are_in_the_evidence() {
     bench.stalls = vec![told];
     let (evidence, _) = bench.repetition(KEYS, 0, None, None);
     assert_eq!(evidence.stalls, [told]);
+}
+
+/// Verdict of a check of C13_013 on a DUT with that fault, with that time-out, and where the tester
+/// stood still for so long, all in milliseconds.
+fn of_times(fault: &str, timeout: u64, stood: u64, check: &str) -> Verdict {
+    let mut bench = Bench::new(switch(), &[fault.parse().unwrap()]);
+    bench.config.timeout = timeout * MILLISECOND;
+    let (mut evidence, _) = bench.repetition(TIMES, 0, None, None);
+    let from = evidence.exchanges[index(&evidence, Purpose::DutPort)].sent;
+    evidence.stalls = vec![Stall {
+        from,
+        to: from + stood * MILLISECOND,
+    }];
+    let outcomes = outcomes(TIMES, &[evidence]);
+    let mut of = outcomes.iter().filter(|outcome| outcome.check == check);
+    of.next().unwrap().verdict
+}
+
+#[test]
+fn the_times_of_the_document_are_kept_to_the_last_of_them() {
+    for (fault, expected) in [
+        ("resp-time-value=20", Verdict::Pass),
+        ("resp-time-value=21", Verdict::Fail),
+    ] {
+        assert_eq!(
+            of_times(fault, 200, 0, "resp-time-value"),
+            expected,
+            "{fault}"
+        );
+    }
+    for (fault, expected) in [("late=5299", Verdict::Pass), ("late=5301", Verdict::Fail)] {
+        assert_eq!(of_times(fault, 5500, 0, "in-time"), expected, "{fault}");
+    }
+}
+
+#[test]
+fn an_answer_is_not_late_by_what_the_tester_stood_still() {
+    for (stood, expected) in [(699, Verdict::Fail), (750, Verdict::Inconclusive)] {
+        assert_eq!(
+            of_times("late=6000", 6500, stood, "in-time"),
+            expected,
+            "{stood}"
+        );
+    }
 }

@@ -12,7 +12,7 @@ use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
 use super::bench::{
-    Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, known, outcomes, simulated, switch,
+    Bench, KEYS, M_KEY_DUT, Outcome, TABLE, each_case, known, outcomes, simulated, switch,
 };
 
 fn of<'o>(outcomes: &'o [Outcome], check: &str) -> &'o Outcome {
@@ -138,7 +138,7 @@ fn a_dut_that_no_subnet_manager_has_configured_is_named() {
             ..switch()
         },
     ] {
-        let outcomes = both(&dut, MKey(0), &["refuses-lid-0".parse().unwrap()]);
+        let outcomes = each_case(&dut, MKey(0), &["refuses-lid-0".parse().unwrap()]);
         assert!(
             outcomes
                 .iter()

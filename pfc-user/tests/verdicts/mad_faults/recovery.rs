@@ -16,7 +16,7 @@ use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, both, outcomes, result, simulated, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, each_case, outcomes, result, simulated, switch};
 
 const FOUND: Protection = Protection {
     m_key: MKey(0x0123_4567_89ab_cdef),
@@ -89,7 +89,7 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
         );
     }
     for fault in ["drops=10", "drops=8", "drops=5"] {
-        for outcome in both(&switch(), MKey(0), &[fault.parse().unwrap()]) {
+        for outcome in each_case(&switch(), MKey(0), &[fault.parse().unwrap()]) {
             // A wrong key that is lost, and one that is not counted, look alike.
             let is_open = outcome.check == "one-violation"
                 && outcome.verdict == Verdict::Inconclusive

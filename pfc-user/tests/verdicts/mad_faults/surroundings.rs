@@ -7,7 +7,7 @@ use ib_mad::smp::{Route, Smp};
 use validator::case::{CaseResult, Verdict};
 use validator::evidence::mad::{MadEvidence, Octets, Packet, Purpose, Stray};
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, outcomes, result, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, each_case, outcomes, result, switch};
 
 fn all_inconclusive(outcomes: &[Outcome], reason: &str) {
     for outcome in outcomes.iter().filter(|outcome| {
@@ -22,7 +22,7 @@ fn all_inconclusive(outcomes: &[Outcome], reason: &str) {
 
 #[test]
 fn a_link_that_is_down_is_inconclusive() {
-    let outcomes = both(
+    let outcomes = each_case(
         &NodeConfig {
             port_state: 1,
             ..switch()
@@ -46,7 +46,7 @@ fn a_link_that_is_down_is_inconclusive() {
 #[test]
 fn initialized_and_armed_will_do() {
     for port_state in [2, 3] {
-        for outcome in both(
+        for outcome in each_case(
             &NodeConfig {
                 port_state,
                 ..switch()
@@ -253,7 +253,7 @@ fn a_wrong_key_in_the_testbed_is_not_the_dut_s_fault() {
             ..switch()
         };
         for current in [MKey(0), MKey(6)] {
-            let outcomes = both(&dut, current, &[]);
+            let outcomes = each_case(&dut, current, &[]);
             let fails: Vec<_> = outcomes
                 .iter()
                 .filter(|outcome| outcome.verdict == Verdict::Fail)

@@ -33,8 +33,10 @@ pub(super) const CASE: MadCase = MadCase {
         checks: &words(&ROWS),
     },
     plan: |port| {
-        let subcase =
-            |bits| port.repetition(format!("protect-bits-{bits}"), MadStimulus::MKeyGet(bits));
+        let subcase = |bits| MadPlan {
+            key_bits: port.key_bits.at(bits),
+            ..port.repetition(format!("protect-bits-{bits}"), MadStimulus::MKeyGet(bits))
+        };
         (0..=3).map(subcase).collect()
     },
     changes: |plan| match plan.stimulus {
@@ -43,14 +45,16 @@ pub(super) const CASE: MadCase = MadCase {
             MKey(plan.m_key_dut),
             wrong_keys(plan)
         )),
-        MadStimulus::LinearForwardingTable => None,
+        _ => None,
     },
+    tries_wrong_keys: true,
     stimulate: stimulate::run,
     table: Table {
         rows: &ROWS,
         applies: None,
     },
     step: judge::step,
+    resolution: judge::resolution,
 };
 
 /// The wrong keys, the first of each kind, for people.

@@ -33,12 +33,14 @@ pub(super) const CASE: MadCase = MadCase {
         vec![port.repetition("blocks-0-to-767", stimulus)]
     },
     changes: |_| None,
+    tries_wrong_keys: false,
     stimulate: stimulate::run,
     table: Table {
         rows: &ROWS,
         applies: Some(judge::applies),
     },
     step: judge::step,
+    resolution: judge::resolution,
 };
 
 /// Steps of the document: number, two spaces, what it asks.

@@ -7,7 +7,7 @@ mod figures;
 pub(super) mod header;
 mod hidden_key;
 pub(super) mod likelihood;
-mod resolution;
+pub(super) mod resolution;
 pub(super) mod steps;
 pub(super) mod strays;
 
@@ -59,7 +59,11 @@ pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> 
     };
     Judged {
         steps: steps::of(case, &view, &checks),
-        figures: [figures::of(&view), resolution::figures(&checks, &view)].concat(),
+        figures: [
+            figures::of(&view),
+            resolution::figures(case, &checks, &view),
+        ]
+        .concat(),
         checks,
     }
 }

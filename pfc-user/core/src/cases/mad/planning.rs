@@ -34,7 +34,7 @@ pub enum KeyBits {
 
 impl KeyBits {
     /// The bits at these protect bits.
-    fn at(self, protect_bits: u8) -> Vec<u8> {
+    pub(super) fn at(self, protect_bits: u8) -> Vec<u8> {
         match (self, protect_bits) {
             (_, 0) => Vec::new(),
             (Self::All, _) => (0..64).collect(),
@@ -49,14 +49,10 @@ impl KeyBits {
 impl PortContext {
     /// The repetition of that name.
     pub(super) fn repetition(&self, name: impl Into<String>, stimulus: MadStimulus) -> MadPlan {
-        let key_bits = match stimulus {
-            MadStimulus::MKeyGet(protect_bits) => self.key_bits.at(protect_bits),
-            MadStimulus::LinearForwardingTable => Vec::new(),
-        };
         MadPlan {
             name: name.into(),
             stimulus,
-            key_bits,
+            key_bits: Vec::new(),
             route: self.route.to_string(),
             m_key_current: self.m_key_current.0,
             m_key_dut: self.m_key_dut.0,

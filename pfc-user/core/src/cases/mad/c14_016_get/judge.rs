@@ -8,10 +8,12 @@ use crate::case::CheckResult;
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
+use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
+use crate::quantity::ms;
 
 /// Status code for a field that the DUT does not support.
 const CODE: u8 = 7;
@@ -323,4 +325,42 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
         ("end", _) => checked(checks, &["restored"]),
         _ => not_reached(),
     }
+}
+
+/// The resolution of a check that passed.
+pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+    use Purpose::*;
+    match check {
+        "key-set" => wrong(view, &[KeySet, KeyShown]),
+        "own-key-answered" => unanswered(view, OwnKey),
+        "other-key-answered" => unanswered(view, OtherKey),
+        "dut-key-answered" => unanswered(view, DutKey),
+        "own-key-value" => wrong(view, &[OwnKey]),
+        "other-key-value" => wrong(view, &[OtherKey]),
+        "dut-key-value" => wrong(view, &[DutKey]),
+        "no-violation" => counted(view, OtherKey),
+        "before-wrong-key" => counted(view, OwnKey),
+        "one-violation" => counted(view, DutKey),
+        "no-answer" => late(view),
+        "reset" => wrong(view, &[Reset, ResetShown]),
+        "restored" => Some("1 bit of M_Key, protect bits and lease".into()),
+        "nothing-else-changed" => wrong(view, &[KeyShown, ResetShown, Restored]),
+        _ => None,
+    }
+}
+
+fn counted(view: &View<'_>, purpose: Purpose) -> Option<String> {
+    let answers = answers(view, purpose);
+    (answers > 0).then(|| format!("1 violation more or fewer in 1 answer of {answers}"))
+}
+
+/// One answer to a wrong key, and until when it could have come.
+fn late(view: &View<'_>) -> Option<String> {
+    let askings = view.askings(Purpose::OtherKey);
+    let asked = askings.iter().flat_map(|asking| &asking.all);
+    let seen = asked.map(|asked| view.seen_until(asked).saturating_sub(asked.sent));
+    let least = seen.min()?;
+    let requests: usize = askings.iter().map(|asking| asking.all.len()).sum();
+    let to = format!("1 answer to {requests} requests");
+    Some(format!("{to}, up to {} after each", ms(least)))
 }

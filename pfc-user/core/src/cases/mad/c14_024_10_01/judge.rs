@@ -11,6 +11,7 @@ use crate::case::{CheckResult, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
+use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent, valued};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
@@ -252,6 +253,21 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
             &["get-attribute", "get-modifier", "get-status", "get-data"],
         ),
         _ => not_reached(),
+    }
+}
+
+/// The resolution of a check that passed.
+pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+    use Purpose::{GetBlock, NodeInfo, SetBlock, SwitchInfo};
+    match check {
+        "node-info" => wrong(view, &[NodeInfo]),
+        "switch-info" | "random-fdb-cap" => wrong(view, &[SwitchInfo]),
+        "set-answered" => unanswered(view, SetBlock),
+        "get-answered" => unanswered(view, GetBlock),
+        "set-attribute" | "set-modifier" | "set-status" => wrong(view, &[SetBlock]),
+        "get-attribute" | "get-modifier" | "get-status" => wrong(view, &[GetBlock]),
+        "get-data" => Some(format!("1 bit of {} octets", 64 * answers(view, GetBlock))),
+        _ => None,
     }
 }
 

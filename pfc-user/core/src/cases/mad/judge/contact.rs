@@ -129,16 +129,8 @@ fn link(view: &View<'_>, finding: &mut Finding) {
 /// The DUT has not answered in time, or not at all.
 fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) {
     let (what, last) = ("the DUT's PortInfo", asking.last());
-    let is_answer = |of: &Asked, smp: &Smp| of.purpose == Purpose::DutPort && of.fits(smp);
-    let late = view.strays.iter().find(|stray| {
-        let of = stray.of.map(|of| &view.asked[of]);
-        of.zip(stray.smp.as_ref())
-            .is_some_and(|(of, smp)| is_answer(of, smp))
-    });
-    if let Some(late) = late {
-        let after = late
-            .at
-            .saturating_sub(view.asked[late.of.unwrap_or_default()].sent);
+    let after = |asked: &&Asked| Some(view.answered_at(asked)?.saturating_sub(asked.sent));
+    if let Some(after) = asking.all.iter().find_map(after) {
         return too_late(finding, last.waited(), after);
     }
     if view.is_alive_after(last) {

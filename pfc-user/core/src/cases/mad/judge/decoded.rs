@@ -121,7 +121,7 @@ pub(in crate::cases::mad) struct View<'e> {
     pub(in crate::cases::mad) strays: Vec<Stray<'e>>,
     /// Until when an answer to one of the requests could be seen.
     pub(in crate::cases::mad) heard_until: Nanos,
-    stalls: Stalls,
+    pub(in crate::cases::mad) stalls: Stalls,
     /// All repetitions of the case.
     all: Vec<&'e MadEvidence>,
 }
@@ -233,6 +233,16 @@ impl<'e> View<'e> {
         Some(late?.at)
     }
 
+    /// When the answer to `asked` came, in its time or after it.
+    pub(in crate::cases::mad) fn answered_at(&self, asked: &Asked) -> Option<Nanos> {
+        let is_it = |stray: &&Stray<'_>| {
+            let of = stray.of.map(|of| &self.asked[of]).zip(stray.smp.as_ref());
+            of.is_some_and(|(of, smp)| of.sent == asked.sent && of.fits(smp))
+        };
+        let in_time = asked.answer.as_ref().map(|(at, _)| *at);
+        in_time.or_else(|| Some(self.strays.iter().find(is_it)?.at))
+    }
+
     /// Requests of that purpose, those with the same modifier and attempt together, in order.
     pub(in crate::cases::mad) fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
         let mut askings: Vec<Asking<'_>> = Vec::new();
@@ -325,7 +335,7 @@ impl<'e> View<'e> {
     pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
         match self.e.plan.stimulus {
             MadStimulus::MKeyGet(bits) => bits,
-            MadStimulus::LinearForwardingTable => 0,
+            _ => 0,
         }
     }
 

@@ -1,0 +1,185 @@
+//! C13_013: PortInfo:RespTimeValue, and the time of an answer, within the limits of the document.
+
+use std::time::Duration;
+
+use super::MadCase;
+use super::judge::Mad;
+use super::judge::contact::{LINK_IS_UP, PORT_STATE, answered, is_good};
+use super::judge::decoded::View;
+use super::judge::header::HEADER;
+use super::judge::resolution::wrong;
+use super::judge::steps::{sent, valued};
+use super::judge::strays::SINGLE_ANSWER;
+use crate::case::{Case, CheckResult, DocumentAssertion};
+use crate::cases::finding::Finding;
+use crate::cases::judge::{Row, Table, needs, words};
+use crate::cases::steps::{Found, checked};
+use crate::evidence::mad::Purpose;
+use crate::plan::Nanos;
+use crate::plan::mad::MadStimulus;
+use crate::quantity::ms;
+
+/// The case.
+pub(super) const CASE: MadCase = MadCase {
+    case: Case {
+        id: "mad.c13-013",
+        title: "Response time of SubnGet(PortInfo)",
+        requirement: "PortInfo:RespTimeValue is 20 at most, and the DUT answers within the 4.3 s of 20.",
+        document: super::DOCUMENT,
+        steps: STEPS,
+        assertions: ASSERTIONS,
+        checks: &words(&ROWS),
+    },
+    plan: |port| vec![port.repetition("port-info", MadStimulus::PortInfo)],
+    changes: |_| None,
+    tries_wrong_keys: false,
+    // The Get that finds out the DUT's times is the one of the document.
+    stimulate: |session| session.contact().map(drop),
+    table: Table {
+        rows: &ROWS,
+        applies: None,
+    },
+    step,
+    resolution: |check, view| match check {
+        "port-state" => None,
+        _ => wrong(view, &[Purpose::DutPort]),
+    },
+};
+
+/// Steps in our own words and numbers.
+const STEPS: &[&str] = &[
+    "init 1  PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
+    "1  SendMad (SubnGet(PortInfo)), and take the time",
+    "2  SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
+    "3  verify: PortInfo:RespTimeValue <= 20",
+    "4  verify: the time between is at most 4.3 s + 2 * 0.5 s",
+];
+
+/// Both assertions are about the whole of it.
+const ASSERTIONS: &[DocumentAssertion] =
+    &[assertion("v1c13-013.1.1#01"), assertion("v1c13-013.1.1#02")];
+
+const fn assertion(id: &'static str) -> DocumentAssertion {
+    DocumentAssertion {
+        id,
+        repetitions: &[],
+        checks: &["status", "resp-time-value", "in-time"],
+    }
+}
+
+const ROWS: [Row<Mad>; 6] = [
+    PORT_STATE,
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on: &["port-state"],
+        ..Row::<Mad>::new(
+            "status",
+            "2",
+            "Get(PortInfo) is answered with status 0 and PortInfo",
+            "port-info-status",
+            status,
+        )
+    },
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on: &["status"],
+        ..Row::<Mad>::new(
+            "resp-time-value",
+            "3",
+            "PortInfo:RespTimeValue is 20 at most",
+            "resp-time-value",
+            resp_time_value,
+        )
+    },
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on: &["port-state"],
+        tolerance: "0.5 s each for the way there and the way back, of the document; inconclusive \
+            where the tester or its simulated DUT stood still",
+        ..Row::<Mad>::new(
+            "in-time",
+            "4",
+            "each answer to Get(PortInfo) came within 5.3 s; a request that was not answered may \
+             be lost, and the last of three tries waits 10 s",
+            "late=6000",
+            in_time,
+        )
+    },
+    HEADER,
+    SINGLE_ANSWER,
+];
+
+/// The greatest RespTimeValue: 4.096 us * 2^20 are 4.3 s.
+const GREATEST: u8 = 20;
+
+/// The longest time of an answer: 4.3 s, and 0.5 s each way.
+const LONGEST: Duration = Duration::from_millis(4300 + 2 * 500);
+
+fn status(view: &View<'_>) -> Finding {
+    let Some(asking) = view.asking(Purpose::DutPort) else {
+        return Finding::inconclusive("the DUT was not asked");
+    };
+    let mut finding = Finding::new();
+    if let Some(answer) = answered(view, &mut finding, &asking) {
+        is_good(&mut finding, &asking, answer);
+        // The answer came by the link, whose state a refusal does not show.
+        finding.certain = true;
+    }
+    finding
+}
+
+fn resp_time_value(view: &View<'_>) -> Finding {
+    let Some(port) = view.port() else {
+        return Finding::inconclusive("PortInfo was not read");
+    };
+    let mut finding = Finding::new();
+    let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
+    finding.expect("RespTimeValue", expected, found, found <= GREATEST);
+    finding
+}
+
+fn in_time(view: &View<'_>) -> Finding {
+    let mut finding = Finding::new();
+    let longest = LONGEST.as_nanos() as Nanos;
+    for asked in view
+        .askings(Purpose::DutPort)
+        .iter()
+        .flat_map(|asking| &asking.all)
+    {
+        let Some(at) = view.answered_at(asked) else {
+            continue;
+        };
+        let (took, expected) = (at - asked.sent, format!("within {}", ms(longest)));
+        let what = format!("answer to {}", asked.name());
+        if took > longest && view.stalls.excuse(asked.sent, at, longest) {
+            let found = format!(
+                "after {}, while the tester or its simulated DUT stood still",
+                ms(took)
+            );
+            finding.undecided(what, expected, found);
+        } else {
+            // An answer that late is itself why the state of the link was not asked for.
+            finding.prove(
+                what,
+                expected,
+                format!("after {}", ms(took)),
+                took <= longest,
+                true,
+            );
+        }
+    }
+    finding
+}
+
+/// The outcome of a step.
+fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
+    match step {
+        "init 1" => checked(checks, &["port-state"]),
+        "1" => sent(view, Purpose::DutPort),
+        "2" => checked(checks, &["status"]),
+        "3" => valued(checks, "resp-time-value", view.port(), |port| {
+            format!("RespTimeValue = {}", port.response_time_value())
+        }),
+        _ => checked(checks, &["in-time"]),
+    }
+}
