@@ -18,7 +18,7 @@ fn each_family_is_drawn() {
     for (family, class, number) in [
         // Three cases with one repetition, and two with two.
         ("pfc", "timeline", 7),
-        ("mad", "ladder", 5),
+        ("mad", "ladder", 6),
         ("rc", "ladder", 3),
     ] {
         for verdict in ["good", "failing", "inconclusive"] {
