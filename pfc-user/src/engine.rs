@@ -18,11 +18,11 @@ mod snapshot;
 mod starts;
 mod update;
 
-use pfc_ebpf::flow_stamp::Form;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pfc_ebpf::abi::flow::OWN_SOURCES;
+use pfc_ebpf::flow_stamp::Form;
 use validator_core::engine::neighbour::Host;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, PortIndex};

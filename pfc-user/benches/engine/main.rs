@@ -13,10 +13,10 @@ mod common;
 #[path = "../common/live.rs"]
 mod live;
 
-use pfc_ebpf::flow_stamp::Form;
 use std::time::{Duration, Instant};
 
 use common::{Extent, Report, Spread};
+use pfc_ebpf::flow_stamp::Form;
 use pfc_ebpf::units::{LineRate, Nanos, Priority, Quanta};
 use validator::config::Sender;
 use validator::driver::kernel::clock;

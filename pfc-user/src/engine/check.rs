@@ -1,8 +1,8 @@
 //! The defects of a plan that need no machine to be seen.
 
-use pfc_ebpf::flow_stamp::Form;
 use std::collections::HashSet;
 
+use pfc_ebpf::flow_stamp::Form;
 use validator_core::engine::Problem;
 use validator_core::engine::plan::{Flow, Plan};
 

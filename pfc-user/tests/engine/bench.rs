@@ -1,8 +1,8 @@
 //! Two ports of an engine, cabled together.
 
-use pfc_ebpf::flow_stamp::Form;
 use std::time::{Duration, Instant};
 
+use pfc_ebpf::flow_stamp::Form;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;

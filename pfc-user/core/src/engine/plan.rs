@@ -1,8 +1,8 @@
 //! Work of an engine: ports, flows, captures, interfaces.
 
-use pfc_ebpf::flow_stamp::Form;
 use std::net::IpAddr;
 
+use pfc_ebpf::flow_stamp::Form;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::filter::Filter;
