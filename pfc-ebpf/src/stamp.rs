@@ -181,18 +181,31 @@ impl Stamp {
     /// One-way latency of a frame that arrived at `now` (CLOCK_MONOTONIC nanoseconds).
     #[inline(always)]
     pub const fn latency(&self, now: u64) -> u64 {
-        let age = self.age(now);
-        // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of
-        // 18 minutes.
-        if age < 0 { 0 } else { age as u64 }
+        latency(self.time, now)
     }
 
     /// Nanoseconds from the stamp's time to `time`, negative where it is later: the nearer way
     /// round the 40 bits.
     #[inline(always)]
     const fn age(&self, time: u64) -> i64 {
-        (time.wrapping_sub(self.time) << 24) as i64 >> 24
+        apart_40(self.time, time)
     }
+}
+
+/// One-way latency of a frame with that time in its stamp that arrived at `now` (CLOCK_MONOTONIC
+/// nanoseconds).
+#[inline(always)]
+pub const fn latency(time: u64, now: u64) -> u64 {
+    let age = apart_40(time, now);
+    // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of 18
+    // minutes.
+    if age < 0 { 0 } else { age as u64 }
+}
+
+/// Distance from one number to another by their low 40 bits, the nearer way round.
+#[inline(always)]
+pub const fn apart_40(from: u64, to: u64) -> i64 {
+    (to.wrapping_sub(from) << 24) as i64 >> 24
 }
 
 /// Odd, and no near fraction of a power of two: its multiples by the numbers in any regular series

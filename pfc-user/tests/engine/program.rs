@@ -31,6 +31,11 @@ const fn expected(verify: bool) -> Expected {
     }
 }
 
+const EXPECTED_SHORT: Expected = Expected {
+    short: true,
+    ..expected(false)
+};
+
 /// A program that counts at [`PLACE`].
 fn loaded(verify: bool) -> FlowProgram {
     let program = FlowProgram::load(8).unwrap();
@@ -50,7 +55,11 @@ fn stamp(place: Place, sequence: u64) -> FlowStamp {
 
 /// A frame of so many octets without FCS.
 fn frame(packet: &Packet, length: usize, stamp: &FlowStamp) -> Vec<u8> {
-    let template = Template::new(packet, &[], Some(Form::Whole));
+    frame_with(Form::Whole, packet, length, stamp)
+}
+
+fn frame_with(form: Form, packet: &Packet, length: usize, stamp: &FlowStamp) -> Vec<u8> {
+    let template = Template::new(packet, &[], Some(form));
     let mut frame = Vec::new();
     template.render(0, length, &mut frame);
     template.stamp(&mut frame, stamp);
@@ -109,10 +118,9 @@ fn root_duplicates_late_ones_and_those_beyond_the_window_count_apart() {
     );
 }
 
-/// Frames with a short stamp count in full but for their latency: at the frame's end and before
-/// padding, over the end of 16 bits, and after a loss of 65,000 frames. Copies and frames of an
-/// earlier start are told apart, and a frame of anybody that ends in six octets of such a sum is no
-/// frame of a flow with whole stamps.
+/// Frames with a short stamp count in full but for their latency: over the end of 16 bits, and after
+/// a loss of 65,000 frames. Copies and frames of an earlier start are told apart, and a frame of
+/// anybody that ends in six octets of such a sum is no frame of a flow with whole stamps.
 #[test]
 fn root_frames_with_a_short_stamp_count_but_for_their_latency() {
     use Protocol::{Ethernet, Ipv4, Tcp, Udp, Vlan};
@@ -120,33 +128,19 @@ fn root_frames_with_a_short_stamp_count_but_for_their_latency() {
         return;
     }
     let program = loaded(false);
-    let short = Expected {
-        short: true,
-        ..expected(false)
-    };
-    let short_frame = |stack: &[Protocol], stamp: &FlowStamp| {
-        let template = Template::new(&packet(stack), &[], Some(Form::Short));
-        let mut frame = Vec::new();
-        template.render(0, 60, &mut frame);
-        template.stamp(&mut frame, stamp);
-        frame
-    };
+    let short_frame =
+        |stack: &[Protocol], stamp: &FlowStamp| frame_with(Form::Short, &packet(stack), 60, stamp);
     let tcp = [Ethernet, Ipv4, Tcp];
     run(&program, &short_frame(&tcp, &stamp(PLACE, 0)));
     let port = program.port().unwrap();
     assert_eq!((port.test, port.other, port.damaged), (0, 1, 0));
-    for (stack, tagged) in [(&tcp[..], false), (&[Ethernet, Vlan, Ipv4, Udp], true)] {
-        program.places().begin(PLACE, short);
+    for stack in [&tcp[..], &[Ethernet, Vlan, Ipv4, Udp]] {
+        program.places().begin(PLACE, EXPECTED_SHORT);
         let sent = [
             0, 1, 3, 2, 3, 65_000, 65_535, 65_536, 65_537, 65_536, 130_537,
         ];
-        for (place, sequence) in sent.into_iter().enumerate() {
-            let mut frame = short_frame(stack, &stamp(PLACE, sequence));
-            if tagged && place % 2 == 1 {
-                // A device takes the tag off, and fills up to the shortest frame.
-                frame.drain(12..16);
-                frame.resize(60, 0);
-            }
+        for sequence in sent {
+            let frame = short_frame(stack, &stamp(PLACE, sequence));
             assert_eq!(run(&program, &frame), DROP);
         }
         let found = program.places().read(PLACE.flow);
@@ -188,11 +182,7 @@ fn root_a_short_stamp_is_found_behind_octets_of_the_other_magic() {
         return;
     }
     let program = loaded(false);
-    let short = Expected {
-        short: true,
-        ..expected(false)
-    };
-    program.places().begin(PLACE, short);
+    program.places().begin(PLACE, EXPECTED_SHORT);
     let mut frame = vec![0; 60];
     frame[42..44].copy_from_slice(&MAGIC.to_be_bytes());
     frame[54..].copy_from_slice(&stamp(PLACE, 0).emit_short());
@@ -211,39 +201,42 @@ fn root_the_stamp_is_found_where_a_device_took_tags_off_and_padded() {
         return;
     }
     const TAG: usize = 4;
-    let program = loaded(true);
-    let mut count = 0;
-    for (tags, rest) in [
-        (1, vec![Ipv4]),
-        (2, vec![Ipv4]),
-        (1, vec![Ipv4, Udp]),
-        (2, vec![Ipv4, Udp]),
-        (1, vec![]),
-        (2, vec![]),
-    ] {
-        let stack = [vec![Ethernet], vec![Vlan; tags], rest].concat();
-        let shortest = packet(&stack).shortest(Some(Form::Whole)) as usize - 4;
-        for length in shortest.max(60)..70 {
-            let mut frame = frame(&packet(&stack), length, &stamp(PLACE, count));
-            frame.drain(12..12 + tags * TAG);
-            frame.resize(frame.len().max(60), 0);
-            run(&program, &frame);
-            count += 1;
-            let found = program.places().read(PLACE.flow);
-            assert_eq!(
-                (found.frames, found.corrupt),
-                (count, 0),
-                "{stack:?}, {length} octets"
-            );
+    for (form, expected) in [(Form::Whole, expected(true)), (Form::Short, EXPECTED_SHORT)] {
+        let program = loaded(true);
+        program.places().begin(PLACE, expected);
+        let mut count = 0;
+        for (tags, rest) in [
+            (1, vec![Ipv4]),
+            (2, vec![Ipv4]),
+            (1, vec![Ipv4, Udp]),
+            (2, vec![Ipv4, Udp]),
+            (1, vec![]),
+            (2, vec![]),
+        ] {
+            let stack = [vec![Ethernet], vec![Vlan; tags], rest].concat();
+            let shortest = packet(&stack).shortest(Some(form)) as usize - 4;
+            for length in shortest.max(60)..70 {
+                let mut frame = frame_with(form, &packet(&stack), length, &stamp(PLACE, count));
+                frame.drain(12..12 + tags * TAG);
+                frame.resize(frame.len().max(60), 0);
+                run(&program, &frame);
+                count += 1;
+                let found = program.places().read(PLACE.flow);
+                assert_eq!(
+                    (found.frames, found.corrupt),
+                    (count, 0),
+                    "{form:?}, {stack:?}, {length} octets"
+                );
+            }
         }
-    }
-    // A device may pad to more than the shortest frame.
-    for stack in [[Ethernet, Ipv4, Udp], [Ethernet, Ipv6, Udp]] {
-        let mut padded = frame(&packet(&stack), 100, &stamp(PLACE, count));
-        padded.resize(131, 0);
-        run(&program, &padded);
-        count += 1;
-        assert_eq!(program.places().read(PLACE.flow).frames, count);
+        // A device may pad to more than the shortest frame.
+        for stack in [[Ethernet, Ipv4, Udp], [Ethernet, Ipv6, Udp]] {
+            let mut padded = frame_with(form, &packet(&stack), 100, &stamp(PLACE, count));
+            padded.resize(131, 0);
+            run(&program, &padded);
+            count += 1;
+            assert_eq!(program.places().read(PLACE.flow).frames, count);
+        }
     }
 }
 
@@ -543,6 +536,11 @@ fn root_arp_and_neighbour_discovery_reach_the_stack_and_nothing_else_does() {
     let first = ring.next().unwrap().to_vec();
     assert_eq!(first[16..], arp);
     assert_eq!(ring.next().unwrap().len(), 16 + 64);
+    // Any frame may end in octets that a short stamp could have.
+    program.places().begin(PLACE, EXPECTED_SHORT);
+    arp[54..].copy_from_slice(&stamp(PLACE, 0).emit_short());
+    assert_eq!(run(&program, &arp), PASS);
+    assert_eq!(program.places().read(PLACE.flow), Received::default());
 }
 
 #[test]

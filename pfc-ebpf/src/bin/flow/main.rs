@@ -122,7 +122,10 @@ fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
         keep::keep(frame.ctx, frame.length, now(), false);
         return xdp_action::XDP_PASS;
     }
-    port.other += 1;
+    // Last: nothing but its sum tells a short stamp from the end of any frame.
+    if !stamped::account_short(frame, port, packet) {
+        port.other += 1;
+    }
     xdp_action::XDP_DROP
 }
 

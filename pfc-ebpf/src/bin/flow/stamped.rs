@@ -9,8 +9,9 @@ use pfc_ebpf::abi::flow::{Flow, IN_USE, Port, SEEN_WINDOW, SHORT};
 use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::flow_stamp::{
-    FlowStamp, INNER_FCS, LEN, NoStamp, SHORT_LEN, ShortStamp, latency, whole_sequence,
+    FlowStamp, INNER_FCS, LEN, NoStamp, SHORT_GENERATIONS, SHORT_LEN, ShortStamp, whole_sequence,
 };
+use pfc_ebpf::stamp::latency;
 use pfc_ebpf::wire::{ethernet, ip, udp, wrap};
 
 use crate::{FLOWS, Frame, now};
@@ -22,18 +23,18 @@ const PADDED: usize = 8;
 /// Value in place of an end where there is none.
 const NO_END: u64 = u64::MAX;
 
-/// Counts a frame with a stamp; false: it has none.
+/// Counts a frame with a whole stamp; false: it has none.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
     let Some(octets) = find(frame, packet) else {
-        return short(frame, port, packet);
+        return false;
     };
     match FlowStamp::read(octets) {
         Ok(stamp) => whole(frame, port, packet, &stamp),
-        Err(NoStamp::Foreign) => return short(frame, port, packet),
+        Err(NoStamp::Foreign) => return false,
         // The octets before a short stamp may be anything.
         Err(NoStamp::Damaged) => {
-            if !short(frame, port, packet) {
+            if !account_short(frame, port, packet) {
                 damaged(port, packet, &FlowStamp::content(octets));
             }
         }
@@ -41,41 +42,55 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
     true
 }
 
-/// Counts a frame with a short stamp, at its end or at that of its IP packet; false: it has none.
-/// A function of its own, for the verifier to walk once.
+/// Counts a frame with a short stamp; false: it has none. A function of its own, for the verifier
+/// to walk once.
 #[inline(never)]
-fn short(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
-    if short_at(frame, port, packet, 0) {
-        return true;
-    }
-    let (end, length) = (end_of_ip(packet), frame.length as u64);
-    end < length && short_at(frame, port, packet, (length - end) as usize)
-}
-
-/// Counts a frame with a short stamp before so many octets of padding.
-#[inline(always)]
-fn short_at(frame: &Frame, port: &mut Port, packet: &Packet, padding: usize) -> bool {
-    let octets = load::<SHORT_LEN>(frame, SHORT_LEN + padding);
-    let Some(stamp) = octets.and_then(ShortStamp::read) else {
-        return false;
-    };
-    let Some(flow) = FLOWS.get_ptr_mut(stamp.flow as u32) else {
+pub fn account_short(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
+    let Some((stamp, flow)) = find_short(frame, packet) else {
         return false;
     };
     // SAFETY: a value of the map, which userspace writes meanwhile.
-    let generation = unsafe { ptr::read_volatile(&raw const (*flow).generation) };
-    if generation & (IN_USE | SHORT) != IN_USE | SHORT {
-        return false;
+    unsafe {
+        let generation = ptr::read_volatile(&raw const (*flow).generation);
+        if generation as u16 & SHORT_GENERATIONS != stamp.generation {
+            port.stale += 1;
+            return true;
+        }
+        let next = ptr::read_volatile(&raw const (*flow).next);
+        own(frame, port, packet, flow, stamp.whole_sequence(next), None);
     }
-    if generation as u16 & 7 != stamp.generation {
-        port.stale += 1;
-        return true;
-    }
-    // SAFETY: a word of the map.
-    let next = unsafe { ptr::read_volatile(&raw const (*flow).next) };
-    // SAFETY: a value of the map.
-    unsafe { own(frame, port, packet, flow, stamp.whole_sequence(next), None) };
     true
+}
+
+/// The short stamp of a frame, at its end or that of its IP packet, and the place of its flow.
+/// Without an IP packet, a device may have padded the shortest frame.
+#[inline(always)]
+fn find_short(frame: &Frame, packet: &Packet) -> Option<(ShortStamp, *mut Flow)> {
+    if let Some(found) = short_before(frame, 0) {
+        return Some(found);
+    }
+    let (end, length) = (end_of_ip(packet), frame.length as u64);
+    if end < length {
+        return short_before(frame, (length - end) as usize);
+    }
+    if end == NO_END && frame.length == SHORTEST {
+        for padding in 1..=PADDED {
+            if let Some(found) = short_before(frame, padding) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// The short stamp before so many octets of padding: its sum is right, and its flow has such ones.
+#[inline(always)]
+fn short_before(frame: &Frame, padding: usize) -> Option<(ShortStamp, *mut Flow)> {
+    let stamp = ShortStamp::read(load(frame, SHORT_LEN + padding)?)?;
+    let flow = FLOWS.get_ptr_mut(stamp.flow as u32)?;
+    // SAFETY: a value of the map, which userspace writes meanwhile.
+    let state = unsafe { ptr::read_volatile(&raw const (*flow).generation) };
+    (state & (IN_USE | SHORT) == IN_USE | SHORT).then_some((stamp, flow))
 }
 
 /// The stamp of a frame: its last octets, or those before an FCS of its own, or those at the end of

@@ -40,7 +40,7 @@ impl MadPlan {
         match self.stimulus {
             MadStimulus::MKeyGet(0) => vec![Difference::Everywhere],
             MadStimulus::MKeyGet(_) => bits.chain(Difference::OF_MANY_BITS).collect(),
-            _ => Vec::new(),
+            MadStimulus::LinearForwardingTable | MadStimulus::PortInfo => Vec::new(),
         }
     }
 

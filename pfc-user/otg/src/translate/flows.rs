@@ -146,9 +146,12 @@ fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
         );
     }
     let latency = latency && !control;
-    // A whole stamp alone has a time, and is found within a tunnel.
-    let is_whole = latency || headers.packet.is_tunnel();
-    let least = if is_whole { Form::Whole } else { Form::Short };
+    // A short stamp has no time.
+    let least = if latency || headers.packet.needs_whole_stamp() {
+        Form::Whole
+    } else {
+        Form::Short
+    };
     Metrics {
         stamp: count.then_some(least),
         latency,

@@ -45,7 +45,7 @@ pub(super) const CASE: MadCase = MadCase {
             MKey(plan.m_key_dut),
             wrong_keys(plan)
         )),
-        _ => None,
+        MadStimulus::LinearForwardingTable | MadStimulus::PortInfo => None,
     },
     tries_wrong_keys: true,
     stimulate: stimulate::run,

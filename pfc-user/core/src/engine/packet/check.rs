@@ -21,8 +21,11 @@ impl Packet {
             );
         }
         wrong.extend(self.check_order());
-        if stamp == Some(Form::Short) && self.is_tunnel() {
-            wrong.push("a frame within a tunnel is counted by a whole stamp alone".into());
+        if stamp == Some(Form::Short) && self.needs_whole_stamp() {
+            wrong.push(
+                "a frame within a tunnel, of ARP or of ICMPv6 is counted by a whole stamp alone"
+                    .into(),
+            );
         }
         let needed = self.shortest(stamp);
         if shortest < needed {
@@ -59,9 +62,12 @@ impl Packet {
         self.headers.iter().map(Header::length).sum()
     }
 
-    /// Returns true if frames are within a tunnel that leaves room for an FCS of their own.
-    pub fn is_tunnel(&self) -> bool {
-        self.inner_fcs() > 0
+    /// Returns true if a short stamp would not be found: before the FCS of a frame within a tunnel,
+    /// or in frames that may be a host's to find its neighbours.
+    pub fn needs_whole_stamp(&self) -> bool {
+        let is_neighbours =
+            |header: &Header| matches!(header.protocol, Protocol::Arp | Protocol::Icmpv6);
+        self.inner_fcs() > 0 || self.headers.iter().any(is_neighbours)
     }
 
     /// Octets at the end that the packet in a tunnel leaves for an FCS of its own.

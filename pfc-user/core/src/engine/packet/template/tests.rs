@@ -113,9 +113,16 @@ fn a_udp_frame_of_64_octets_has_room_for_the_stamp_and_a_tcp_frame_for_a_short_o
     assert_eq!(tcp.check(64, Some(Form::Short)), [""; 0]);
     let short = tcp.check(63, Some(Form::Short));
     assert!(short[0].contains("needs at least 64"), "{short:?}");
-    let tunnel = [Ethernet, Ipv4, Udp, Protocol::Vxlan, Ethernet, Ipv4, Tcp];
-    let tunnel = packet(&tunnel).check(150, Some(Form::Short));
-    assert!(tunnel[0].contains("within a tunnel"), "{tunnel:?}");
+    use Protocol::{Arp, Icmpv6, Ipv6, Vlan, Vxlan};
+    for stack in [
+        &[Ethernet, Ipv4, Udp, Vxlan, Ethernet, Ipv4, Tcp][..],
+        &[Ethernet, Vlan, Arp],
+        &[Ethernet, Ipv6, Icmpv6],
+    ] {
+        let found = packet(stack).check(150, Some(Form::Short));
+        assert!(found[0].contains("by a whole stamp alone"), "{found:?}");
+        assert_eq!(packet(stack).check(150, WHOLE), [""; 0]);
+    }
 }
 
 #[test]
