@@ -20,6 +20,7 @@ mod update;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pfc_ebpf::abi::flow::OWN_SOURCES;
 use pfc_ebpf::flow_stamp::Form;
@@ -77,6 +78,8 @@ struct LiveFlow {
     /// Count of what left in the starts before the present one.
     before: Count,
     state: Arc<FlowState>,
+    /// Early ends that a warning was given of.
+    too_long_told: u64,
 }
 
 impl From<Died> for Problem {
@@ -126,6 +129,7 @@ impl LiveEngine {
                 places: Vec::new(),
                 before: Count::default(),
                 state: state.clone(),
+                too_long_told: 0,
             });
             of_sender.push(SenderFlow {
                 pace: flow.pace(self.ports[flow.from.0].line_rate),
@@ -361,10 +365,23 @@ impl Engine for LiveEngine {
     }
 
     fn notices(&mut self) -> Vec<Warning> {
-        let ports = self.ports.iter_mut().zip(&self.plan.ports);
-        ports
-            .filter_map(|(live, planned)| live.falls_behind(&planned.name))
-            .collect()
+        let mut notices = Vec::new();
+        for (live, planned) in self.ports.iter_mut().zip(&self.plan.ports) {
+            notices.extend(live.falls_behind(&planned.name));
+            notices.extend(live.stalled(&planned.name));
+        }
+        for (live, planned) in self.flows.iter_mut().zip(&self.plan.flows) {
+            let ends = live.state.too_long.load(Ordering::Relaxed);
+            if std::mem::replace(&mut live.too_long_told, ends) != ends {
+                let interface = &self.ports[planned.from.0].interface;
+                notices.push(Warning(format!(
+                    "flow \"{}\" ended early: {interface} no longer takes its frames; its MTU was \
+                     lowered while the flow was sent",
+                    planned.name
+                )));
+            }
+        }
+        notices
     }
 }
 

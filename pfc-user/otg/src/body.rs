@@ -1,12 +1,14 @@
-//! Bodies of requests, with limits of length and time, and of memory for all that are coming in.
+//! Bodies of requests, with limits of length and time, and of memory for all that are coming in or
+//! are carried out.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::error::{Refusal, Why};
@@ -17,23 +19,32 @@ pub const LONGEST: usize = 64 << 20;
 pub const REQUEST: Duration = Duration::from_secs(30);
 /// Octets that are read of a body that is too long, so that the client comes to read the answer.
 const DISCARDED: usize = 512 << 20;
-/// Octets of all bodies that are coming in: four of the longest.
+/// Octets of all bodies that are coming in or wait for their turn: four of the longest.
 const ALL: usize = 4 * LONGEST;
 
-/// Memory for the bodies that are coming in, of all connections.
+/// Memory for the bodies of all connections.
 pub struct Room {
-    free: Semaphore,
+    free: Arc<Semaphore>,
+}
+
+/// A body with its room, which is free again when this is dropped.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Octets of the body.
+    pub octets: Bytes,
+    /// Its room, to be kept until the request has been carried out; `None` of an empty body.
+    pub room: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
     /// Makes as much room as a server has.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self::of(ALL)
     }
 
-    const fn of(octets: usize) -> Self {
+    fn of(octets: usize) -> Self {
         Self {
-            free: Semaphore::const_new(octets),
+            free: Arc::new(Semaphore::new(octets)),
         }
     }
 
@@ -42,7 +53,7 @@ impl Room {
     /// # Errors
     ///
     /// A body that is too long, too slow, or cut off; or one that others leave no room for.
-    pub async fn read<B>(&self, body: B) -> Result<Bytes, Refusal>
+    pub async fn read<B>(&self, body: B) -> Result<Taken, Refusal>
     where
         B: Body<Data = Bytes, Error: Display>,
     {
@@ -53,7 +64,7 @@ impl Room {
         })
     }
 
-    async fn gather<B>(&self, body: B) -> Result<Bytes, Refusal>
+    async fn gather<B>(&self, body: B) -> Result<Taken, Refusal>
     where
         B: Body<Data = Bytes, Error: Display>,
     {
@@ -72,8 +83,8 @@ impl Room {
                 let text = format!("the body has more than {LONGEST} octets, the most taken");
                 refusal = Some(Refusal::new(Why::TooLong, text));
             } else if refusal.is_none() && !kept.take(&self.free, &data) {
-                let text = "other requests that are coming in take all the memory there is for \
-                            them: send it again later";
+                let text = "other requests take all the memory there is for them: send it again \
+                            later";
                 refusal = Some(Refusal::new(Why::Busy, text));
             }
             if refusal.is_some() {
@@ -83,22 +94,26 @@ impl Room {
                 break;
             }
         }
-        refusal.map_or(Ok(kept.octets.into()), Err)
+        let taken = Taken {
+            octets: kept.octets.into(),
+            room: kept.room,
+        };
+        refusal.map_or(Ok(taken), Err)
     }
 }
 
-/// Octets of a body so far, and their room, which is free again when this is dropped.
+/// Octets of a body so far, and their room.
 #[derive(Default)]
-struct Kept<'r> {
+struct Kept {
     octets: Vec<u8>,
-    room: Option<SemaphorePermit<'r>>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
-impl<'r> Kept<'r> {
+impl Kept {
     /// Takes more of the body; false: there is no room.
-    fn take(&mut self, free: &'r Semaphore, data: &[u8]) -> bool {
+    fn take(&mut self, free: &Arc<Semaphore>, data: &[u8]) -> bool {
         let octets = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        let Ok(more) = free.try_acquire_many(octets) else {
+        let Ok(more) = Arc::clone(free).try_acquire_many_owned(octets) else {
             return false;
         };
         match &mut self.room {
@@ -121,10 +136,13 @@ mod tests {
         let read = |length: usize| room.read(Full::new(Bytes::from(vec![0; length])));
         let coming = room.free.try_acquire_many(60).unwrap();
         assert_eq!(read(41).await.unwrap_err().why, Why::Busy);
-        assert_eq!(read(40).await.unwrap().len(), 40);
+        let taken = read(40).await.unwrap();
+        assert_eq!(taken.octets.len(), 40);
+        assert_eq!(room.free.available_permits(), 0);
+        drop(taken);
         assert_eq!(room.free.available_permits(), 40);
         drop(coming);
-        assert_eq!(read(100).await.unwrap().len(), 100);
+        assert_eq!(read(100).await.unwrap().octets.len(), 100);
         assert_eq!(room.free.available_permits(), 100);
     }
 }

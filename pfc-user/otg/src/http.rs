@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
+use crate::body::Taken;
 use crate::connections::{self, Connection, Handle, IDLE, Peer};
 use crate::error::{Refusal, Why};
 use crate::json;
@@ -170,15 +171,15 @@ fn is_no_name(host: &HeaderValue) -> bool {
 }
 
 async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {
-    let octets = match shared.room.read(request.into_body()).await {
-        Ok(octets) => octets,
+    let Taken { octets, room } = match shared.room.read(request.into_body()).await {
+        Ok(taken) => taken,
         Err(refusal) => return refused(&refusal),
     };
     let argument = move || {
         let argument = operation.takes.map(|name| json::parse(name, &octets));
         argument.transpose()
     };
-    match shared.perform(operation.call, argument).await {
+    match shared.perform(operation.call, room, argument).await {
         Ok(Answer::Message(message)) => reply(StatusCode::OK, JSON, json::text(&message)),
         Ok(Answer::File(file)) => {
             let body = Body::from_stream(tokio_stream::iter(file));

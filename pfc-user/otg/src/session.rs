@@ -73,8 +73,9 @@ impl Session {
             addresses,
             mut warnings,
         } = translated;
-        // Notices about the flows before say nothing of these.
-        self.engine.notices();
+        let before = self.engine.notices().into_iter();
+        self.pending
+            .extend(before.map(|notice| format!("of the configuration before: {}", notice.0)));
         let of_engine = self.engine.configure(plan)?;
         warnings.append(&mut self.pending);
         warnings.extend(of_engine.into_iter().map(|warning| warning.0));

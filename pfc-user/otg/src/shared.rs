@@ -23,7 +23,7 @@ pub struct Shared {
     pub access: Access,
     /// Sink of messages that no client asks for.
     pub tell: fn(&str),
-    /// Memory for requests that are coming in.
+    /// Memory for requests that are coming in or are carried out.
     pub room: Room,
     /// Time of the last sign of life of a client.
     last: watch::Sender<Instant>,
@@ -46,18 +46,21 @@ impl Shared {
         }
     }
 
-    /// Carries out a call on a thread that may block.
+    /// Carries out a call on a thread that may block. `room` is free once that is done, even if the
+    /// client has gone before.
     ///
     /// # Errors
     ///
     /// Errors of the call.
-    pub async fn perform(
+    pub async fn perform<R: Send + 'static>(
         self: &Arc<Self>,
         call: Call,
+        room: R,
         argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
     ) -> Result<Answer, Refusal> {
         self.asked();
         self.blocking(move |shared| {
+            let _room = room;
             let argument = argument()?;
             shared.with_session(|session| {
                 let answer = api::perform(session, call, argument);

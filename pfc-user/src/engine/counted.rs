@@ -9,7 +9,7 @@ use validator_core::engine::{Problem, Warning};
 
 use super::port::LivePort;
 use super::snapshot::with_fcs;
-use super::{LiveEngine, machine};
+use super::{LiveEngine, machine, presence};
 use crate::driver::bpf::flow::Place;
 use crate::driver::kernel::clock;
 
@@ -105,6 +105,28 @@ impl LivePort {
             "port \"{name}\": its flows want more than it sends: what was due in {} ms never left; \
              lower their rates",
             time.div_ceil(1_000_000)
+        )))
+    }
+
+    /// A warning where the interface refused every frame for a while, but by no order of a client.
+    pub(super) fn stalled(&mut self, name: &str) -> Option<Warning> {
+        let stalls = self.state.stalls.load(Ordering::Relaxed);
+        if std::mem::replace(&mut self.stalls_told, stalls) == stalls || self.down.is_some() {
+            return None;
+        }
+        let interface = &self.interface;
+        let now = match self.present(name) {
+            Err(Problem::Order(gone) | Problem::Machine(gone)) => {
+                return Some(Warning(format!(
+                    "{gone}; what was due meanwhile never left"
+                )));
+            }
+            Ok(state) if state.up => "it is up again".into(),
+            Ok(_) => presence::down(interface, &self.namespace),
+        };
+        Some(Warning(format!(
+            "port \"{name}\": {interface} took no frames for a time while flows were sent, and \
+             what was due then never left; {now}"
         )))
     }
 }

@@ -1,6 +1,7 @@
 //! A port: an interface with the program that counts, and the threads that send and read.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -42,6 +43,8 @@ pub struct LivePort {
     /// Forgotten time by then, and whether a warning of more was given.
     pub(super) forgotten_before: u64,
     pub(super) forgotten_told: bool,
+    /// Stalls that a warning was given of, or that an order made.
+    pub(super) stalls_told: u64,
     pub(super) interface: String,
     /// Index of the interface: a new one may bear the name of one that is gone.
     pub(super) index: u32,
@@ -114,6 +117,7 @@ impl LivePort {
             began: PortCounts::default(),
             forgotten_before: 0,
             forgotten_told: false,
+            stalls_told: 0,
             interface,
             index: state.index,
             namespace,
@@ -180,6 +184,10 @@ impl LivePort {
 
     /// Takes the link up or down; it is as it was found when the port is let go of.
     pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
+        if self.down.is_some() {
+            // Whoever took it down knows why nothing left.
+            self.stalls_told = self.state.stalls.load(Ordering::Relaxed);
+        }
         let mut change = self.down.take();
         let outcome = self.set(&mut change, Property::Up(up));
         self.down = change;

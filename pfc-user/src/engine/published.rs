@@ -54,6 +54,8 @@ pub struct FlowState {
     first: AtomicU64,
     gaps: AtomicU64,
     longest_gap: AtomicU64,
+    /// Times that it ended as its frames had become too long for the interface.
+    pub too_long: AtomicU64,
 }
 
 impl FlowState {
@@ -149,6 +151,8 @@ pub struct PortState {
     pub pfc: [Sent; Priority::COUNT],
     /// Time of data that was due and never left, as the thread sends no faster, nanoseconds.
     pub forgotten: AtomicU64,
+    /// Times that the interface began to refuse every frame. Each of the port's senders adds.
+    pub stalls: AtomicU64,
     /// Responses of the port's thread to what held its queues.
     pub responses: [ResponseState; Priority::COUNT],
     /// Responses of the kernel to what held the queues.

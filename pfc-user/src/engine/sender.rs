@@ -308,12 +308,16 @@ impl Script for Flows {
     fn failed(&mut self, error: PacketError, first: &Note, now: Nanos) -> Next {
         if let (PacketError::TooLong { .. }, Some(Due { flow, .. })) = (&error, first.due) {
             // The MTU was lowered: the flow cannot go on, the others can.
+            self.frames.say_too_long(flow);
             self.each(&[flow], PortSchedule::stop);
             return Next::Now;
         }
         // The link is down, say: nothing leaves, and nothing is owed for it.
-        let since = self.stalled.replace(now).unwrap_or(now);
-        self.schedule.stalled(now - since, now);
+        let since = self.stalled.replace(now);
+        if since.is_none() {
+            self.frames.say_stalled();
+        }
+        self.schedule.stalled(now - since.unwrap_or(now), now);
         Next::At(now + DOWN)
     }
 

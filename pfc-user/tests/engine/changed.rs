@@ -1,12 +1,14 @@
 //! Interfaces that somebody else deletes, takes down or changes while a plan is in force.
 
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use validator::driver::kernel::link::{self, Property};
 use validator_core::engine::plan::{End, Flow, FlowIndex, Obeys, Plan, PortIndex, Rate};
 use validator_core::engine::{Engine, Order, Problem, Warning};
 
-use crate::bench::{Bench, cable, flow, plan};
+use crate::bench::{Bench, PATIENCE, cable, flow, plan};
 use crate::common;
 
 const FLOWS: [FlowIndex; 1] = [FlowIndex(0)];
@@ -167,4 +169,66 @@ fn root_an_mtu_that_somebody_else_changed_is_named_and_taken_with_the_next_plan(
         matches!(&warnings[..], [Warning(text)] if text.contains("too long for b")),
         "{warnings:?}"
     );
+}
+
+/// What the engine tells of flows that are sent without end while `change` is made at their port,
+/// until it tells anything.
+fn told_of(length: u32, change: impl FnOnce(&mut Bench)) -> String {
+    let mut bench = Bench::new();
+    let endless = flow("one", length, Rate::FramesPerSecond(10_000), End::Never);
+    bench.start(plan(Obeys::Nothing, vec![endless]));
+    bench.until("a frame", |now| now.flows[0].received.frames > 0);
+    assert!(bench.engine.notices().is_empty());
+    change(&mut bench);
+    let end = Instant::now() + PATIENCE;
+    let told = loop {
+        let told = bench.engine.notices();
+        if !told.is_empty() {
+            break told;
+        }
+        assert!(Instant::now() < end, "nothing was told");
+        thread::sleep(Duration::from_millis(1));
+    };
+    assert!(bench.engine.notices().is_empty());
+    let told: Vec<_> = told.into_iter().map(|warning| warning.0).collect();
+    told.join("\n")
+}
+
+#[test]
+fn root_what_ends_or_stalls_a_flow_that_is_sent_is_told_once_by_name() {
+    if !common::need_root("root_what_ends_or_stalls_a_flow_that_is_sent_is_told_once_by_name") {
+        return;
+    }
+    let told = told_of(3000, |bench| set(bench, "a", Property::Mtu(1500)));
+    assert!(
+        told.contains("flow \"one\" ended early: a no longer takes"),
+        "{told}"
+    );
+    let told = told_of(64, |bench| set(bench, "a", Property::Up(false)));
+    assert!(
+        told.contains("port \"a\": a took no frames for a time"),
+        "{told}"
+    );
+    assert!(told.contains("`ip link set dev a up`"), "{told}");
+    let told = told_of(64, |bench| delete(bench));
+    assert!(told.contains("\"a\": a is gone"), "{told}");
+    assert!(told.contains("what was due meanwhile never left"), "{told}");
+}
+
+#[test]
+fn root_a_link_taken_down_by_order_is_no_news() {
+    if !common::need_root("root_a_link_taken_down_by_order_is_no_news") {
+        return;
+    }
+    let mut bench = Bench::new();
+    let endless = flow("one", 64, Rate::FramesPerSecond(10_000), End::Never);
+    bench.start(plan(Obeys::Nothing, vec![endless]));
+    let sent = bench.until("a frame", |now| now.flows[0].sent.frames > 0);
+    bench.engine.link(PortIndex(0), false).unwrap();
+    bench.until("a silence", |now| now.flows[0].sent_rate.frames == 0.0);
+    bench.engine.link(PortIndex(0), true).unwrap();
+    bench.until("more frames", |now| {
+        now.flows[0].sent.frames > sent.flows[0].sent.frames + 100
+    });
+    assert_eq!(bench.engine.notices(), []);
 }

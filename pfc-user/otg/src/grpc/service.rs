@@ -10,6 +10,7 @@ use pcap_file::PcapError;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
 use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, Value};
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::server::Grpc;
@@ -18,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::codec::Octets;
 use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation, Pieces};
-use crate::body::LONGEST;
+use crate::body::{LONGEST, Taken};
 use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
@@ -32,6 +33,14 @@ const PIECE: usize = 1 << 20;
 struct Method {
     operation: &'static Operation,
     in_pieces: bool,
+}
+
+/// A call whose request has come in.
+struct Call {
+    shared: Arc<Shared>,
+    /// Memory of the request.
+    #[expect(dead_code, reason = "its end matters alone")]
+    room: Option<OwnedSemaphorePermit>,
 }
 
 type Reply = http::Response<Body>;
@@ -82,9 +91,9 @@ where
     let method = method(path)
         .ok_or_else(|| Refusal::new(Why::Unknown, format!("there is no method {path}")))?;
     let (head, body) = request.into_parts();
-    let octets = shared.room.read(body).await?;
+    let Taken { octets, room } = shared.room.read(body).await?;
     let request = http::Request::from_parts(head, Full::new(octets));
-    let reply = perform(shared, method, request).await;
+    let reply = perform(Call { shared, room }, method, request).await;
     match reply.extensions().get::<Status>() {
         // Words of tonic for what is no message of gRPC, or a compressed one.
         Some(status) if !status.message().starts_with('{') => {
@@ -107,22 +116,19 @@ fn method(path: &str) -> Option<Method> {
 }
 
 /// Carries out a method whose request has come in.
-async fn perform(
-    shared: Arc<Shared>,
-    method: Method,
-    request: http::Request<Full<Bytes>>,
-) -> Reply {
+async fn perform(call: Call, method: Method, request: http::Request<Full<Bytes>>) -> Reply {
     let mut grpc = Grpc::new(Octets)
         .max_decoding_message_size(LONGEST)
         .max_encoding_message_size(usize::MAX);
     let operation = method.operation;
+    let call = Arc::new(call);
     match (method.in_pieces, operation.pieces) {
         (true, Pieces::Request) => {
             let whole = move |request: Request<Streaming<Bytes>>| {
-                let shared = Arc::clone(&shared);
+                let call = Arc::clone(&call);
                 async move {
                     let octets = gathered(request.into_inner()).await?;
-                    let inner = carry_out(&shared, operation, octets, false).await?;
+                    let inner = carry_out(call, operation, octets, false).await?;
                     Ok::<_, Status>(Response::new(wrapped(operation, inner)?))
                 }
             };
@@ -131,9 +137,9 @@ async fn perform(
         }
         (true, _) => {
             let pieces = move |request: Request<Bytes>| {
-                let shared = Arc::clone(&shared);
+                let call = Arc::clone(&call);
                 async move {
-                    let inner = carry_out(&shared, operation, request.into_inner(), true).await?;
+                    let inner = carry_out(call, operation, request.into_inner(), true).await?;
                     Ok::<_, Status>(Response::new(tokio_stream::iter(pieces(inner))))
                 }
             };
@@ -142,9 +148,9 @@ async fn perform(
         }
         (false, _) => {
             let unary = move |request: Request<Bytes>| {
-                let shared = Arc::clone(&shared);
+                let call = Arc::clone(&call);
                 async move {
-                    let inner = carry_out(&shared, operation, request.into_inner(), true).await?;
+                    let inner = carry_out(call, operation, request.into_inner(), true).await?;
                     Ok::<_, Status>(Response::new(wrapped(operation, inner)?))
                 }
             };
@@ -155,7 +161,7 @@ async fn perform(
 
 /// Carries out an operation whose argument is in a message of the request, or is all of it.
 async fn carry_out(
-    shared: &Arc<Shared>,
+    call: Arc<Call>,
     operation: &'static Operation,
     octets: Bytes,
     within: bool,
@@ -175,7 +181,8 @@ async fn carry_out(
             _ => Err(Refusal::validation(format!("{} is missing", field.name()))),
         }
     };
-    let answer = shared.perform(operation.call, argument).await;
+    let shared = Arc::clone(&call.shared);
+    let answer = shared.perform(operation.call, call, argument).await;
     answer.map_err(|refusal| refused(&refusal))
 }
 

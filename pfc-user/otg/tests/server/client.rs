@@ -57,6 +57,11 @@ pub async fn exchange(
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(body).await.unwrap();
+    answer(stream).await
+}
+
+/// The reply to what was sent, after which the server closes the connection.
+pub async fn answer(mut stream: impl AsyncRead + Unpin) -> Reply {
     let mut reply = Vec::new();
     stream.read_to_end(&mut reply).await.unwrap();
     let end = reply

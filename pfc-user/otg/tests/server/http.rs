@@ -1,14 +1,19 @@
 //! Requests over HTTP.
 
-use serde_json::json;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use validator_core::engine::Order;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use validator_core::engine::plan::Keeps;
 use validator_core::engine::snapshot::{Count, FlowCounts, Latency, Response};
 use validator_core::engine::storm::Gaps;
+use validator_core::engine::{Order, Warning};
 
-use crate::client::{request, send};
+use crate::client::{answer, request, send};
 use crate::served::{Served, frames};
 
 pub const TWO_PORTS: &str = r#"{
@@ -588,5 +593,65 @@ async fn a_request_that_takes_longer_than_the_lease_is_no_silence() {
         send(served.http, "GET /config", "").await;
     }
     assert_eq!(served.record.get().orders, [(vec![0, 1], Order::Start)]);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn what_happens_to_flows_is_told_in_the_next_reply_even_with_another_configuration() {
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let slow = || vec![Warning("port \"a\" is slow".into())];
+    served.record.get().notices = slow();
+    let stop = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"stop"}}}"#;
+    for told in [json!(["port \"a\" is slow"]), json!([])] {
+        let reply = send(served.http, "POST /control/state", stop).await;
+        assert_eq!(reply.json(), json!({"warnings": told}));
+    }
+    served.record.get().notices = slow();
+    let reply = send(served.http, "POST /config", TWO_PORTS).await;
+    let told = [
+        "of the configuration before: port \"a\" is slow",
+        "a fake engine sends nothing",
+    ];
+    assert_eq!(reply.json(), json!({"warnings": told}));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn requests_keep_their_memory_until_they_have_been_carried_out() {
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let ((waits, waiting), (open, opens)) = (channel(), channel());
+    served.record.get().gate = Some((waits, opens));
+    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+    let first = tokio::spawn(send(served.http, "POST /control/state", start));
+    while waiting.try_recv().is_err() {
+        tokio::task::yield_now().await;
+    }
+    // Of the 256 MiB that there are, four take nearly all. Most of each has been read when the next
+    // begins; all that come in wait for the first.
+    let large = [" ".repeat(61 << 20).as_str(), start].concat();
+    let mut waiting = JoinSet::new();
+    for _ in 0..5 {
+        let mut stream = TcpStream::connect(served.http).await.unwrap();
+        let length = large.len();
+        let head = format!(
+            "POST /control/state HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(large.as_bytes()).await.unwrap();
+        waiting.spawn(answer(stream));
+    }
+    let refused = timeout(Duration::from_secs(60), waiting.join_next());
+    let refused = refused.await.expect("one is refused").unwrap().unwrap();
+    assert_eq!(refused.status, 503, "{refused:?}");
+    open.send(()).unwrap();
+    assert_eq!(first.await.unwrap().status, 200);
+    for reply in waiting.join_all().await {
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let reply = send(served.http, "POST /control/state", &large).await;
+    assert_eq!(reply.status, 200, "their memory is free again");
     served.stop().await;
 }

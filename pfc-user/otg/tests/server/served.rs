@@ -34,6 +34,8 @@ pub struct Record {
     pub frames: Vec<CapturedFrame>,
     /// What the next configuration, order or update is refused with.
     pub problems: Vec<Problem>,
+    /// What the engine tells when it is asked next.
+    pub notices: Vec<Warning>,
     /// An order waits for this, if there is one, and says that it does.
     pub gate: Option<(Sender<()>, Receiver<()>)>,
     /// The engine is gone.
@@ -160,6 +162,10 @@ impl Engine for Fake {
                 mac: Some([2, 0, 0, 0, 1, interface as u8]),
             })
             .collect()
+    }
+
+    fn notices(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.0.get().notices)
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, Problem> {

@@ -102,6 +102,19 @@ impl Frames {
         self.port.forgotten.store(time, Ordering::Relaxed);
     }
 
+    /// Says that the interface no longer takes a flow's frames.
+    pub fn say_too_long(&self, flow: usize) {
+        self.flows[flow]
+            .state
+            .too_long
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Says that the interface begins to refuse every frame.
+    pub fn say_stalled(&self) {
+        self.port.stalls.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Looks at what is held, and tells how fast that was obeyed.
     pub fn look(&mut self, now: Nanos, holds: &Holds) {
         if self.flows.iter().all(|flow| flow.queue.is_none()) {
