@@ -167,6 +167,10 @@ ib_mad::faults! {
         XonEndsAll
             "xon-ends-all": "ends the pauses of all priorities when an XON names any"
                 => "response";
+        SlowAgain(share: Percent, PERCENT, "20")
+            "slow-again": "sends a lossless priority at so much (20) of the line rate for 20 ms \
+             after its pause"
+                => "response";
         SlowResponse(delay: Duration, MILLISECONDS, "5")
             "slow-response": "acts on PFC so much (5) later" => "response";
         LosesHeld(n: OneIn, FRAMES, "10")

@@ -66,8 +66,8 @@ pub struct Pauses {
     storm_until: Nanos,
     /// When the last PFC frame was received.
     last: Option<Nanos>,
-    /// Priorities, and the time before which no frame of them may start.
-    slow: (Priorities, Nanos),
+    /// The time before which no frame of a priority may start.
+    slow: [Nanos; Priority::COUNT],
 }
 
 impl Reaction {
@@ -293,14 +293,21 @@ impl Reaction {
 impl Pauses {
     /// The first time, `now` or later, at which a frame of `priority` may start.
     pub fn resumes(&self, priority: Priority, now: Nanos) -> Nanos {
-        let (slow, from) = self.slow;
-        let from = if slow.contains(priority) { from } else { 0 };
+        let from = self.slow[priority.index()];
         self.timers[priority.index()].until.max(from).max(now)
     }
 
     /// Keeps these priorities from sending before `from`.
     pub fn slow_down(&mut self, priorities: Priorities, from: Nanos) {
-        self.slow = (priorities, from);
+        for priority in priorities.iter() {
+            self.slow[priority.index()] = from;
+        }
+    }
+
+    /// True if a pause of `priority` ended within `time` before `now`.
+    pub fn ended_within(&self, priority: Priority, time: Nanos, now: Nanos) -> bool {
+        let until = self.timers[priority.index()].until;
+        until > 0 && (until..until.saturating_add(time)).contains(&now)
     }
 
     /// True if no frame of `priority` may start at `now`.

@@ -14,6 +14,9 @@ use crate::plan::Nanos;
 const DIP_EVERY: Nanos = 250_000_000;
 const DIP: Nanos = 20_000_000;
 
+/// For so long a priority of a switch that is slow again is slow after its pause.
+const SLOW_AGAIN: Nanos = 20_000_000;
+
 /// Shortest busy time of a full link; gaps of up to `IDLE` do not end it.
 const FULL: Nanos = 1_000_000;
 const IDLE: Nanos = 1_000;
@@ -35,6 +38,8 @@ pub struct Port {
     dips: bool,
     /// Lossy priorities, and what they may send in a storm.
     lossy: Option<(Priorities, Wire)>,
+    /// Lossless priorities, and what each may send soon after its pause.
+    after_pause: Option<(Priorities, [Wire; Priority::COUNT])>,
 }
 
 impl Port {
@@ -60,6 +65,13 @@ impl Port {
                     let lossy = Priority::all().filter(|p| !config.lossless.contains(*p));
                     let rate = throttled(u64::from(percent.get()) / 2)?;
                     Some((lossy.collect(), Wire::new(rate)))
+                }
+                _ => None,
+            }),
+            after_pause: faults.iter().find_map(|fault| match fault {
+                Fault::SlowAgain(percent) => {
+                    let wire = Wire::new(throttled(percent.get().into())?);
+                    Some((config.lossless, [wire; Priority::COUNT]))
                 }
                 _ => None,
             }),
@@ -103,6 +115,13 @@ impl Port {
             && self.pauses.in_storm(now)
         {
             self.pauses.slow_down(*lossy, wire.send(now, frame.len()));
+        }
+        if let Some((lossless, wires)) = &mut self.after_pause
+            && lossless.contains(priority)
+            && self.pauses.ended_within(priority, SLOW_AGAIN, now)
+        {
+            let next = wires[priority.index()].send(now, frame.len());
+            self.pauses.slow_down(Priorities::only(priority), next);
         }
         self.send(frame, now);
         Some(priority)

@@ -189,10 +189,7 @@ impl Foreign {
             Bug::LowestLossyStarves => wire * 100,
             _ => wire * 8,
         };
-        self.next_of[p] = self.now.max(self.next_of[p]) + slowed;
-        if self.next_of[p] < self.now {
-            self.next_of[p] = self.now + slowed;
-        }
+        self.next_of[p] = self.now + slowed;
         self.upstream(p);
         // A gap shorter than the shortest frame is the sender's rounding.
         if self.now > self.sent_until + self.wire(60) {

@@ -17,7 +17,7 @@ use crate::plan::{Nanos, ProbeBurst, ProbePlan};
 use crate::quantity::ms;
 
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
-pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
+pub(in crate::cases::pfc) use self::measured::{Drain, Measured, Wait};
 
 /// A check on probes: it asks for the pauses that end in one way.
 #[derive(Clone, Copy)]
@@ -280,14 +280,15 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
 }
 
 /// The priority goes on in time after the end of its pause, and for good: the first frame comes in
-/// time, and so does each later one after the one before it.
+/// time, and so does each later one after the one before it, and the link is not idle while frames
+/// wait that were held.
 fn goes_on(
     measured: &Measured,
     traffic: &Traffic,
     (priority, arrivals, pause): (Priority, &[&Arrival], &Pause),
     until: Nanos,
     what: String,
-) -> Result<[Comparison; 2], NotCounted> {
+) -> Result<Vec<Comparison>, NotCounted> {
     let allowed = measured.allowed();
     let expected = format!("within {}", ms(allowed));
     let end = pause.latest;
@@ -306,7 +307,8 @@ fn goes_on(
                 ..Late::default()
             },
         };
-        return Ok(["first frame of", "later frames of"].map(|of| never(format!("{of} {what}"))));
+        let both = ["first frame of", "later frames of"].into_iter();
+        return Ok(both.map(|of| never(format!("{of} {what}"))).collect());
     };
     let begin = measured.wait(priority, end, all[0]);
     let next = all.get(1..).unwrap_or_default();
@@ -336,13 +338,31 @@ fn goes_on(
         until: first,
         counted: 0,
     };
-    Ok([
+    let mut compared = vec![
         one(format!("first frame of {what}"), begin)?,
         one(
             format!("longest wait of a later frame of {what}"),
             later.unwrap_or(none),
         )?,
-    ])
+    ];
+    if measured.logs_all() {
+        let drain = measured.drain(&all, pause.earliest, first);
+        if drain.idle > drain.allowed {
+            measured.quick(traffic, first, drain.last, "while held frames left")?;
+        }
+        compared.push(Comparison {
+            what: format!("idle time of the link while held frames left of {what}"),
+            expected: format!("at most {}", ms(drain.allowed)),
+            actual: drain.text(),
+            holds: drain.idle <= drain.allowed,
+            late: Late {
+                from: first.saturating_sub(measured.limits.max_response),
+                to: drain.last,
+                by: drain.idle.saturating_sub(drain.allowed),
+            },
+        });
+    }
+    Ok(compared)
 }
 
 /// Others came through quickly while a frame was awaited: at the time at which it had to come, and

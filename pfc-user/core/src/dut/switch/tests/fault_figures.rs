@@ -153,6 +153,23 @@ fn some_frames_go_at_an_xon_that_ends_nothing() {
     }
 }
 
+#[test]
+fn held_frames_leave_slowly_for_a_while() {
+    // The time between two frames in the first 20 ms after the pause, and later.
+    for (fault, often) in [("slow-again", 5), ("slow-again=50", 2)] {
+        let mut switch = switch(&[fault]);
+        switch.ingress(1, 0, pfc(3, 10_000));
+        (0..20 * MS / FRAME + 20).for_each(|n| switch.ingress(0, n * FRAME, frame(3, n)));
+        let times: Vec<_> = left(&mut switch, 40 * MS)
+            .iter()
+            .map(|(.., at)| *at)
+            .collect();
+        let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps[0], often * FRAME, "{fault}");
+        assert_eq!(*gaps.last().unwrap(), FRAME, "{fault}");
+    }
+}
+
 /// Frames of priority 3 that leave later than `late` after an XOFF at 10 ms, of frames that come
 /// `every` so often.
 fn after_xoff(fault: &str, every: Nanos, late: Nanos) -> usize {

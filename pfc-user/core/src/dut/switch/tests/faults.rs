@@ -300,6 +300,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("ignores-xon", [&["late to resume"], &[], &[]]),
     ("xon-lets-go", [&["late to resume"], &[], &[]]),
     ("xon-ends-all", [&[]; 3]),
+    ("slow-again", [&[]; 3]),
     (
         "slow-response",
         [

@@ -392,6 +392,35 @@ impl<'e> Measured<'e> {
         }
     }
 
+    /// What became of the frames that the DUT held until `priority` could go on at `end`, and that
+    /// came after `first`: those that were in it by then for certain.
+    pub(in crate::cases::pfc) fn drain(
+        &self,
+        arrivals: &[&Arrival],
+        end: Nanos,
+        first: Nanos,
+    ) -> Drain {
+        let held = |arrival: &&&Arrival| {
+            let sent = arrival.time.saturating_sub(Nanos::from(arrival.latency));
+            sent + self.limits.max_response <= end
+        };
+        // The first that came later ends them: a copy of a frame from before may come at any time.
+        let held = arrivals.iter().take_while(held);
+        let last = held.last().map_or(first, |arrival| arrival.time.max(first));
+        let begin = self.records.partition_point(|other| other.time <= first);
+        let stop = self.records.partition_point(|other| other.time <= last);
+        let between = self.records.get(begin..stop).unwrap_or_default().iter();
+        let flows = between.filter_map(|arrival| self.flow(arrival.flow));
+        let filled: Nanos = flows.map(|flow| wire_time(flow.length, self.limits)).sum();
+        let took = last - first;
+        Drain {
+            first,
+            last,
+            idle: took.saturating_sub(filled),
+            allowed: self.allowed() + took / IDLE_SHARE,
+        }
+    }
+
     /// When the pause of `priority` runs out whose XON the DUT does not obey, at the earliest.
     pub(super) fn without_xon(&self, probe: &ProbeReport, priority: Priority) -> Nanos {
         let frames = probe.burst.frames.iter().zip(&probe.left);
@@ -427,6 +456,29 @@ impl<'e> Measured<'e> {
             late.max()
         };
         [longest(false), longest(true)]
+    }
+}
+
+/// Part of the time in which held frames leave that the link may be idle: a device's own overhead.
+const IDLE_SHARE: Nanos = 20;
+
+/// The time in which held frames left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cases::pfc) struct Drain {
+    /// Arrival of the first.
+    pub(in crate::cases::pfc) first: Nanos,
+    /// Arrival of the last.
+    pub(in crate::cases::pfc) last: Nanos,
+    /// Time in which no frame of any priority filled the link meanwhile.
+    pub(in crate::cases::pfc) idle: Nanos,
+    /// Longest such time of a device that lets frames go for good.
+    pub(in crate::cases::pfc) allowed: Nanos,
+}
+
+impl Drain {
+    /// Describes the idle time in words.
+    pub(in crate::cases::pfc) fn text(&self) -> String {
+        format!("{} of {}", ms(self.idle), ms(self.last - self.first))
     }
 }
 
