@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::preconditions::storm_end;
-use super::probe::{Drain, Measured, Wait};
+use super::probe::{Measured, Wait};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
@@ -37,8 +37,8 @@ fn test(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = &FlowPlan> 
     flows.filter(move |flow| flow.role == Role::Test && flow.priority == priority)
 }
 
-/// Expects the first frame of `priority` soon after the last pause, each later one soon after the
-/// one before it, and no idle link while held ones wait.
+/// Expects the first frame of `priority` soon after the last pause, and each later one soon after
+/// the one before it.
 fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority: Priority) {
     let measured = Measured::of(e);
     let quanta = e.plan.storm.quanta;
@@ -75,25 +75,6 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority:
         finding.undecided(what, "known", "not all records fitted");
     } else if let Some(wait) = measured.longest_wait(priority, logged, first) {
         in_time(finding, e, what, wait, wait.since);
-        drains(finding, e, priority, measured.drain(logged, over, first));
-    }
-}
-
-/// Expects that the link was not idle while held frames of `priority` left, but for stalls.
-fn drains(finding: &mut Finding, e: &PfcEvidence, priority: Priority, drain: Drain) {
-    let what = format!("idle time of the link while held frames of priority {priority} left");
-    let expected = format!("at most {}", ms(drain.allowed));
-    let stalled = stalled_within(e, drain.first, drain.last);
-    if drain.idle > drain.allowed && drain.idle - drain.allowed <= stalled {
-        let actual = format!(
-            "{}, but the tester or the simulated DUT stalled for {}",
-            drain.text(),
-            ms(stalled)
-        );
-        finding.undecided(what, expected, actual);
-    } else {
-        let holds = drain.idle <= drain.allowed;
-        finding.expect(what, expected, drain.text(), holds);
     }
 }
 

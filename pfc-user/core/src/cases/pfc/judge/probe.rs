@@ -17,7 +17,7 @@ use crate::plan::{Nanos, ProbeBurst, ProbePlan};
 use crate::quantity::ms;
 
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
-pub(in crate::cases::pfc) use self::measured::{Drain, Measured, Wait};
+pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
 
 /// A check on probes: it asks for the pauses that end in one way.
 #[derive(Clone, Copy)]

@@ -394,12 +394,7 @@ impl<'e> Measured<'e> {
 
     /// What became of the frames that the DUT held until `priority` could go on at `end`, and that
     /// came after `first`: those that were in it by then for certain.
-    pub(in crate::cases::pfc) fn drain(
-        &self,
-        arrivals: &[&Arrival],
-        end: Nanos,
-        first: Nanos,
-    ) -> Drain {
+    pub(super) fn drain(&self, arrivals: &[&Arrival], end: Nanos, first: Nanos) -> Drain {
         let held = |arrival: &&&Arrival| {
             let sent = arrival.time.saturating_sub(Nanos::from(arrival.latency));
             sent + self.limits.max_response <= end
@@ -414,8 +409,8 @@ impl<'e> Measured<'e> {
         let filled: Nanos = flows.map(|flow| wire_time(flow.length, self.limits)).sum();
         let took = last - first;
         Drain {
-            first,
             last,
+            took,
             idle: took.saturating_sub(filled),
             allowed: self.allowed() + took / IDLE_SHARE,
         }
@@ -459,26 +454,27 @@ impl<'e> Measured<'e> {
     }
 }
 
-/// Part of the time in which held frames leave that the link may be idle: a device's own overhead.
-const IDLE_SHARE: Nanos = 20;
+/// Part of the time in which held frames leave that the link may be idle: a device whose rate is
+/// lower at all times has checks of its own.
+const IDLE_SHARE: Nanos = 4;
 
 /// The time in which held frames left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cases::pfc) struct Drain {
-    /// Arrival of the first.
-    pub(in crate::cases::pfc) first: Nanos,
+pub(super) struct Drain {
     /// Arrival of the last.
-    pub(in crate::cases::pfc) last: Nanos,
+    pub(super) last: Nanos,
+    /// How long it took from the first to the last.
+    pub(super) took: Nanos,
     /// Time in which no frame of any priority filled the link meanwhile.
-    pub(in crate::cases::pfc) idle: Nanos,
+    pub(super) idle: Nanos,
     /// Longest such time of a device that lets frames go for good.
-    pub(in crate::cases::pfc) allowed: Nanos,
+    pub(super) allowed: Nanos,
 }
 
 impl Drain {
     /// Describes the idle time in words.
-    pub(in crate::cases::pfc) fn text(&self) -> String {
-        format!("{} of {}", ms(self.idle), ms(self.last - self.first))
+    pub(super) fn text(&self) -> String {
+        format!("{} of {}", ms(self.idle), ms(self.took))
     }
 }
 
