@@ -67,6 +67,21 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
         |e| e.arrivals.lost = 7,
         &both("7 did not fit"),
     );
+    // The link looks idle where records are missing.
+    let thinned = |e: &mut PfcEvidence| {
+        let mut number = 0;
+        e.arrivals.records.retain(|arrival| {
+            number += 1;
+            arrival.phase != Phase::Probe || number % 3 == 0
+        });
+        e.arrivals.lost = 7;
+    };
+    tampered(
+        "arrivals lost among others",
+        SINGLE,
+        thinned,
+        &both("7 did not fit"),
+    );
     // At 100 Gbit/s the longest pause is a third of a millisecond.
     let short = |e: &mut PfcEvidence| e.limits.max_response = PAUSE;
     let expected = all(

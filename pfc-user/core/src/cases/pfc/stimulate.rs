@@ -232,6 +232,7 @@ impl<B: Bench> Steps<'_, B> {
                     limits: self.limits,
                     probes: &self.done.probes,
                     records: self.bench.arrivals()?,
+                    whole: true,
                 };
                 open(probe, &measured)
             } else {
@@ -257,6 +258,7 @@ impl<B: Bench> Steps<'_, B> {
             limits: self.limits,
             probes: &self.done.probes,
             records: self.bench.arrivals()?,
+            whole: true,
         };
         let mut probes = self.done.probes.iter();
         let before = probes.rfind(|probe| probe.burst == *burst);

@@ -345,7 +345,7 @@ fn goes_on(
             later.unwrap_or(none),
         )?,
     ];
-    if measured.logs_all() {
+    if measured.whole && measured.logs_all() {
         let drain = measured.drain(&all, pause.earliest, first);
         if drain.idle > drain.allowed {
             measured.quick(traffic, first, drain.last, "while held frames left")?;

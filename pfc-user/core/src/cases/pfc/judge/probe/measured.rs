@@ -17,6 +17,8 @@ pub(in crate::cases::pfc) struct Measured<'e> {
     pub(in crate::cases::pfc) probes: &'e [ProbeReport],
     /// Arrivals in the order of their times.
     pub(in crate::cases::pfc) records: &'e [Arrival],
+    /// No record is missing: the link was idle where none tells of a frame.
+    pub(in crate::cases::pfc) whole: bool,
 }
 
 /// Why a probe does not count.
@@ -79,6 +81,7 @@ impl<'e> Measured<'e> {
             limits: &e.limits,
             probes: &e.probes,
             records: &e.arrivals.records,
+            whole: e.arrivals.lost == 0,
         }
     }
 
