@@ -10,13 +10,10 @@ use serde_json::Value;
 
 use crate::config::PfcTestbed;
 use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
-use crate::driver::kernel::process::{self, ProcessError};
+use crate::driver::kernel::process;
 use crate::evidence::hooks::HookOutput;
 use crate::output;
 use crate::plan::RepetitionPlan;
-
-/// Exit status of a hook that did not end in time, as timeout(1) has it.
-const TIMED_OUT: i32 = 124;
 
 /// Occasion that a hook is run for.
 #[derive(Clone, Copy)]
@@ -215,17 +212,8 @@ impl<'c> Hooks<'c> {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let timeout = Duration::from_nanos(self.testbed.hooks.timeout);
-        match process::run_hook(hook, moment.phase, command, &variables, timeout) {
-            Err(error @ ProcessError::TimedOut { .. }) => Ok(HookOutput {
-                hook: hook.into(),
-                when: moment.phase.into(),
-                command: command.into(),
-                status: TIMED_OUT,
-                stdout: String::new(),
-                stderr: error.to_string(),
-            }),
-            said => said.with_context(|| format!("the hook `{hook}` could not be run")),
-        }
+        process::run_hook(hook, moment.phase, command, &variables, timeout)
+            .with_context(|| format!("the hook `{hook}` could not be run"))
     }
 
     /// Runs `restore`, where there is one. Returns what it said, and in words that the DUT is not
