@@ -1,5 +1,7 @@
 //! The user's hooks: what each is told, and that the DUT is put back.
 
+mod program;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use crate::config::PfcTestbed;
 use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
 use crate::driver::kernel::process;
 use crate::evidence::hooks::HookOutput;
+use crate::evidence::preflight::Way;
 use crate::output;
 use crate::plan::RepetitionPlan;
 
@@ -128,6 +131,30 @@ fn planned<'a, const N: usize>(
             hook,
             command: command.clone()?,
             variables: moment.variables(testbed, out, state),
+        })
+    });
+    given.collect()
+}
+
+/// The programs of the hooks, of which none is run.
+pub fn programs(testbed: &PfcTestbed) -> Vec<Way> {
+    let hooks = &testbed.hooks;
+    let timeout = Duration::from_nanos(hooks.timeout);
+    let given = [
+        ("hooks.prepare", &hooks.prepare),
+        ("hooks.configure", &hooks.configure),
+        ("hooks.counters", &hooks.counters),
+        ("hooks.restore", &hooks.restore),
+    ];
+    let given = given.into_iter().filter_map(|(key, command)| {
+        let command = command.as_ref()?;
+        let found = program::look(key, command, timeout);
+        Some(Way {
+            what: "program",
+            table: key.into(),
+            place: command.clone(),
+            usable: found.as_ref().copied().unwrap_or_default(),
+            error: found.err(),
         })
     });
     given.collect()
