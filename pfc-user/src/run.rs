@@ -133,9 +133,9 @@ fn refuse_mtu(testbed: &Testbed, cases: &[Planned]) -> Result<()> {
     Ok(())
 }
 
-/// The ways to the DUTs of the plan's cases: the programs of the hooks, which are not run, and those
-/// of the MAD and RC cases, each taken for a moment as a run takes it first. Nothing is sent to a
-/// DUT; `attach` allows a program on the port of the RC cases.
+/// The ways to the DUTs of the plan's cases: the programs of the hooks, which are not run, and
+/// those of the MAD and RC cases, each taken for a moment as a run takes it first. Nothing is sent
+/// to a DUT; `attach` allows a program on the port of the RC cases.
 pub fn ways(config: &Config, attach: bool) -> Vec<Way> {
     let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
     let way = |table: &str, place: String, opened: Result<()>| Way {

@@ -322,8 +322,8 @@ pub fn run_hook(
     })
 }
 
-/// Adds a line on the time-out to the output whose last lines are shown: standard error, or standard
-/// output where that alone has text.
+/// Adds a line on the time-out to the output whose last lines are shown: standard error, or
+/// standard output where that alone has text.
 fn note_killed(stdout: &mut String, stderr: &mut String, timeout: Duration) {
     let shown = if stderr.trim().is_empty() && !stdout.trim().is_empty() {
         stdout

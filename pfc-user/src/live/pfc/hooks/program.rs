@@ -135,7 +135,8 @@ mod tests {
             ),
             (
                 "/dev prepare",
-                "expected a program at /dev, found something that is no file: correct hooks.prepare",
+                "expected a program at /dev, found something that is no file: correct \
+                 hooks.prepare",
             ),
             (
                 "/proc/self/status prepare",
