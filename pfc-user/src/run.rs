@@ -490,3 +490,19 @@ fn host() -> Result<Host> {
             .saturating_sub(clock::now()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::thread;
+
+    use super::any_number;
+
+    #[test]
+    fn numbers_of_runs_differ_though_the_process_is_the_same() {
+        // A thread draws keys of its own, as a process does.
+        let drawn = (0..8).map(|_| thread::spawn(any_number).join().unwrap());
+        let drawn: BTreeSet<u16> = drawn.collect();
+        assert!(drawn.len() > 1, "{drawn:?}");
+    }
+}
