@@ -17,7 +17,8 @@ impl LivePort {
     /// Counts since the port is in use.
     pub(super) fn raw_counts(&self) -> Result<PortCounts, Problem> {
         let received = self.program.port().map_err(machine)?;
-        // ARP and ND frames for the tester's own addresses leave uncounted, too.
+        // ARP and ND frames leave uncounted, too: those for the tester's own addresses, and those
+        // of flows without a stamp.
         let neighbours = with_fcs(received.neighbours, received.neighbour_octets);
         let all = with_fcs(received.frames, received.octets);
         Ok(PortCounts {
@@ -200,14 +201,16 @@ fn other_speed(port: &str, interface: &str, own: LineRate, said: LineRate) -> Op
     })
 }
 
-fn less(now: Count, then: Count) -> Count {
+/// What was counted since then.
+pub fn less(now: Count, then: Count) -> Count {
     Count {
         frames: now.frames.saturating_sub(then.frames),
         octets: now.octets.saturating_sub(then.octets),
     }
 }
 
-fn add(sum: &mut Count, more: Count) {
+/// Adds more.
+pub fn add(sum: &mut Count, more: Count) {
     sum.frames += more.frames;
     sum.octets += more.octets;
 }
