@@ -5,6 +5,9 @@ use std::path::Path;
 
 use ib_mad::mad::LENGTH;
 
+#[cfg(all(feature = "host", target_os = "linux"))]
+#[path = "codec_common/client.rs"]
+mod client;
 mod codec_common;
 #[path = "codec_common/exercise.rs"]
 mod exercise;
@@ -105,5 +108,13 @@ fn packets_of_the_fuzzer_are_survived() {
 fn datagrams_of_the_fuzzer_are_survived_by_a_server() {
     for seed in seeds("ibsim") {
         server::exercise(&seed);
+    }
+}
+
+#[cfg(all(feature = "host", target_os = "linux"))]
+#[test]
+fn datagrams_of_the_fuzzer_are_survived_by_a_client() {
+    for seed in seeds("ibsim-client") {
+        client::exercise(&seed);
     }
 }

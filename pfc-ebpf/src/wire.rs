@@ -8,6 +8,7 @@ pub mod ethernet;
 pub mod ip;
 pub mod mac_control;
 mod malformed;
+pub mod neighbour;
 pub mod roce;
 pub mod segment;
 pub mod udp;

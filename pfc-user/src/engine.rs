@@ -30,6 +30,7 @@ use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, Por
 use validator_core::engine::snapshot::{Count, Neighbour, Snapshot, Transmit};
 use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 
+use self::counted::{add, less};
 use self::port::LivePort;
 use self::published::FlowState;
 use self::rates::Samples;
@@ -77,9 +78,20 @@ struct LiveFlow {
     places: Vec<Place>,
     /// Count of what left in the starts before the present one.
     before: Count,
+    /// What no port counts of that.
+    before_beside: Count,
     state: Arc<FlowState>,
     /// Early ends that a warning was given of.
     too_long_told: u64,
+}
+
+impl LiveFlow {
+    /// What left of it and no port counts.
+    fn beside(&self) -> Count {
+        let mut all = self.before_beside;
+        add(&mut all, self.state.beside.read());
+        all
+    }
 }
 
 impl From<Died> for Problem {
@@ -128,6 +140,7 @@ impl LiveEngine {
                 local: of_sender.len(),
                 places: Vec::new(),
                 before: Count::default(),
+                before_beside: Count::default(),
                 state: state.clone(),
                 too_long_told: 0,
             });
@@ -492,13 +505,12 @@ impl LiveEngine {
             let planned = &self.plan.flows[flow.0];
             let live = &mut self.flows[flow.0];
             if kept {
-                let left = live.state.sent.read();
-                live.before.frames += left.frames;
-                live.before.octets += left.octets;
+                add(&mut live.before, live.state.sent.read());
+                add(&mut live.before_beside, live.state.beside.read());
             } else {
                 self.starts.give_back(&self.ports, &live.places);
                 live.places.clear();
-                live.before = Count::default();
+                (live.before, live.before_beside) = Default::default();
             }
             let expected = Expected {
                 verify: planned.metrics.stamp.is_some() && planned.packet.is_right_udp(),
@@ -533,8 +545,12 @@ impl LiveEngine {
             }
             for flow in flows {
                 let (live, planned) = (&self.flows[flow.0], &self.plan.flows[flow.0]);
-                let sent = (planned.from.0 == place).then(|| before.flows[flow.0].sent);
-                self.ports[place].take_off(sent.unwrap_or_default(), &live.places);
+                let sent = if planned.from.0 == place {
+                    less(before.flows[flow.0].sent, live.beside())
+                } else {
+                    Count::default()
+                };
+                self.ports[place].take_off(sent, &live.places);
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use pfc_ebpf::flow_stamp::{self, FlowStamp};
 use pfc_ebpf::observe::{Tag, observe};
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::mac_control::MacControl;
-use pfc_ebpf::wire::{roce, segment};
+use pfc_ebpf::wire::{neighbour, roce, segment};
 
 /// Reads a frame by each of them, and asserts what holds for any.
 pub fn exercise(frame: &[u8]) {
@@ -53,6 +53,7 @@ pub fn exercise(frame: &[u8]) {
     if let Some(packet) = roce::parse(frame) {
         packet.reth(frame);
     }
+    neighbour::is_message(frame);
     segment::headers(|at| frame.get(at..)?.first_chunk().copied());
     if let Some(end) = frame.last_chunk::<{ flow_stamp::LEN }>()
         && let Ok(stamp) = FlowStamp::read(*end)

@@ -4,6 +4,7 @@ mod codec;
 mod service;
 
 pub use codec::Octets;
+pub use service::{add_piece, argument};
 
 use std::io;
 use std::sync::Arc;

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::plan::{Flow, Obeys, Rate};
 use validator_core::engine::snapshot::{Count, PortCounts};
 use validator_core::engine::{Problem, Warning};
 
 use super::port::LivePort;
+use super::rates::Held;
 use super::snapshot::with_fcs;
 use super::{LiveEngine, machine, presence};
 use crate::driver::bpf::flow::Place;
@@ -17,7 +18,8 @@ impl LivePort {
     /// Counts since the port is in use.
     pub(super) fn raw_counts(&self) -> Result<PortCounts, Problem> {
         let received = self.program.port().map_err(machine)?;
-        // ARP and ND frames for the tester's own addresses leave uncounted, too.
+        // ARP and ND frames leave uncounted, too: those for the tester's own addresses, and those
+        // of flows without a stamp.
         let neighbours = with_fcs(received.neighbours, received.neighbour_octets);
         let all = with_fcs(received.frames, received.octets);
         Ok(PortCounts {
@@ -36,19 +38,29 @@ impl LivePort {
         })
     }
 
-    /// Counts since they began; `undecided`: a flow of the plan sends pause frames from an address
-    /// of zeros.
+    /// Time for which what it obeys has held its queues.
+    pub(super) fn held(&self, obeys: Obeys) -> Held {
+        // The clock is read last: no pause begins after it.
+        let pauses = self.program.pauses().read();
+        let at = clock::now();
+        Held {
+            at,
+            totals: obeys.holds(&pauses, at).map(|hold| hold.total),
+        }
+    }
+
+    /// Counts since they began, of queues that were held for so long; `undecided`: a flow of the
+    /// plan sends pause frames from an address of zeros.
     pub(super) fn counts(
         &self,
         raw: &PortCounts,
-        obeys: Obeys,
+        held: [Nanos; Priority::COUNT],
         undecided: bool,
     ) -> Result<PortCounts, Problem> {
         let began = &self.began;
         let since = |now: [u64; 8], then: [u64; 8]| {
             std::array::from_fn(|class| now[class].saturating_sub(then[class]))
         };
-        let holds = obeys.holds(&self.program.pauses().read(), clock::now());
         let mut counts = PortCounts {
             link_up: self.is_up()?,
             capturing: self.capturing,
@@ -63,7 +75,7 @@ impl LivePort {
             own_pfc_received: since(raw.own_pfc_received, began.own_pfc_received),
             undecided_pfc_received: since(raw.undecided_pfc_received, began.undecided_pfc_received),
             pfc_sent: since(raw.pfc_sent, began.pfc_sent),
-            held: holds.map(|hold| hold.total),
+            held,
             responses: self.state.all_responses(),
             ..PortCounts::default()
         };
@@ -200,14 +212,16 @@ fn other_speed(port: &str, interface: &str, own: LineRate, said: LineRate) -> Op
     })
 }
 
-fn less(now: Count, then: Count) -> Count {
+/// What was counted since then.
+pub fn less(now: Count, then: Count) -> Count {
     Count {
         frames: now.frames.saturating_sub(then.frames),
         octets: now.octets.saturating_sub(then.octets),
     }
 }
 
-fn add(sum: &mut Count, more: Count) {
+/// Adds more.
+pub fn add(sum: &mut Count, more: Count) {
     sum.frames += more.frames;
     sum.octets += more.octets;
 }

@@ -49,6 +49,8 @@ impl Sent {
 pub struct FlowState {
     /// Frames that left since its start.
     pub sent: Sent,
+    /// Frames among these that no port counts: ARP and Neighbour Discovery without a stamp.
+    pub beside: Sent,
     transmit: AtomicU8,
     /// Nanoseconds from the order to the first frame, plus 1; 0: there was none.
     first: AtomicU64,
@@ -62,6 +64,7 @@ impl FlowState {
     /// Starts anew.
     pub fn clear(&self) {
         self.sent.clear();
+        self.beside.clear();
         self.first.store(0, Ordering::Relaxed);
         self.set_gaps(Gaps::default());
     }
@@ -139,7 +142,7 @@ impl ResponseState {
 /// A port.
 #[derive(Debug, Default)]
 pub struct PortState {
-    /// Frames of data that left by the port's thread.
+    /// Frames of data that left by the port's thread, without those that no port counts.
     pub data: Sent,
     /// Frames of data that the kernel sent.
     pub fast: Sent,
@@ -160,7 +163,7 @@ pub struct PortState {
 }
 
 impl PortState {
-    /// Frames that left, of all flows.
+    /// Frames that left, of all flows, without those that no port counts.
     pub fn sent(&self) -> Count {
         let all = [&self.data, &self.fast, &self.control].map(Sent::read);
         Count {

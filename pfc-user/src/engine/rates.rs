@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{Nanos, Priority};
 use validator_core::engine::plan::FlowIndex;
 use validator_core::engine::snapshot::{Count, Rates, SAMPLING};
 
@@ -19,6 +19,26 @@ pub struct Sample {
     pub at: Nanos,
     pub ports: Vec<[Count; 2]>,
     pub flows: Vec<[Count; 2]>,
+    /// By port.
+    pub held: Vec<Held>,
+}
+
+/// Time for which each queue of a port was held until `at`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held {
+    pub at: Nanos,
+    pub totals: [Nanos; Priority::COUNT],
+}
+
+impl Sample {
+    /// True if a queue of a port was held all the time from an earlier sample on.
+    pub fn is_held_since(&self, from: &Self, port: usize, queue: Priority) -> bool {
+        let (Some(now), Some(then)) = (self.held.get(port), from.held.get(port)) else {
+            return false;
+        };
+        let total = |held: &Held| held.totals[queue.index()];
+        then.at < now.at && total(now).saturating_sub(total(then)) == now.at - then.at
+    }
 }
 
 /// Samples of the last second or so.
@@ -56,17 +76,18 @@ impl Samples {
         if last.is_none_or(is_other) {
             self.changed = sample.at;
         }
-        if last.is_none_or(|last| last.at + SAMPLING <= sample.at) {
+        // The next may come somewhat early.
+        if last.is_none_or(|last| last.at + SAMPLING / 2 <= sample.at) {
             self.kept.push_back(sample);
         }
     }
 
-    /// The present rate of a count. `is_still`: nothing is sent of it by order, so that any silence
-    /// is its end.
+    /// The present rate of a count. `is_still`: nothing of it was to be sent from that sample on, by
+    /// order or for a pause, so that any silence since then is its end.
     pub fn rate(
         &self,
         now: &Sample,
-        is_still: bool,
+        is_still: impl Fn(&Sample) -> bool,
         count: impl Fn(&Sample) -> Option<Count>,
     ) -> Rates {
         let counted = |sample: &Sample| count(sample).unwrap_or_default();
@@ -89,7 +110,7 @@ impl Samples {
             let last = self.kept.iter().find(all).unwrap_or(from);
             let before = mean(oldest, last, counted).frames / SECOND as f64;
             let ended = before * (now.at - last.at) as f64 >= EXPECTED;
-            if is_still || ended || last.at == oldest.at {
+            if is_still(from) || ended || last.at == oldest.at {
                 return Rates::default();
             }
         }
@@ -130,11 +151,12 @@ mod tests {
             at,
             ports: vec![[count; 2]],
             flows: vec![[count; 2]],
+            held: Vec::new(),
         }
     }
 
     fn rate_of(samples: &mut Samples, now: Sample, is_still: bool) -> f64 {
-        let rate = samples.rate(&now, is_still, |sample| Some(sample.flows[0][0]));
+        let rate = samples.rate(&now, |_| is_still, |sample| Some(sample.flows[0][0]));
         samples.keep(now);
         rate.frames
     }
@@ -188,6 +210,55 @@ mod tests {
         let ended = sample(4100 * MILLISECOND, frames(4000));
         assert!(rate_of(&mut samples, ended.clone(), false) > 0.0);
         assert_eq!(rate_of(&mut samples, ended, true), 0.0);
+    }
+
+    /// Rates at each 50 ms of a flow of 10 frames a second in a queue that was held for so many of
+    /// the milliseconds up to each, with the milliseconds.
+    fn slow_and_held(frames: fn(u64) -> u64, held: fn(u64) -> u64) -> Vec<(u64, f64)> {
+        let queue = Priority::new(3).unwrap();
+        let mut samples = Samples::default();
+        let times = (0..=4000).step_by(50);
+        let rates = times.map(|at| {
+            let mut totals = [0; Priority::COUNT];
+            totals[queue.index()] = held(at) * MILLISECOND;
+            let now = Sample {
+                held: vec![Held {
+                    at: at * MILLISECOND,
+                    totals,
+                }],
+                ..sample(at * MILLISECOND, frames(at))
+            };
+            let is_held = |from: &Sample| now.is_held_since(from, 0, queue);
+            let rate = samples.rate(&now, is_held, |sample| Some(sample.flows[0][0]));
+            samples.keep(now);
+            (at, rate.frames)
+        });
+        rates.collect()
+    }
+
+    #[test]
+    fn a_slow_flow_has_no_rate_within_100_ms_after_it_is_held() {
+        const HELD: std::ops::RangeInclusive<u64> = 1030..=2000;
+        let held = |at: u64| at.clamp(*HELD.start(), *HELD.end()) - HELD.start();
+        let frames = |at: u64| (at.min(*HELD.start()) + at.saturating_sub(*HELD.end())) / 100;
+        for (at, found) in slow_and_held(frames, held) {
+            match at {
+                ..200 | 1031..1130 | 2001..3200 => {}
+                1130..=2000 => assert_eq!(found, 0.0, "at {at} ms"),
+                _ => assert!((8.0..=12.0).contains(&found), "{found} at {at} ms"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_slow_flow_that_is_let_go_again_and_again_has_the_mean_of_a_second() {
+        // Each 50 ms it is free for 10 ms.
+        for (at, found) in slow_and_held(|at| at / 100, |at| at / 50 * 40) {
+            assert!(
+                at < 1000 || (8.0..=12.0).contains(&found),
+                "{found} at {at}"
+            );
+        }
     }
 
     #[test]

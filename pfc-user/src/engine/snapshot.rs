@@ -6,7 +6,7 @@ use validator_core::engine::plan::Flow;
 use validator_core::engine::snapshot::{Count, FlowCounts, Latency, Snapshot, Transmit};
 
 use super::port::LivePort;
-use super::rates::Sample;
+use super::rates::{Held, Sample};
 use super::{LiveEngine, LiveFlow};
 use crate::driver::bpf::flow::Received;
 use crate::driver::kernel::clock;
@@ -44,10 +44,13 @@ impl LiveEngine {
         }
         let mut ports = Vec::with_capacity(self.ports.len());
         let mut raw = Vec::with_capacity(self.ports.len());
+        let mut held = Vec::with_capacity(self.ports.len());
         for (port, planned) in self.ports.iter().zip(&self.plan.ports) {
             let counts = port.raw_counts()?;
-            ports.push(port.counts(&counts, planned.obeys, self.nobodys_pauses)?);
+            let of_queues = port.held(planned.obeys);
+            ports.push(port.counts(&counts, of_queues.totals, self.nobodys_pauses)?);
             raw.push([counts.sent, counts.received]);
+            held.push(of_queues);
         }
         for (flow, planned) in flows.iter().zip(&self.plan.flows) {
             ports[planned.from.0].transmitting |= flow.transmit != Transmit::Stopped;
@@ -57,35 +60,51 @@ impl LiveEngine {
             ports,
             flows,
         };
-        self.add_rates(&mut snapshot, raw);
+        self.add_rates(&mut snapshot, raw, held);
         Ok(snapshot)
     }
 
     /// Rates follow from all that the ports counted, whenever the counts began that are shown.
-    fn add_rates(&mut self, snapshot: &mut Snapshot, ports: Vec<[Count; 2]>) {
+    fn add_rates(&mut self, snapshot: &mut Snapshot, ports: Vec<[Count; 2]>, held: Vec<Held>) {
         let flows = snapshot.flows.iter();
         let sample = Sample {
             at: snapshot.at,
             ports,
             flows: flows.map(|flow| [flow.sent, flow.received]).collect(),
+            held,
         };
-        let samples = &self.samples;
+        let (samples, plan) = (&self.samples, &self.plan);
+        let states: Vec<Transmit> = snapshot.flows.iter().map(|flow| flow.transmit).collect();
+        // Nothing of a flow was to be sent from that sample on.
+        let is_still = |flow: usize, from: &Sample| {
+            if states[flow] != Transmit::Started {
+                return true;
+            }
+            let planned = &plan.flows[flow];
+            !planned.packet.is_pause() && sample.is_held_since(from, planned.from.0, planned.queue)
+        };
         for (place, port) in snapshot.ports.iter_mut().enumerate() {
-            let is_still = !port.transmitting;
-            let rate = |side: usize, is_still: bool| {
-                samples.rate(&sample, is_still, |sample| {
-                    Some(sample.ports.get(place)?[side])
-                })
+            let all_still = |from: &Sample| {
+                let mut flows = plan.flows.iter().enumerate();
+                flows.all(|(flow, planned)| planned.from.0 != place || is_still(flow, from))
             };
-            port.sent_rate = rate(0, is_still);
-            port.received_rate = rate(1, false);
+            port.sent_rate = samples.rate(&sample, all_still, |sample| {
+                Some(sample.ports.get(place)?[0])
+            });
+            // Whatever else sends to it may send yet.
+            port.received_rate = samples.rate(
+                &sample,
+                |_| false,
+                |sample| Some(sample.ports.get(place)?[1]),
+            );
         }
         for (place, flow) in snapshot.flows.iter_mut().enumerate() {
-            let is_still = flow.transmit != Transmit::Started;
             let rate = |side: usize| {
-                samples.rate(&sample, is_still, |sample| {
-                    Some(sample.flows.get(place)?[side])
-                })
+                samples.rate(
+                    &sample,
+                    |from| is_still(place, from),
+                    |sample| Some(sample.flows.get(place)?[side]),
+                )
             };
             flow.sent_rate = rate(0);
             flow.received_rate = rate(1);

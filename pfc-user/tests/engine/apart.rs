@@ -79,6 +79,33 @@ fn root_flows_that_start_together_begin_one_after_the_other() {
 }
 
 #[test]
+fn root_300_slow_flows_begin_one_after_the_other_over_all_of_an_interval() {
+    let test = "root_300_slow_flows_begin_one_after_the_other_over_all_of_an_interval";
+    if !common::need_root(test) {
+        return;
+    }
+    const FLOWS: u64 = 300;
+    /// Of ten frames a second, nanoseconds.
+    const INTERVAL: u64 = 100_000_000;
+    let one = |number: u64| {
+        let rate = Rate::FramesPerSecond(10);
+        flow(&number.to_string(), 128, rate, End::Frames(2))
+    };
+    let mut bench = Bench::new();
+    bench.start(plan(Obeys::Nothing, (0..FLOWS).map(one).collect()));
+    let done = bench.until_done();
+    for (place, flow) in (0..).zip(&done.flows) {
+        assert_eq!(flow.received.frames, 2, "flow {place}");
+        // However late this machine is, no frame leaves before it is due.
+        let (first, due) = (flow.first_frame.unwrap(), place * INTERVAL / FLOWS);
+        assert!(
+            first >= due,
+            "flow {place} began after {first} ns, due {due} ns"
+        );
+    }
+}
+
+#[test]
 fn root_rates_beyond_the_line_are_told_once() {
     let test = "root_rates_beyond_the_line_are_told_once";
     if !common::need_root(test) {

@@ -1,14 +1,15 @@
 //! Frames that left are those that arrived, flow by flow.
 
+use pfc_ebpf::flow_stamp::Form;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::packet::PacketSocket;
-use validator_core::engine::packet::{Protocol, Value};
+use validator_core::engine::packet::{Header, Protocol, Value};
 use validator_core::engine::plan::{End, FlowIndex, Obeys, Rate};
 use validator_core::engine::snapshot::{Count, Transmit};
 use validator_core::engine::{Change, Engine, Order, Warning};
 
-use crate::bench::{Bench, flow, packet, pauses, plan};
+use crate::bench::{Bench, flow, header, packet, pauses, plan};
 use crate::common;
 
 #[test]
@@ -179,6 +180,52 @@ fn root_ports_count_from_a_start_and_from_a_plan_on_as_flows_do() {
             .transmit(&[FlowIndex(1)], Order::Start)
             .unwrap();
         assert_eq!(ports(&mut bench), [100, 100]);
+    }
+}
+
+#[test]
+fn root_arp_and_nd_of_flows_without_a_stamp_count_at_neither_port() {
+    use Protocol::{Arp, Ethernet, Icmpv6, Ipv6};
+    let test = "root_arp_and_nd_of_flows_without_a_stamp_count_at_neither_port";
+    if !common::need_root(test) {
+        return;
+    }
+    let of = |name: &str, headers: Vec<Header>, stamp| {
+        let mut flow = flow(name, 96, Rate::FramesPerSecond(10_000), End::Frames(50));
+        flow.packet.headers = headers;
+        (flow.metrics.stamp, flow.metrics.latency) = (stamp, false);
+        flow
+    };
+    let arp = || packet(&[Ethernet, Arp]).headers;
+    let icmpv6 = |message| {
+        let mut headers = packet(&[Ethernet, Ipv6]).headers;
+        headers.push(header(Icmpv6, &[("type", Value::Fixed(message))]));
+        headers
+    };
+    let mut bench = Bench::new();
+    bench.start(plan(
+        Obeys::Nothing,
+        vec![
+            of("arp", arp(), None),
+            of("solicitation", icmpv6(135), None),
+            of("echo", icmpv6(128), None),
+            of("stamped", arp(), Some(Form::Whole)),
+        ],
+    ));
+    let sent = |bench: &mut Bench| -> Vec<u64> {
+        let done = bench.until_done();
+        let octets = |count: Count| (count.frames, count.octets);
+        assert_eq!(
+            [done.ports[0].sent, done.ports[1].received].map(octets),
+            [(100, 9600), (100, 9600)]
+        );
+        done.flows.iter().map(|flow| flow.sent.frames).collect()
+    };
+    assert_eq!(sent(&mut bench), [50; 4]);
+    // What it has sent is not taken off of what counts for others, however often it was started.
+    for (order, frames) in [(Order::Resume, 100), (Order::Start, 50), (Order::Start, 50)] {
+        bench.engine.transmit(&[FlowIndex(0)], order).unwrap();
+        assert_eq!(sent(&mut bench), [frames, 50, 50, 50], "{order:?}");
     }
 }
 

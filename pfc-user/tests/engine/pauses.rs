@@ -164,6 +164,42 @@ fn held_in_time(plan: Plan, expected: &[usize]) -> bool {
     true
 }
 
+/// Holds a flow of two frames a second. False: it had a rate for half a second yet, less than the
+/// second after which any silence ends it.
+fn rate_ends_early(plan: Plan, flow: usize) -> bool {
+    let mut bench = Bench::new();
+    bench.engine.configure(plan).unwrap();
+    bench
+        .engine
+        .transmit(&[FlowIndex(flow)], Order::Start)
+        .unwrap();
+    bench.until("some frames, and their rate", |now| {
+        now.flows[flow].sent.frames >= 4 && now.flows[flow].sent_rate.frames > 0.0
+    });
+    send(&mut bench, XOFF);
+    let now = bench.until("no rate of the flow and its ports", |now| {
+        let of_flow = &now.flows[flow];
+        let rates = [of_flow.sent_rate, of_flow.received_rate];
+        let rates = rates.iter().chain([&now.ports[0].sent_rate]);
+        rates.map(|rate| rate.frames).sum::<f64>() == 0.0
+    });
+    assert_eq!(now.flows[flow].transmit, Transmit::Started);
+    now.ports[0].held[3] < 500_000_000
+}
+
+#[test]
+fn root_a_slow_flow_that_is_held_has_no_rate() {
+    if !common::need_root("root_a_slow_flow_that_is_held_has_no_rate") {
+        return;
+    }
+    let identity: [_; 8] = std::array::from_fn(|class| queue(class as u8));
+    let mut held = storm(Obeys::Pfc(identity), |time| pfc(0b0000_1000, time));
+    held.flows[QUEUES + 3].rate = Rate::FramesPerSecond(2);
+    until_not_spoilt("a held flow kept its rate for half a second", || {
+        rate_ends_early(held.clone(), QUEUES + 3)
+    });
+}
+
 #[test]
 fn root_each_map_of_classes_holds_its_queues_alone() {
     if !common::need_root("root_each_map_of_classes_holds_its_queues_alone") {

@@ -1,12 +1,16 @@
 //! What a device between the ports does to frames, as the engine tells it.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use pfc_ebpf::flow_stamp;
 use pfc_ebpf::units::Nanos;
+use validator::driver::kernel::packet::PacketSocket;
 use validator_core::engine::plan::{End, FlowIndex, Obeys, PortIndex, Rate};
 use validator_core::engine::snapshot::{FlowCounts, Latency, Transmit};
 use validator_core::engine::{Engine as _, Order};
 
-use crate::bench::{Bench, flow, plan};
+use crate::bench::{Bench, PATIENCE, flow, plan};
 use crate::common;
 use crate::device::{Device, Fate, Passed};
 use crate::witness::Witness;
@@ -203,6 +207,57 @@ fn root_what_a_device_does_to_frames_of_a_flow_shows_in_that_count_of_it_alone()
     ];
     for (fate, expected) in cases {
         assert_eq!(one_after_the_other(fate), [expected, whole()]);
+    }
+}
+
+/// A router's "time exceeded" (RFC 792), which quotes the packet of a frame.
+fn error_about(frame: &[u8]) -> Vec<u8> {
+    let quoted = &frame[14..];
+    let mut error = [&frame[6..12], &frame[..6], &[8, 0, 0x45, 0]].concat();
+    error.extend((28 + quoted.len() as u16).to_be_bytes());
+    error.extend([0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 9, 192, 0, 2, 1]);
+    error.extend([11, 0, 0, 0, 0, 0, 0, 0]);
+    error.extend(quoted);
+    error
+}
+
+#[test]
+fn root_frames_that_an_error_of_icmp_quotes_are_neither_received_nor_leaked() {
+    let test = "root_frames_that_an_error_of_icmp_quotes_are_neither_received_nor_leaked";
+    if !common::need_root(test) {
+        return;
+    }
+    const EACH: u64 = 20;
+    let mut bench = Bench::through();
+    let device = bench.namespace.run(|| PacketSocket::open_for("c", 0x0800));
+    let device = device.unwrap().unwrap();
+    // Errors come to the port of the one, and to one that is not the other's.
+    let end = End::Frames(EACH);
+    let mut flows =
+        ["back", "there"].map(|name| flow(name, 128, Rate::FramesPerSecond(1000), end.clone()));
+    flows[0].to = vec![PortIndex(0)];
+    bench.start(plan(Obeys::Nothing, flows.into()));
+    let (mut frame, mut quoted) = ([0; 1024], 0);
+    let until = Instant::now() + PATIENCE;
+    while quoted < 2 * EACH {
+        let Ok(length) = device.receive(&mut frame) else {
+            assert!(Instant::now() < until, "{quoted} frames came");
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        device.send(&error_about(&frame[..length])).unwrap();
+        quoted += 1;
+    }
+    let now = bench.until("all errors", |now| {
+        let all = now.flows.iter().map(|flow| {
+            let received = flow.received.frames + flow.duplicates + flow.corrupt;
+            received + flow.leaked + flow.wrapped
+        });
+        all.sum::<u64>() >= 2 * EACH
+    });
+    for flow in &now.flows {
+        assert_eq!((flow.sent.frames, flow.wrapped), (EACH, EACH));
+        assert_eq!((flow.received.frames, flow.leaked), (0, 0));
     }
 }
 

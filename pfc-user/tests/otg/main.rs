@@ -13,3 +13,4 @@ mod rights;
 mod rpc;
 mod server;
 mod settings;
+mod speeds;

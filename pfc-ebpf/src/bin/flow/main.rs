@@ -29,7 +29,7 @@ use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use pfc_ebpf::abi::flow::{ABI_VERSION, Config, Flow, OWN_SOURCES, Pauses, Port};
 use pfc_ebpf::bpf::packet::Packet;
-use pfc_ebpf::wire::{Octets, Part, ethernet};
+use pfc_ebpf::wire::{Octets, ethernet, neighbour};
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
 #[used]
@@ -53,16 +53,6 @@ static OWN: HashMap<u64, u64> = HashMap::with_max_entries(OWN_SOURCES, BPF_F_NO_
 static CAPTURE: RingBuf = RingBuf::with_byte_size(32 << 20, 0);
 #[map]
 static NEIGHBOURS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
-
-/// EtherType of ARP.
-const ARP: u16 = 0x0806;
-/// ICMPv6, and its messages of Neighbour Discovery (RFC 4861).
-const ICMPV6: u8 = 58;
-const SOLICITATION_OF_ROUTERS: u8 = 133;
-const REDIRECT: u8 = 137;
-/// Offsets in an IPv6 packet.
-const NEXT_HEADER: usize = 6;
-const MESSAGE: usize = 40;
 
 /// The present frame.
 struct Frame {
@@ -116,7 +106,7 @@ fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
     if stamped::account(frame, port, packet) {
         return xdp_action::XDP_DROP;
     }
-    if is_of_neighbours(packet) {
+    if neighbour::is_message(packet) {
         port.neighbours += 1;
         port.neighbour_octets += frame.length as u64;
         keep::keep(frame.ctx, frame.length, now(), false);
@@ -127,24 +117,6 @@ fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
         port.other += 1;
     }
     xdp_action::XDP_DROP
-}
-
-/// Returns true for ARP, and for Neighbour Discovery of IPv6.
-#[inline(always)]
-fn is_of_neighbours(packet: &Packet) -> bool {
-    let Ok(header) = ethernet::parse(packet) else {
-        return false;
-    };
-    if header.ethertype != ethernet::IPV6 {
-        return header.ethertype == ARP;
-    }
-    // One look at the end: of two, the compiler makes a number from a pointer, which Linux 6.12 and
-    // before refuse.
-    let Some(ip) = packet.part::<{ MESSAGE + 1 }>(header.payload) else {
-        return false;
-    };
-    ip.octet::<NEXT_HEADER>() == ICMPV6
-        && matches!(ip.octet::<MESSAGE>(), SOLICITATION_OF_ROUTERS..=REDIRECT)
 }
 
 /// The clock's reading.

@@ -241,6 +241,40 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_tells_the_next_hop_whatever_the_priority_in_its_tag() {
+        let untagged: &[u16] = &[];
+        for [here, there] in PAIRS {
+            for (vlans, tags, is_known) in [
+                (untagged, untagged, true),
+                // Priority 3, and one that may be dropped; a VLAN of another.
+                (untagged, &[0x6000], true),
+                (untagged, &[0x1000], true),
+                (untagged, &[7], false),
+                (&[7], &[7], true),
+                (&[7], &[0xc007], true),
+                (&[7], &[0x1007], true),
+                (&[7], &[0x6000, 7], true),
+                (&[7], untagged, false),
+                (&[7], &[0x6000], false),
+                (&[7], &[8], false),
+            ] {
+                let question = interface(here, there, 1, &[]).ask(0).unwrap();
+                let mut reply = interface(there, here, 2, &[])
+                    .receive(&question, 1)
+                    .unwrap();
+                for tag in tags.iter().rev() {
+                    let [high, low] = tag.to_be_bytes();
+                    reply.splice(MACS..MACS, [0x81, 0, high, low]);
+                }
+                let mut one = interface(here, there, 1, vlans);
+                assert_eq!(one.receive(&reply, 2), None);
+                let mac = is_known.then_some([2, 0, 0, 0, 0, 2]);
+                assert_eq!(one.mac(), mac, "{here}: {tags:x?} for {vlans:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_next_hop_is_asked_each_second_until_it_answers() {
         let [here, there] = PAIRS[0];
         let mut one = interface(here, there, 1, &[]);

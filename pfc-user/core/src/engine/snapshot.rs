@@ -51,9 +51,10 @@ pub struct PortCounts {
     pub capturing: bool,
     /// Frames that its last capture had no room for.
     pub capture_missed: u64,
-    /// Frames of flows that left since its counts began: with the plan, and anew with a start.
+    /// Frames of flows that left since its counts began: with the plan, and anew with a start. ARP
+    /// and Neighbour Discovery without a stamp are not among them.
     pub sent: Count,
-    /// Frames that arrived since then, of any kind but ARP and Neighbour Discovery.
+    /// Frames that arrived since then, without ARP and Neighbour Discovery that have no stamp.
     pub received: Count,
     /// Rate of the frames that left.
     pub sent_rate: Rates,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body_util::Full;
 use pcap_file::PcapError;
 use prost_reflect::prost::Message as _;
@@ -166,27 +166,39 @@ async fn carry_out(
     octets: Bytes,
     within: bool,
 ) -> Result<Answer, Status> {
-    let argument = move || {
-        let Some(name) = operation.takes else {
-            return Ok(None);
-        };
-        if !within {
-            return decoded(model::descriptor(name), octets).map(Some);
-        }
-        let request = model::descriptor(&format!("{}Request", operation.rpc));
-        let field = only_field(&request);
-        let message = decoded(request, octets)?;
-        match message.get_field(&field).into_owned() {
-            Value::Message(inner) if message.has_field(&field) => Ok(Some(inner)),
-            _ => Err(Refusal::validation(format!("{} is missing", field.name()))),
-        }
-    };
+    let argument = move || argument(operation, octets, within);
     let shared = Arc::clone(&call.shared);
     let answer = shared.perform(operation.call, call, argument).await;
     answer.map_err(|refusal| refused(&refusal))
 }
 
-fn decoded(kind: MessageDescriptor, octets: Bytes) -> Result<DynamicMessage, Refusal> {
+/// Reads the argument of an operation from a request: the field of its message, or all of what came
+/// in pieces.
+///
+/// # Errors
+///
+/// Octets that are no such message, and a message without its field.
+pub fn argument(
+    operation: &Operation,
+    octets: impl Buf,
+    within: bool,
+) -> Result<Option<DynamicMessage>, Refusal> {
+    let Some(name) = operation.takes else {
+        return Ok(None);
+    };
+    if !within {
+        return decoded(model::descriptor(name), octets).map(Some);
+    }
+    let request = model::descriptor(&format!("{}Request", operation.rpc));
+    let field = only_field(&request);
+    let message = decoded(request, octets)?;
+    match message.get_field(&field).into_owned() {
+        Value::Message(inner) if message.has_field(&field) => Ok(Some(inner)),
+        _ => Err(Refusal::validation(format!("{} is missing", field.name()))),
+    }
+}
+
+fn decoded(kind: MessageDescriptor, octets: impl Buf) -> Result<DynamicMessage, Refusal> {
     DynamicMessage::decode(kind, octets)
         .map_err(|error| Refusal::validation(format!("the request is no message: {error}")))
 }
@@ -256,13 +268,22 @@ fn lost(error: &PcapError) -> Status {
 async fn gathered(mut pieces: Streaming<Bytes>) -> Result<Bytes, Status> {
     let mut whole = Vec::new();
     while let Some(octets) = pieces.message().await? {
-        let data = decoded(model::descriptor("Data"), octets);
-        let data = data.map_err(|refusal| refused(&refusal))?;
-        if let Some(Value::Bytes(datum)) = data.get_field_by_name("datum").as_deref() {
-            whole.extend_from_slice(datum);
-        }
+        add_piece(&mut whole, octets).map_err(|refusal| refused(&refusal))?;
     }
     Ok(whole.into())
+}
+
+/// Adds a piece of a request to those before it.
+///
+/// # Errors
+///
+/// Octets that are no piece.
+pub fn add_piece(whole: &mut Vec<u8>, octets: impl Buf) -> Result<(), Refusal> {
+    let data = decoded(model::descriptor("Data"), octets)?;
+    if let Some(Value::Bytes(datum)) = data.get_field_by_name("datum").as_deref() {
+        whole.extend_from_slice(datum);
+    }
+    Ok(())
 }
 
 /// A status whose message is the JSON of the refusal, which clients read.

@@ -4,12 +4,13 @@ use prost_reflect::DynamicMessage;
 use validator_core::engine::plan::{FlowIndex, Plan, PortIndex};
 use validator_core::engine::snapshot::{FlowCounts, Neighbour, PortCounts, Snapshot};
 use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
-use validator_otg::api::{Answer, OPERATIONS, perform};
+use validator_otg::api::{Answer, OPERATIONS, Operation, perform};
 use validator_otg::session::Session;
-use validator_otg::{Places, json, model};
+use validator_otg::{Places, grpc, json, model};
 
-/// Carries out the requests of one client. Each has a line: the number of the operation, `j` for
-/// JSON or `p` for protobuf's encoding in hexadecimal, and the body.
+/// Carries out the requests of one client. Each has a line: the number of the operation, and `j`
+/// with JSON, or in hexadecimal, `p` with protobuf's encoding, `g` with a request of gRPC, or `s`
+/// with one in pieces.
 pub fn exercise(octets: &[u8]) {
     let places = Places::new(Vec::new());
     let mut session = Session::new(Box::<Idle>::default(), places, |_| {});
@@ -20,6 +21,8 @@ pub fn exercise(octets: &[u8]) {
         let operation = OPERATIONS[usize::from(*number) % OPERATIONS.len()];
         let argument = operation.takes.map(|name| match encoding {
             b'p' => DynamicMessage::decode(model::descriptor(name), &*unhex(body)).ok(),
+            b'g' => grpc::argument(&operation, &*unhex(body), true).ok()?,
+            b's' => in_pieces(&operation, &unhex(body)),
             _ => json::parse(name, body).ok(),
         });
         let Some(argument) = argument.map_or(Some(None), |read| read.map(Some)) else {
@@ -31,6 +34,17 @@ pub fn exercise(octets: &[u8]) {
             Err(refusal) => assert!(!refusal.errors.is_empty()),
         }
     }
+}
+
+/// The argument of an operation in pieces, each behind the octet of its length.
+fn in_pieces(operation: &Operation, octets: &[u8]) -> Option<DynamicMessage> {
+    let (mut whole, mut rest) = (Vec::new(), octets);
+    while let [length, more @ ..] = rest {
+        let (piece, more) = more.split_at(usize::from(*length).min(more.len()));
+        rest = more;
+        grpc::add_piece(&mut whole, piece).ok()?;
+    }
+    grpc::argument(operation, &*whole, false).ok()?
 }
 
 /// The octets of hexadecimal digits; what is none counts as 0.

@@ -107,7 +107,7 @@ async fn requests_and_replies_go_in_pieces() {
 }
 
 /// Connections that the server takes at a time.
-const PLACES: usize = 256;
+pub const PLACES: usize = 256;
 
 /// A client that has begun to speak HTTP/2, and that the server has answered.
 async fn greeted(served: &Served) -> TcpStream {

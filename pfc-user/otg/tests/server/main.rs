@@ -6,6 +6,7 @@ mod certificates;
 mod client;
 mod grpc;
 mod http;
+mod metrics;
 mod places;
 mod refusals;
 #[path = "../common/rpc.rs"]

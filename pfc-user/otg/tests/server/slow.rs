@@ -17,7 +17,7 @@ use validator_core::engine::CapturedFrame;
 use validator_otg::{Access, Certificates};
 
 use crate::client::send;
-use crate::grpc::datum;
+use crate::grpc::{PLACES, datum};
 use crate::http::TWO_PORTS;
 use crate::rpc::{Client, argument};
 use crate::served::{Served, frames};
@@ -220,4 +220,40 @@ async fn a_reader_of_grpc_that_stops_in_a_capture_holds_up_neither_others_nor_th
     assert_eq!(send(served.http, "GET /config", "").await.status, 200);
     served.stop().await;
     drop(pieces);
+}
+
+/// Sends a request on a connection that it keeps, and reads the reply.
+async fn ask(client: &mut TcpStream) {
+    let request = b"GET /config HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    let mut reply = Vec::new();
+    while !reply.ends_with(b"}") {
+        assert!(client.read_buf(&mut reply).await.unwrap() > 0, "closed");
+    }
+    assert!(reply.starts_with(b"HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn the_kept_connection_of_http_that_was_silent_for_longest_gives_way_and_others_stay() {
+    let served = Served::start().await;
+    let mut clients = Vec::new();
+    for _ in 0..PLACES {
+        let mut client = TcpStream::connect(served.http).await.unwrap();
+        ask(&mut client).await;
+        clients.push(client);
+    }
+    // It speaks: the second one is silent for longest.
+    ask(&mut clients[0]).await;
+    let mut next = TcpStream::connect(served.http).await.unwrap();
+    ask(&mut next).await;
+    let mut rest = Vec::new();
+    clients[1].read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty(), "{rest:?}");
+    // Were it served only once the others are left for their silence, none of them would be there.
+    // The third one gives way too where this machine stands still for a second.
+    for other in [0, PLACES / 2, PLACES - 1] {
+        ask(&mut clients[other]).await;
+    }
+    drop((clients, next));
+    served.stop().await;
 }

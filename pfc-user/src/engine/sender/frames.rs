@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use pfc_ebpf::flow_stamp::FlowStamp;
 use pfc_ebpf::stamp::MASK_40;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
-use pfc_ebpf::wire::mac_control;
+use pfc_ebpf::wire::{mac_control, neighbour};
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Length;
 use validator_core::engine::port::fast::Lent;
@@ -274,7 +274,14 @@ impl Frames {
             if let (Some(queue), Some(responses)) = (flow.queue, &mut self.responses) {
                 responses.left(queue, octets, departure.after);
             }
-            return port.data.add(octets);
+            // The receiving port cannot tell them from a host's, and counts neither.
+            let is_beside = flow.template.stamp_form().is_none() && neighbour::is_message(frame);
+            let count = if is_beside {
+                &flow.state.beside
+            } else {
+                &port.data
+            };
+            return count.add(octets);
         };
         port.control.add(octets);
         storm.left(frame, departure);

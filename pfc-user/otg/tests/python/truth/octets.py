@@ -2,9 +2,10 @@
 
 import zlib
 
-from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoReply, IPv6, IPv6ExtHdrSegmentRouting
+from scapy.layers.l2 import ARP, GRE, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
 from .ports import DESTINATION, PORT, SOURCE, addressed, bare, expect, flow, pause, pauses, pfc
@@ -23,13 +24,19 @@ def whole(what, frame, length):
     return octets[:-4]
 
 
+def is_summed_gre(layer):
+    return isinstance(layer, GRE) and layer.chksum_present
+
+
 def again(octets):
     """The frame with every checksum in it computed by scapy."""
     frame = Ether(octets)
     layer = frame
     while layer:
-        if isinstance(layer, (IP, UDP, TCP)):
+        if isinstance(layer, (IP, UDP, TCP, ICMP)) or is_summed_gre(layer):
             del layer.chksum
+        elif isinstance(layer, ICMPv6EchoReply):
+            del layer.cksum
         layer = layer.payload
     return bytes(frame)
 
@@ -221,6 +228,62 @@ def vxlan(packet):
     inner_udp.src_port.value, inner_udp.dst_port.value = PORT - 1, PORT
 
 
+def arp(packet):
+    ethernet, made = packet.ethernet().arp()
+    addressed(ethernet)
+    made.operation.value = 2
+    made.sender_hardware_addr.value, made.sender_protocol_addr.value = SOURCE, "192.0.2.1"
+    made.target_hardware_addr.value, made.target_protocol_addr.value = DESTINATION, "192.0.2.2"
+
+
+def echo(made):
+    made.identifier.value, made.sequence_number.value = 0x1234, 0x5678
+
+
+def icmp(packet):
+    ethernet, ip, message = packet.ethernet().ipv4().icmp()
+    addressed(ethernet)
+    ipv4(ip)
+    echo(message.echo)
+
+
+def icmpv6(packet):
+    ethernet, ip, message = packet.ethernet().ipv6().icmpv6()
+    addressed(ethernet)
+    ip.src.value, ip.dst.value = "2001:db8::1", "2001:db8::2"
+    message.echo.type.value = 129
+    echo(message.echo)
+
+
+def gre(packet):
+    ethernet, ip, tunnel, inner, udp = packet.ethernet().ipv4().gre().ipv6().udp()
+    addressed(ethernet)
+    ipv4(ip)
+    inner.src.value, inner.dst.value = "2001:db8::1", "2001:db8::2"
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+    return tunnel
+
+
+def summed_gre(packet):
+    gre(packet).checksum_present.value = 1
+
+
+def labels(packet):
+    ethernet, outer, inner, ip, udp = packet.ethernet().mpls().mpls().ipv4().udp()
+    addressed(ethernet)
+    outer.label.value, outer.traffic_class.value, outer.time_to_live.value = 0x12345, 5, 9
+    inner.label.value = 99
+    ipv4(ip)
+    udp.src_port.value, udp.dst_port.value = PORT - 1, PORT
+
+
+def is_in_gre(frame, octets):
+    """UDP over IPv6 behind a GRE header of so many octets."""
+    return ((frame[IP].proto, frame[IP].len, frame[GRE].proto) == (47, 182, 0x86dd)
+            and frame[IPv6].plen == 182 - 20 - octets - 40
+            and (frame[IPv6].dst, frame[UDP].dport) == ("2001:db8::2", PORT))
+
+
 CUSTOM = "88b5" "000102030405060708090a0b0c0d0e0f"
 
 
@@ -265,6 +328,26 @@ STACKS = (
         (frame[VXLAN].vni, frame[VXLAN].flags) == (1000, 8)
         and frame[VXLAN][Ether].dst == "02:00:00:00:01:02"
         and (frame[VXLAN][IP].dst, frame[VXLAN][UDP].dport) == ("198.51.100.2", PORT))),
+    ("ARP", arp, lambda frame: (
+        (frame.type, frame[ARP].hwtype, frame[ARP].ptype) == (0x806, 1, 0x800)
+        and (frame[ARP].hwlen, frame[ARP].plen, frame[ARP].op) == (6, 4, 2)
+        and (frame[ARP].hwsrc, frame[ARP].psrc) == (SOURCE, "192.0.2.1")
+        and (frame[ARP].hwdst, frame[ARP].pdst) == (DESTINATION, "192.0.2.2"))),
+    ("ICMP", icmp, lambda frame: (
+        (frame[IP].proto, frame[IP].len, frame[ICMP].type, frame[ICMP].code) == (1, 182, 8, 0)
+        and (frame[ICMP].id, frame[ICMP].seq) == (0x1234, 0x5678))),
+    ("ICMPv6", icmpv6, lambda frame: (
+        (frame[IPv6].nh, frame[IPv6].plen, frame[ICMPv6EchoReply].code) == (58, 142, 0)
+        and (frame[ICMPv6EchoReply].id, frame[ICMPv6EchoReply].seq) == (0x1234, 0x5678))),
+    ("UDP over IPv6 in GRE", gre, lambda frame: (
+        (frame[GRE].chksum_present, frame[GRE].version) == (0, 0) and is_in_gre(frame, 4))),
+    ("UDP over IPv6 in GRE with a checksum", summed_gre, lambda frame: (
+        (frame[GRE].chksum_present, frame[GRE].version) == (1, 0) and is_in_gre(frame, 8))),
+    ("UDP over IPv4 behind two labels of MPLS", labels, lambda frame: (
+        (frame.type, frame[MPLS].label, frame[MPLS].cos) == (0x8847, 0x12345, 5)
+        and (frame[MPLS].s, frame[MPLS].ttl) == (0, 9)
+        and (frame[MPLS:2].label, frame[MPLS:2].s, frame[MPLS:2].ttl) == (99, 1, 64)
+        and (frame[IP].ttl, frame[IP].len, frame[UDP].dport) == (9, 174, PORT))),
 )
 
 
