@@ -44,6 +44,12 @@ impl PortName {
         if self.map.is_some() { "dscp" } else { "pcp" }
     }
 
+    /// Where the map is from; `None` where the PCP gives the priority.
+    pub fn map_source(&self) -> Option<&'static str> {
+        let source = if self.is_default { "default" } else { "option" };
+        self.map.is_some().then_some(source)
+    }
+
     /// The source of priorities and pause times, for people.
     pub fn how(&self) -> String {
         let priority = match &self.map {
