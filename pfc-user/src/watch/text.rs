@@ -10,10 +10,15 @@ use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, hidden, operation, reason, untold};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
+use crate::output::wrapped;
 
 pub use self::screen::screen;
 
 const SECOND: f64 = 1e9;
+/// Columns that tables and their titles fit.
+const COLUMNS: usize = 80;
+/// Column at which a long row of a table goes on, behind the names of rows.
+const BEHIND_NAMES: usize = 27;
 
 /// The increase from one reading to the next.
 struct Change<'a> {
@@ -94,6 +99,23 @@ fn malformed(reading: &Reading) -> u64 {
     reading.counters.malformed.iter().sum()
 }
 
+/// Title of a port's table, in one line of 80 columns. A map that is a list has the rest of them.
+fn title(port: &PortName) -> String {
+    let rate = port.rate();
+    let rate = rate.unwrap_or_else(|| "no line rate (--line-rate)".to_owned());
+    let Some(map) = &port.map else {
+        return format!("{port}, PCP, {rate}");
+    };
+    let begin = format!("{port}, DSCP ");
+    let end = format!("{}, {rate}", port.by_default());
+    let room = COLUMNS.saturating_sub(begin.chars().count() + end.chars().count());
+    if map.name.chars().count() <= room {
+        return format!("{begin}{}{end}", map.name);
+    }
+    let kept: String = map.name.chars().take(room.saturating_sub(3)).collect();
+    format!("{begin}{kept}...{end}")
+}
+
 /// One line about a port: rates since `before`.
 pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> String {
     let change = Change::new(before, now);
@@ -159,10 +181,10 @@ fn counted(
     volume: impl Fn(&Reading) -> Volume,
 ) -> String {
     let (frames, bits) = (change.frames(&volume), change.bits(&volume));
-    format!(
-        "  {name:<24} {:>12} {:>14} {frames:>13} {bits:>11}",
-        now.frames, now.octets
-    )
+    let counts = format!("{:>12} {:>14}", now.frames, now.octets);
+    // Counts that are longer than their columns take room that the name leaves.
+    let width = 51 - counts.len();
+    format!("  {name:<width$} {counts} {frames:>13} {bits:>11}")
 }
 
 fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> String {
@@ -179,9 +201,10 @@ fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> S
 /// what was met.
 pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> Vec<String> {
     let change = Change::new(before, now);
+    let (time, frames, octets) = (clock(elapsed), "frames", "octets");
     let mut lines = vec![
-        format!("{port}, {}, {}", port.how(), clock(elapsed)),
-        format!("  {:<24} {:>12} {:>14}", "", "frames", "octets"),
+        title(port),
+        format!("  {time:<24} {frames:>12} {octets:>14}"),
     ];
     lines.extend(volumes(now, &change));
     lines.extend(operations(now, &change));
@@ -238,10 +261,12 @@ fn pauses(counters: &Counters, change: &Change<'_>) -> impl Iterator<Item = Stri
     });
     pfc.chain([("PAUSE (802.3x)".to_owned(), 8, counters.pause)])
         .filter(|(_, _, counts)| met(counts))
-        .map(|(name, class, counts)| paused(&name, class, counts, change))
+        .flat_map(|(name, class, counts)| {
+            wrapped(&paused(&name, class, counts, change), COLUMNS, BEHIND_NAMES)
+        })
 }
 
-/// One line for each other count that is not zero.
+/// Each other count that is not zero.
 fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
     let met = |counts: &mut dyn Iterator<Item = (&'static str, u64)>| -> Vec<String> {
         counts
@@ -275,10 +300,13 @@ fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
     remarks
         .into_iter()
         .filter(|(_, values)| !values.is_empty())
-        .map(|(name, values)| format!("  {name:<24} {}", values.join(", ")))
+        .flat_map(|(name, values)| {
+            let line = format!("  {name:<24} {}", values.join(", "));
+            wrapped(&line, COLUMNS, BEHIND_NAMES)
+        })
 }
 
-/// The judgement of loss.
+/// The judgement of loss, in 80 columns.
 pub fn loss(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "loss from {} to {}: {}",
@@ -286,19 +314,22 @@ pub fn loss(report: &Report) -> Vec<String> {
         report.rx,
         report.verdict.word()
     )];
-    lines.extend(report.reason.iter().map(|reason| format!("  {reason}")));
-    lines.push(format!("  {}", report.sender));
-    lines.extend(report.notes.iter().map(|note| format!("  {note}")));
+    let remarks = report.reason.iter().chain([&report.sender]);
+    lines.extend(remarks.chain(&report.notes).map(|text| format!("  {text}")));
     if !report.rows.is_empty() {
         let [sent, received, lost, own, flight] =
             ["sent", "received", "lost", "own side", "in flight"];
         lines.push(format!(
-            "  {:<16} {sent:>11} {received:>11} {lost:>9} {own:>8} {flight:>9} verdict",
+            "  {:<12} {sent:>11} {received:>11} {lost:>9} {own:>8} {flight:>9} verdict",
             ""
         ));
     }
-    lines.extend(report.rows.iter().map(loss_row));
-    lines
+    for row in &report.rows {
+        lines.push(loss_row(row));
+        lines.extend(row.reason.iter().map(|reason| format!("    {reason}")));
+    }
+    let wrapped = lines.iter().flat_map(|line| wrapped(line, COLUMNS, 4));
+    wrapped.collect()
 }
 
 fn loss_row(row: &Row) -> String {
@@ -323,12 +354,8 @@ fn loss_row(row: &Row) -> String {
     } else {
         "0".to_owned()
     };
-    let reason = row
-        .reason
-        .as_deref()
-        .map_or(String::new(), |reason| format!(": {reason}"));
     format!(
-        "  {subject:<16} {:>11} {:>11} {lost:>9} {own:>8} {exact:>9} {}{reason}",
+        "  {subject:<12} {:>11} {:>11} {lost:>9} {own:>8} {exact:>9} {}",
         row.sent,
         row.received,
         row.verdict.word()
@@ -337,9 +364,10 @@ fn loss_row(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::abi::watch::Counters;
+    use pfc_ebpf::units::LineRate;
 
     use super::*;
+    use crate::config::arguments::dscp_map;
     use crate::watch::loss::Verdict;
 
     fn port() -> PortName {
@@ -355,6 +383,58 @@ mod tests {
             counters: Counters::ZERO,
             paused: [0; 9],
         }
+    }
+
+    /// Ports whose names and places are as long as they can be, with short and long maps and rates.
+    pub fn longest() -> Vec<PortName> {
+        let list = ["7"; 64].join(",");
+        let port = |map: Option<&str>, gigabits: Option<u64>, is_reported| PortName {
+            interface: "enp129s0f0np0v1".to_owned(),
+            place: "tcx ingress",
+            map: map.map(|map| dscp_map(map).unwrap()),
+            is_default: map == Some("sonic"),
+            line_rate: gigabits
+                .and_then(|rate| LineRate::from_bits_per_second(rate * 1_000_000_000).ok()),
+            is_reported,
+        };
+        vec![
+            port(Some("sonic"), None, true),
+            port(Some("dscp-high-bits"), Some(100), true),
+            port(Some(list.as_str()), Some(400), true),
+            port(None, Some(400), false),
+        ]
+    }
+
+    /// 115 days of 400 Gbit/s, in which all happens.
+    pub fn everything() -> (Reading, Reading) {
+        const FRAMES: u64 = 5_952_380_952_380_952;
+        let (_, mut now) = busy();
+        now.time = 10_000_000_000_000_000;
+        let volume = Volume {
+            frames: FRAMES,
+            octets: 500_000_000_000_000_000,
+        };
+        let class = ClassCounters {
+            xoff: 4_990_000_000_000,
+            xon: 4_990_000_000_000,
+        };
+        now.counters.total = volume;
+        now.counters.by_priority = [volume; 8];
+        (now.counters.no_priority, now.counters.roce) = (volume, volume);
+        (now.counters.by_dscp[63], now.counters.by_pcp[7]) = (volume, volume);
+        (now.counters.pfc, now.counters.pause) = ([class; 8], class);
+        now.paused = [now.time; 9];
+        // The longest name of an operation.
+        now.counters.by_opcode[0xa5] = FRAMES;
+        now.counters.by_ecn = [FRAMES; 4];
+        now.counters.malformed = [FRAMES; Malformed::COUNT];
+        (now.counters.hidden, now.counters.untold) = ([FRAMES; 3], [FRAMES; 2]);
+        now.counters.flows_lost = FRAMES;
+        (reading(0), now)
+    }
+
+    pub fn fits(lines: &[String]) -> bool {
+        lines.iter().all(|line| line.chars().count() <= 80)
     }
 
     /// Half a second in which much happens.
@@ -407,9 +487,8 @@ mod tests {
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
         let expected = [
-            "eth0 (xdp driver), priority by PCP, line rate unknown: no pause times (--line-rate), \
-             0.5 s",
-            "frames octets",
+            "eth0 (xdp driver), PCP, no line rate (--line-rate)",
+            "0.5 s frames octets",
             "all 1000 64000 2.00 kframe/s 1.02 Mbit/s",
             "priority 3 1000 64000 2.00 kframe/s 1.02 Mbit/s",
             "DSCP 26 1000 64000 2.00 kframe/s 1.02 Mbit/s",
@@ -423,6 +502,78 @@ mod tests {
             "merged, unknown are headers 6, number 7",
         ];
         assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_title_lacks_nothing_but_the_rest_of_a_list() {
+        let titles: Vec<_> = longest().iter().map(title).collect();
+        let expected = [
+            "DSCP sonic by default, no line rate (--line-rate)",
+            "DSCP dscp-high-bits, 100 Gbit/s by the driver",
+            "DSCP 7,7,7,7,7,7,7,7..., 400 Gbit/s by the driver",
+            "PCP, 400 Gbit/s",
+        ]
+        .map(|end| format!("enp129s0f0np0v1 (tcx ingress), {end}"));
+        assert_eq!(titles, expected);
+        assert!(fits(&titles), "{titles:#?}");
+    }
+
+    #[test]
+    fn tables_fit_80_columns_with_every_count_in_full() {
+        let (before, now) = everything();
+        for port in longest() {
+            let lines = table(&port, now.time, &before, &now);
+            assert!(fits(&lines), "{lines:#?}");
+            let words = lines.join(" ");
+            let words: Vec<_> = words.split_whitespace().collect();
+            let count = |count: &u64| {
+                let count = count.to_string();
+                words
+                    .iter()
+                    .filter(|word| word.trim_end_matches(',') == count)
+                    .count()
+            };
+            // All, eight priorities, none, a DSCP, a PCP and RoCEv2.
+            assert_eq!(count(&now.counters.total.octets), 13, "{lines:#?}");
+            assert_eq!(count(&now.counters.pfc[0].xoff), 2 * 9, "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn a_judgement_fits_80_columns() {
+        let own = "the tester's own side may have lost 99999999 frames, which may explain it";
+        let row = Row {
+            subject: Subject::Flow(65535, 65535),
+            sent: 99_999_999_999,
+            received: 99_999_999_999,
+            allowance: 999_999,
+            lost: 999_999,
+            own_side: 99_999,
+            verdict: Verdict::Inconclusive,
+            reason: Some(own.to_owned()),
+        };
+        let of_priority = Row {
+            subject: Subject::NoPriority,
+            ..row.clone()
+        };
+        let report = Report {
+            tx: "enp129s0f0np0v1".to_owned(),
+            rx: "enp129s0f1np1v1".to_owned(),
+            sender: "what enp129s0f0np0v1 sent was counted by its driver (tx_packets), without \
+                     priorities: frames left that did not pass tc egress"
+                .to_owned(),
+            notes: vec![own.repeat(3)],
+            rows: vec![row, of_priority],
+            verdict: Verdict::Inconclusive,
+            reason: Some(own.repeat(2)),
+        };
+        let lines = loss(&report);
+        assert!(fits(&lines), "{lines:#?}");
+        let of_priority = lines.iter().find(|line| line.contains("no priority"));
+        assert!(
+            of_priority.is_some_and(|line| line.ends_with(" inconclusive")),
+            "a row in one line: {lines:#?}"
+        );
     }
 
     #[test]
@@ -461,7 +612,8 @@ mod tests {
             "counted at tc egress",
             "b: rx_missed_errors 3",
             "sent received lost own side in flight verdict",
-            "priority 3 100 98 >= 2 <= 2 <= 7 inconclusive: it may be ours",
+            "priority 3 100 98 >= 2 <= 2 <= 7 inconclusive",
+            "it may be ours",
             "no priority 100 100 0 0 exact no loss",
             "priority 4 100 100 0 0 exact balanced",
             "run 77 flow 5 100 95 5 <= 3 exact loss",
