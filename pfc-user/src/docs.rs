@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::cli::Cli;
 use crate::config::keys::{self, Key, Table};
+use crate::output::wrapped;
 use crate::{cases, report};
 
 /// First line of each generated page.
@@ -18,49 +19,25 @@ const COLUMNS: usize = 100;
 /// Each generated page: its file name, and its text in Markdown.
 pub fn pages() -> Result<Vec<(&'static str, String)>> {
     Ok(vec![
-        ("checks.md", wrapped(&checks()?)),
-        ("keys.md", wrapped(&keys())),
-        ("faults.md", wrapped(&faults()?)),
+        ("checks.md", with_short_lines(&checks()?)),
+        ("keys.md", with_short_lines(&keys())),
+        ("faults.md", with_short_lines(&faults()?)),
     ])
 }
 
 /// Wraps prose and list items at [`COLUMNS`]. Comments, headings and rows of tables stay whole.
-fn wrapped(page: &str) -> String {
+fn with_short_lines(page: &str) -> String {
     let mut text = String::new();
     for line in page.lines() {
         if line.starts_with(['<', '#', '|']) {
             text += line;
         } else {
-            wrap(line, &mut text);
+            let indent = if line.starts_with("- ") { 2 } else { 0 };
+            text += &wrapped(line, COLUMNS, indent).join("\n");
         }
         text.push('\n');
     }
     text
-}
-
-fn wrap(mut line: &str, text: &mut String) {
-    let indent = if line.starts_with("- ") { "  " } else { "" };
-    let mut room = COLUMNS;
-    while let Some(end) = last_space(line, room) {
-        *text += line[..end].trim_end();
-        text.push('\n');
-        *text += indent;
-        line = line[end..].trim_start();
-        room = COLUMNS - indent.len();
-    }
-    *text += line;
-}
-
-/// Place of the last space at which a line that is longer than `room` can end.
-fn last_space(line: &str, room: usize) -> Option<usize> {
-    if line.chars().count() <= room {
-        return None;
-    }
-    let characters = line.char_indices().take(room + 1);
-    characters
-        .filter(|(_, c)| *c == ' ')
-        .last()
-        .map(|(place, _)| place)
 }
 
 /// Every case with its checks.

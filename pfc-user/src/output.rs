@@ -1,6 +1,7 @@
 //! Standard output and standard error, whose readers may go away or stall.
 
 mod queue;
+mod wrap;
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -12,6 +13,7 @@ use clap::ValueEnum;
 use validator_core::report::plain;
 
 pub use self::queue::Queue;
+pub use self::wrap::wrapped;
 
 /// Time in which a reader has to take something, where the process waits for nothing else.
 pub const PATIENCE: Duration = Duration::from_secs(2);

@@ -8,11 +8,14 @@ mod files;
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::{CommandFactory, Parser};
-use validator::cli::Cli;
+use validator::case::Exit;
+use validator::cli::{self, Cli};
+use validator::watch::args::WatchArgs;
 
 /// Each service, and the file with its settings.
 const SERVICES: &[(&str, &str)] = &[
@@ -90,9 +93,12 @@ fn completions_know_every_command_and_parse() {
 }
 
 fn config(path: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../configs")
-        .join(path);
+    read(&format!("configs/{path}"))
+}
+
+/// A file of the repository.
+fn read(path: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
@@ -173,6 +179,127 @@ fn services_call_the_program_as_it_can_be_called() {
         let page = page.strip_prefix("man:").unwrap().replace("(1)", ".1");
         assert!(!of(&format!("/{page}")).is_empty());
     }
+}
+
+/// Arguments of the service of counts, whose settings these replace.
+fn watch_with(settings: &[(&str, &str)]) -> WatchArgs {
+    let (name, _) = SERVICES[0];
+    let mut start = value(name, "ExecStart")
+        .replace("%I", "eth0")
+        .replace("$OPTIONS", "");
+    let own = unit(name)
+        .into_iter()
+        .filter(|line| line.1 == "Environment");
+    let own: Vec<_> = own.map(|(.., setting)| setting).collect();
+    let own = own.iter().map(|setting| setting.split_once('=').unwrap());
+    for (key, setting) in settings.iter().copied().chain(own) {
+        start = start.replace(&format!("${{{key}}}"), setting);
+    }
+    let cli = Cli::try_parse_from(start.split_whitespace()).unwrap();
+    let cli::Command::Watch(args) = cli.command else {
+        panic!("{name}: {start}")
+    };
+    *args
+}
+
+/// The addresses with a port that a text names.
+fn addresses(text: &str) -> Vec<SocketAddr> {
+    let words = text.split(|letter: char| !(letter.is_ascii_digit() || ".:".contains(letter)));
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn pages_and_targets_name_addresses_at_which_the_service_of_counts_listens() {
+    let own = watch_with(&[]).prometheus.unwrap();
+    assert!(own.ip().is_loopback(), "{own}");
+    let targets = addresses(&config("prometheus/targets/example.json"));
+    assert!(!targets.is_empty());
+    for target in &targets {
+        assert_eq!(target.port(), own.port(), "{target}");
+        let listen = target.to_string();
+        let set = watch_with(&[("LISTEN", listen.as_str())]);
+        assert_eq!(set.prometheus, Some(*target));
+    }
+    let packages = read("docs/packages.md");
+    let (_, of_counts) = packages
+        .split_once("\n### Counts for Prometheus\n")
+        .unwrap();
+    let of_counts = of_counts.split("\n### ").next().unwrap();
+    for (place, text) in [
+        ("docs/fleet.md", read("docs/fleet.md")),
+        ("docs/packages.md", of_counts.to_owned()),
+        ("docs/watch.md", read("docs/watch.md")),
+        ("prometheus.yml", config("prometheus/prometheus.yml")),
+        (
+            "validator-watch.default",
+            config("debian/validator-watch.default"),
+        ),
+    ] {
+        let named = addresses(&text);
+        assert!(!named.is_empty(), "{place} names no address");
+        for address in named {
+            let is_known = address == own || targets.contains(&address);
+            assert!(is_known, "{place}: {address} is neither {own} nor a target");
+        }
+    }
+}
+
+#[test]
+fn alerts_name_the_lossless_priorities_of_the_map_of_the_service_of_counts() {
+    let (map, is_named) = watch_with(&[]).dscp_map();
+    assert!(is_named, "the unit names its map");
+    let alerts = config("prometheus/alerts.yml");
+    let (_, lossless) = alerts.split_once("priority=~\"").unwrap();
+    let lossless = lossless.split('"').next().unwrap();
+    let lossless: Vec<u8> = lossless
+        .split('|')
+        .map(|priority| priority.parse().unwrap())
+        .collect();
+    let of_dscp = |dscp: &usize| lossless.contains(&map.map[*dscp].get());
+    let dscps = (0..map.map.len()).filter(of_dscp);
+    let dscps: Vec<_> = dscps.map(|dscp| dscp.to_string()).collect();
+    let lossless: Vec<_> = lossless.iter().map(u8::to_string).collect();
+    let page = read("docs/fleet.md");
+    let sentence = format!(
+        "The lossless priorities are {}, as SONiC has them: by its map, DSCP {}.",
+        lossless.join(" and "),
+        dscps.join(" and ")
+    );
+    assert!(page.replace('\n', " ").contains(&sentence), "{sentence}");
+    let setting = format!("DSCP_MAP={}", map.name);
+    let recipe = config("prometheus/prometheus.yml");
+    for text in [&page, &recipe] {
+        assert!(text.contains(&setting), "{setting} is not in:\n{text}");
+    }
+    let label = format!("dscp_map=\"{}\",dscp_map_source=\"option\"", map.name);
+    assert!(config("prometheus/tests.yml").contains(&label), "{label}");
+}
+
+#[test]
+fn no_service_is_started_again_for_ever_or_after_a_usage_error() {
+    let usage = (Exit::Usage as u8).to_string();
+    for (name, _) in SERVICES {
+        let lines = unit(name);
+        for (section, key, expected) in [
+            ("Unit", "StartLimitBurst", "5"),
+            ("Unit", "StartLimitIntervalSec", "300"),
+            ("Service", "Restart", "on-failure"),
+            ("Service", "RestartSec", "5"),
+            ("Service", "RestartPreventExitStatus", usage.as_str()),
+        ] {
+            // systemd passes over a key in another section.
+            let line = (section.to_owned(), key.to_owned(), expected.to_owned());
+            assert!(
+                lines.contains(&line),
+                "{name}: {line:?} is not in {lines:?}"
+            );
+        }
+    }
+    let page = read("docs/packages.md").replace('\n', " ");
+    assert!(page.contains(
+        "A service that fails is started again, five times within five minutes at most, and not \
+         after a usage error."
+    ));
 }
 
 #[test]

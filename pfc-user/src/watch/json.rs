@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use pfc_ebpf::units::{LineRate, Nanos};
 use serde_json::{Map, Value, json};
 
+use super::loss::Report;
 use super::metrics::{FAMILIES, Unit};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
@@ -67,18 +68,44 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
         "type": "counters",
         "interface": port.interface,
         "place": port.place,
-        "trust": port.trust(),
-        "dscp_map": port.map.as_ref().map(|map| &map.name),
-        "line_rate_bits_per_second": port.line_rate.map(LineRate::bits_per_second),
+        "line_rate_bits_per_second": line_rate(port),
         "total": total,
         "per_second": rate,
     });
+    tell_priorities(&mut value, port);
     stamp(&mut value, elapsed);
     value
 }
 
+/// The judgement of loss from one port to another.
+pub fn loss(
+    report: &Report,
+    elapsed: Nanos,
+    [tx, rx]: [&PortName; 2],
+) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(report)?;
+    value["type"] = json!("loss");
+    value["tx_line_rate_bits_per_second"] = json!(line_rate(tx));
+    value["rx_line_rate_bits_per_second"] = json!(line_rate(rx));
+    // The field and the map are those of both.
+    tell_priorities(&mut value, rx);
+    stamp(&mut value, elapsed);
+    Ok(value)
+}
+
+fn line_rate(port: &PortName) -> Option<u64> {
+    port.line_rate.map(LineRate::bits_per_second)
+}
+
+/// Adds the field that tells priorities, the map, and whether it was asked for.
+fn tell_priorities(value: &mut Value, port: &PortName) {
+    value["trust"] = json!(port.trust());
+    value["dscp_map"] = json!(port.map.as_ref().map(|map| &map.name));
+    value["dscp_map_source"] = json!(port.map_source());
+}
+
 /// Adds when it was: the time of day (RFC 3339), and the time since the beginning.
-pub fn stamp(value: &mut Value, elapsed: Nanos) {
+fn stamp(value: &mut Value, elapsed: Nanos) {
     let now = DateTime::<Utc>::from(SystemTime::now());
     value["time"] = json!(now.to_rfc3339_opts(SecondsFormat::Millis, true));
     value["elapsed_seconds"] = json!(elapsed as f64 / SECOND);
@@ -101,6 +128,7 @@ mod tests {
     use pfc_ebpf::abi::watch::{Counters, Volume};
 
     use super::*;
+    use crate::watch::loss::Verdict;
 
     #[test]
     fn counts_are_absolute_and_a_second() {
@@ -131,10 +159,7 @@ mod tests {
             (&value["interface"], &value["elapsed_seconds"]),
             (&json!("eth0"), &json!(2.0))
         );
-        assert_eq!(
-            (&value["trust"], &value["dscp_map"]),
-            (&json!("dscp"), &json!("sonic"))
-        );
+        assert_eq!(priorities(&value), ["dscp", "sonic", "option"]);
         assert_eq!(value["line_rate_bits_per_second"], 25_000_000_000u64);
         let time = DateTime::parse_from_rfc3339(value["time"].as_str().unwrap()).unwrap();
         let age = DateTime::<Utc>::from(SystemTime::now()).signed_duration_since(time);
@@ -160,5 +185,75 @@ mod tests {
         );
         let still = counters(&port, 0, &reading(5, 1, 0), &reading(5, 1, 0));
         assert_eq!(still["per_second"]["frames"], 0.0, "no time, no rate");
+    }
+
+    /// The field, the map, and where the map is from.
+    fn priorities(value: &Value) -> [Value; 3] {
+        ["trust", "dscp_map", "dscp_map_source"].map(|key| value[key].clone())
+    }
+
+    #[test]
+    fn every_object_with_numbers_says_which_map_and_whether_it_was_asked_for() {
+        let asked_for = PortName::example();
+        let by_default = PortName {
+            is_default: true,
+            ..PortName::example()
+        };
+        let by_pcp = PortName {
+            map: None,
+            ..by_default.clone()
+        };
+        let reading = Reading {
+            time: 0,
+            counters: Counters::ZERO,
+            paused: [0; 9],
+        };
+        for (port, expected) in [
+            (asked_for, [json!("dscp"), json!("sonic"), json!("option")]),
+            (
+                by_default,
+                [json!("dscp"), json!("sonic"), json!("default")],
+            ),
+            (by_pcp, [json!("pcp"), Value::Null, Value::Null]),
+        ] {
+            let counted = counters(&port, 0, &reading, &reading);
+            assert_eq!(priorities(&counted), expected);
+            let judged = loss(&report(), 0, [&port, &port]).unwrap();
+            assert_eq!(priorities(&judged), expected);
+        }
+    }
+
+    fn report() -> Report {
+        Report {
+            tx: "a".to_owned(),
+            rx: "b".to_owned(),
+            sender: String::new(),
+            notes: Vec::new(),
+            rows: Vec::new(),
+            verdict: Verdict::NoLoss,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn a_judgement_has_the_line_rates_of_both_ends_and_the_time() {
+        let port = |gigabits: u64| PortName {
+            line_rate: LineRate::from_bits_per_second(gigabits * 1_000_000_000).ok(),
+            ..PortName::example()
+        };
+        let value = loss(&report(), 1_500_000_000, [&port(100), &port(400)]).unwrap();
+        for (key, expected) in [
+            ("type", json!("loss")),
+            ("tx", json!("a")),
+            ("verdict", json!("no-loss")),
+            ("tx_line_rate_bits_per_second", json!(100_000_000_000u64)),
+            ("rx_line_rate_bits_per_second", json!(400_000_000_000u64)),
+            ("elapsed_seconds", json!(1.5)),
+        ] {
+            assert_eq!(value[key], expected, "{key}");
+        }
+        DateTime::parse_from_rfc3339(value["time"].as_str().unwrap()).unwrap();
+        let unknown = loss(&report(), 0, [&PortName::example(), &port(100)]).unwrap();
+        assert_eq!(unknown["tx_line_rate_bits_per_second"], Value::Null);
     }
 }

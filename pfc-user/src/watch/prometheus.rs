@@ -41,6 +41,8 @@ impl Present {
             ("trust", name.trust().to_owned()),
         ];
         labels.extend(name.map.iter().map(|map| ("dscp_map", map.name.clone())));
+        let source = name.map_source().into_iter();
+        labels.extend(source.map(|source| ("dscp_map_source", source.to_owned())));
         labels
     }
 }
@@ -238,6 +240,32 @@ mod tests {
             line.starts_with("validator_port_up{") && line.ends_with(" 0"),
             "{line}"
         );
+    }
+
+    #[test]
+    fn the_info_of_a_port_says_whether_its_map_was_asked_for() {
+        for (is_default, is_dscp, expected) in [
+            (
+                false,
+                true,
+                ",dscp_map=\"sonic\",dscp_map_source=\"option\"} 1",
+            ),
+            (
+                true,
+                true,
+                ",dscp_map=\"sonic\",dscp_map_source=\"default\"} 1",
+            ),
+            (true, false, ",trust=\"pcp\"} 1"),
+        ] {
+            let mut exposed = port();
+            let name = &mut exposed.present.as_mut().unwrap().name;
+            name.is_default = is_default;
+            name.map = name.map.take().filter(|_| is_dscp);
+            let rendered = render(&[exposed], 0);
+            let mut lines = rendered.lines();
+            let info = lines.find(|line| line.starts_with("validator_port_info{"));
+            assert!(info.unwrap().ends_with(expected), "{info:?}");
+        }
     }
 
     #[test]

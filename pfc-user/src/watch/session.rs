@@ -251,7 +251,9 @@ impl Session {
         self.drain()?;
         self.ports.show_last(&mut self.output)?;
         if let Some(report) = &report {
-            self.output.loss(self.ports.elapsed(), report)?;
+            let ends = [(&report.tx, true), (&report.rx, false)];
+            let ends = ends.map(|(end, egress)| &self.ports.find(end, egress).name);
+            self.output.loss(self.ports.elapsed(), report, ends)?;
         }
         let failure = hand_over(self.output, &mut self.signals).await?;
         self.unwritten |= tell(failure);

@@ -10,10 +10,15 @@ use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, hidden, operation, reason, untold};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
+use crate::output::wrapped;
 
 pub use self::screen::screen;
 
 const SECOND: f64 = 1e9;
+/// Columns that tables and their titles fit.
+const COLUMNS: usize = 80;
+/// Column at which a long row of a table goes on, behind the names of rows.
+const BEHIND_NAMES: usize = 27;
 
 /// The increase from one reading to the next.
 struct Change<'a> {
@@ -94,6 +99,23 @@ fn malformed(reading: &Reading) -> u64 {
     reading.counters.malformed.iter().sum()
 }
 
+/// Title of a port's table, in one line of 80 columns. A map that is a list has the rest of them.
+fn title(port: &PortName) -> String {
+    let rate = port.rate();
+    let rate = rate.unwrap_or_else(|| "no line rate (--line-rate)".to_owned());
+    let Some(map) = &port.map else {
+        return format!("{port}, PCP, {rate}");
+    };
+    let begin = format!("{port}, DSCP ");
+    let end = format!("{}, {rate}", port.by_default());
+    let room = COLUMNS.saturating_sub(begin.chars().count() + end.chars().count());
+    if map.name.chars().count() <= room {
+        return format!("{begin}{}{end}", map.name);
+    }
+    let kept: String = map.name.chars().take(room.saturating_sub(3)).collect();
+    format!("{begin}{kept}...{end}")
+}
+
 /// One line about a port: rates since `before`.
 pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> String {
     let change = Change::new(before, now);
@@ -159,10 +181,10 @@ fn counted(
     volume: impl Fn(&Reading) -> Volume,
 ) -> String {
     let (frames, bits) = (change.frames(&volume), change.bits(&volume));
-    format!(
-        "  {name:<24} {:>12} {:>14} {frames:>13} {bits:>11}",
-        now.frames, now.octets
-    )
+    let counts = format!("{:>12} {:>14}", now.frames, now.octets);
+    // Counts that are longer than their columns take room that the name leaves.
+    let width = 51 - counts.len();
+    format!("  {name:<width$} {counts} {frames:>13} {bits:>11}")
 }
 
 fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> String {
@@ -179,9 +201,10 @@ fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> S
 /// what was met.
 pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> Vec<String> {
     let change = Change::new(before, now);
+    let (time, frames, octets) = (clock(elapsed), "frames", "octets");
     let mut lines = vec![
-        format!("{port}, {}, {}", port.how(), clock(elapsed)),
-        format!("  {:<24} {:>12} {:>14}", "", "frames", "octets"),
+        title(port),
+        format!("  {time:<24} {frames:>12} {octets:>14}"),
     ];
     lines.extend(volumes(now, &change));
     lines.extend(operations(now, &change));
@@ -238,10 +261,12 @@ fn pauses(counters: &Counters, change: &Change<'_>) -> impl Iterator<Item = Stri
     });
     pfc.chain([("PAUSE (802.3x)".to_owned(), 8, counters.pause)])
         .filter(|(_, _, counts)| met(counts))
-        .map(|(name, class, counts)| paused(&name, class, counts, change))
+        .flat_map(|(name, class, counts)| {
+            wrapped(&paused(&name, class, counts, change), COLUMNS, BEHIND_NAMES)
+        })
 }
 
-/// One line for each other count that is not zero.
+/// Each other count that is not zero.
 fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
     let met = |counts: &mut dyn Iterator<Item = (&'static str, u64)>| -> Vec<String> {
         counts
@@ -275,10 +300,13 @@ fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
     remarks
         .into_iter()
         .filter(|(_, values)| !values.is_empty())
-        .map(|(name, values)| format!("  {name:<24} {}", values.join(", ")))
+        .flat_map(|(name, values)| {
+            let line = format!("  {name:<24} {}", values.join(", "));
+            wrapped(&line, COLUMNS, BEHIND_NAMES)
+        })
 }
 
-/// The judgement of loss.
+/// The judgement of loss, in 80 columns.
 pub fn loss(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "loss from {} to {}: {}",
@@ -286,19 +314,22 @@ pub fn loss(report: &Report) -> Vec<String> {
         report.rx,
         report.verdict.word()
     )];
-    lines.extend(report.reason.iter().map(|reason| format!("  {reason}")));
-    lines.push(format!("  {}", report.sender));
-    lines.extend(report.notes.iter().map(|note| format!("  {note}")));
+    let remarks = report.reason.iter().chain([&report.sender]);
+    lines.extend(remarks.chain(&report.notes).map(|text| format!("  {text}")));
     if !report.rows.is_empty() {
         let [sent, received, lost, own, flight] =
             ["sent", "received", "lost", "own side", "in flight"];
         lines.push(format!(
-            "  {:<16} {sent:>11} {received:>11} {lost:>9} {own:>8} {flight:>9} verdict",
+            "  {:<12} {sent:>11} {received:>11} {lost:>9} {own:>8} {flight:>9} verdict",
             ""
         ));
     }
-    lines.extend(report.rows.iter().map(loss_row));
-    lines
+    for row in &report.rows {
+        lines.push(loss_row(row));
+        lines.extend(row.reason.iter().map(|reason| format!("    {reason}")));
+    }
+    let wrapped = lines.iter().flat_map(|line| wrapped(line, COLUMNS, 4));
+    wrapped.collect()
 }
 
 fn loss_row(row: &Row) -> String {
@@ -323,12 +354,8 @@ fn loss_row(row: &Row) -> String {
     } else {
         "0".to_owned()
     };
-    let reason = row
-        .reason
-        .as_deref()
-        .map_or(String::new(), |reason| format!(": {reason}"));
     format!(
-        "  {subject:<16} {:>11} {:>11} {lost:>9} {own:>8} {exact:>9} {}{reason}",
+        "  {subject:<12} {:>11} {:>11} {lost:>9} {own:>8} {exact:>9} {}",
         row.sent,
         row.received,
         row.verdict.word()
@@ -336,157 +363,4 @@ fn loss_row(row: &Row) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use pfc_ebpf::abi::watch::Counters;
-
-    use super::*;
-    use crate::watch::loss::Verdict;
-
-    fn port() -> PortName {
-        PortName {
-            map: None,
-            ..PortName::example()
-        }
-    }
-
-    pub fn reading(time: Nanos) -> Reading {
-        Reading {
-            time,
-            counters: Counters::ZERO,
-            paused: [0; 9],
-        }
-    }
-
-    /// Half a second in which much happens.
-    pub fn busy() -> (Reading, Reading) {
-        let (before, mut now) = (reading(0), reading(500_000_000));
-        let volume = Volume {
-            frames: 1000,
-            octets: 64_000,
-        };
-        now.counters.total = volume;
-        now.counters.by_priority[3] = volume;
-        now.counters.by_dscp[26] = volume;
-        now.counters.by_ecn = [990, 0, 0, 10];
-        now.counters.pfc[3] = ClassCounters { xoff: 5, xon: 1 };
-        now.paused[3] = 250_000_000;
-        now.counters.roce = Volume {
-            frames: 20,
-            octets: 2000,
-        };
-        (
-            now.counters.by_opcode[usize::from(CNP)],
-            now.counters.by_opcode[0x0c],
-        ) = (2, 18);
-        now.counters.malformed[Malformed::Ipv4Checksum as usize] = 3;
-        (now.counters.hidden, now.counters.untold) = ([4, 0, 5], [6, 7]);
-        (before, now)
-    }
-
-    #[test]
-    fn a_line_has_the_rates_of_what_was_met() {
-        let (before, now) = busy();
-        assert_eq!(
-            line(&port(), 1_500_000_000, &before, &now),
-            "   1.5 s  eth0 (xdp driver) | 2.00 kframe/s | 1.02 Mbit/s | prio 3 2.00 kframe/s | \
-             PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | \
-             CE 20.0 /s | malformed 6.00 /s"
-        );
-        assert_eq!(
-            line(&port(), 0, &reading(0), &reading(0)),
-            "   0.0 s  eth0 (xdp driver) | 0 frame/s | 0 bit/s"
-        );
-    }
-
-    #[test]
-    fn a_table_has_a_row_for_all_that_was_met_and_none_else() {
-        let (before, now) = busy();
-        let lines = table(&port(), 500_000_000, &before, &now);
-        let words: Vec<_> = lines
-            .iter()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .collect();
-        let expected = [
-            "eth0 (xdp driver), priority by PCP, line rate unknown: no pause times (--line-rate), \
-             0.5 s",
-            "frames octets",
-            "all 1000 64000 2.00 kframe/s 1.02 Mbit/s",
-            "priority 3 1000 64000 2.00 kframe/s 1.02 Mbit/s",
-            "DSCP 26 1000 64000 2.00 kframe/s 1.02 Mbit/s",
-            "RoCEv2 20 2000 40.0 frame/s 32.0 kbit/s",
-            "RC READ request 18 36.0 frame/s",
-            "CNP 2 4.00 frame/s",
-            "PFC priority 3 5 XOFF, 1 XON, paused 0.250000 s (50.0 %)",
-            "ECN not-ect 990, ce 10",
-            "malformed ipv4-checksum 3",
-            "transport hidden by extension-header 4, tunnel 5",
-            "merged, unknown are headers 6, number 7",
-        ];
-        assert_eq!(words, expected);
-    }
-
-    #[test]
-    fn a_judgement_says_what_was_set_off_and_what_is_left() {
-        let row = |subject, lost, own_side, allowance, verdict| Row {
-            subject,
-            sent: 100,
-            received: 100 - lost,
-            allowance,
-            lost,
-            own_side,
-            verdict,
-            reason: (verdict == Verdict::Inconclusive).then(|| "it may be ours".to_owned()),
-        };
-        let report = Report {
-            tx: "a".to_owned(),
-            rx: "b".to_owned(),
-            sender: "counted at tc egress".to_owned(),
-            notes: vec!["b: rx_missed_errors 3".to_owned()],
-            rows: vec![
-                row(Subject::Priority(3), 2, 2, 7, Verdict::Inconclusive),
-                row(Subject::NoPriority, 0, 0, 0, Verdict::NoLoss),
-                row(Subject::Priority(4), 0, 0, 0, Verdict::Balanced),
-                row(Subject::Flow(77, 5), 5, 3, 0, Verdict::Loss),
-            ],
-            verdict: Verdict::Loss,
-            reason: Some("in all".to_owned()),
-        };
-        let words: Vec<_> = loss(&report)
-            .iter()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .collect();
-        let expected = [
-            "loss from a to b: loss",
-            "in all",
-            "counted at tc egress",
-            "b: rx_missed_errors 3",
-            "sent received lost own side in flight verdict",
-            "priority 3 100 98 >= 2 <= 2 <= 7 inconclusive: it may be ours",
-            "no priority 100 100 0 0 exact no loss",
-            "priority 4 100 100 0 0 exact balanced",
-            "run 77 flow 5 100 95 5 <= 3 exact loss",
-        ];
-        assert_eq!(words, expected);
-    }
-
-    #[test]
-    fn numbers_have_three_digits_and_a_prefix() {
-        let shown = [
-            0.0,
-            0.5,
-            9.994,
-            12.34,
-            999.4,
-            1234.0,
-            56_789_000.0,
-            98_765_432_100.0,
-        ]
-        .map(scaled);
-        assert_eq!(
-            shown,
-            [
-                "0 ", "0.50 ", "9.99 ", "12.3 ", "999 ", "1.23 k", "56.8 M", "98.8 G"
-            ]
-        );
-    }
-}
+mod tests;

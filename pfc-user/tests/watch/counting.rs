@@ -18,7 +18,7 @@ use crate::lab::{BEYOND, Lab, MACS, PATIENCE, TESTER, with_room};
 use crate::settings;
 
 /// A UDP frame to the tester's address, with that DSCP.
-fn datagram(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
+pub fn datagram(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
     let stamp = Stamp {
         run: 1,
         flow: 0,

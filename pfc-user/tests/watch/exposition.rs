@@ -214,6 +214,7 @@ fn root_a_scrape_has_every_count_at_that_moment() {
         ("attached", "xdp driver"),
         ("trust", "dscp"),
         ("dscp_map", "dscp-mod-8"),
+        ("dscp_map_source", "option"),
     ];
     assert_eq!(state("port_info", &settings), Some(1.0));
     assert_eq!(state("port_carrier", &[]), Some(1.0));

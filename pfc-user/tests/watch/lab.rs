@@ -39,12 +39,17 @@ impl Lab {
         let lab = Self { tester, device };
         lab.pair("t0", 0);
         lab.pair("t1", 1);
-        lab.ip(&lab.tester, &format!("address add {TESTER}/24 dev t0"));
-        lab.ip(
-            &lab.tester,
+        lab.address();
+        lab
+    }
+
+    /// Gives t0 the tester's address, and the MAC of t1 for the one beyond.
+    pub fn address(&self) {
+        self.ip(&self.tester, &format!("address add {TESTER}/24 dev t0"));
+        self.ip(
+            &self.tester,
             &format!("neighbour add {BEYOND} lladdr 02:00:00:00:00:02 dev t0"),
         );
-        lab
     }
 
     /// Makes a port of the tester of that name, and its peer.

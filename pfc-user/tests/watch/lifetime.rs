@@ -568,9 +568,7 @@ fn root_a_terminal_is_drawn_over_and_keeps_the_last_table() {
     assert!(text.contains("\x1b[4A"), "{text:?}");
     let last = text.rsplit("\x1b").next().unwrap();
     assert!(
-        last.contains(
-            "t0 (xdp driver), priority by DSCP (sonic by default), 10 Gbit/s by the driver"
-        ),
+        last.contains("t0 (xdp driver), DSCP sonic by default, 10 Gbit/s by the driver"),
         "{text:?}"
     );
     assert!(
@@ -604,7 +602,7 @@ fn root_elsewhere_it_writes_a_line_a_port_and_interval_and_the_table_last() {
             "{text}"
         );
         assert!(
-            text.contains(&format!("\n{port} (xdp driver), priority by DSCP")),
+            text.contains(&format!("\n{port} (xdp driver), DSCP sonic by default")),
             "{text}"
         );
     }

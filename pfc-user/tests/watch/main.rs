@@ -24,6 +24,7 @@ mod merged; // lane: programs
 #[path = "../common/napi.rs"]
 mod napi;
 mod own_side; // lane: programs, 8 at a time
+mod pair; // lane: programs
 mod program; // lane: programs
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::watch::{ClassCounters, Counters, Hidden, Volume};
+use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::LineRate;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
@@ -13,6 +14,7 @@ use validator::driver::bpf::watch::{Point, Settings, Watch};
 use validator::driver::kernel::clock;
 
 use crate::common::{PYTHON, need_root, need_tool};
+use crate::frames::TestFrame;
 use crate::{PASS, hex, settings};
 
 const NANOS_OF_QUANTUM: u64 = 512;
@@ -234,6 +236,73 @@ fn root_packets_whose_transport_is_not_looked_for_are_counted_by_what_hides_it()
 }
 
 /// A PFC frame for priorities 3 and 5.
+/// Octets of a frame of DSCP 26 with these tags.
+fn tagged(tags: &[(u16, u16)]) -> Vec<u8> {
+    let stamp = Stamp {
+        run: 1,
+        flow: 0,
+        phase: Phase::Baseline,
+        sequence: 0,
+        time: 0,
+    };
+    let frame = TestFrame {
+        traffic_class: 26 << 2,
+        tags: tags.to_vec(),
+        ..TestFrame::new(stamp)
+    };
+    frame.octets()
+}
+
+/// Such a frame is one of another protocol.
+#[test]
+fn root_a_tag_that_is_not_read_hides_the_dscp_and_has_no_pcp() {
+    /// PCP 5 of VLAN 7.
+    const TCI: u16 = 5 << 13 | 7;
+    if !need_root("root_a_tag_that_is_not_read_hides_the_dscp_and_has_no_pcp") {
+        return;
+    }
+    let of_one = |frame: &[u8]| Volume {
+        frames: 1,
+        octets: frame.len() as u64,
+    };
+    for (point, pass) in PASS {
+        for trust in [Trust::Dscp, Trust::Pcp] {
+            let counted = |tags: &[(u16, u16)]| {
+                let watch = Watch::load(point, &settings(trust)).unwrap();
+                let frame = tagged(tags);
+                assert_eq!(watch.test_run(&frame, 1).unwrap().action, pass);
+                (watch.read().unwrap().counters, of_one(&frame))
+            };
+            for tpid in [0x9100, 0x9200, 0x88e7] {
+                let (counters, volume) = counted(&[(tpid, TCI)]);
+                let expected = Counters {
+                    total: volume,
+                    no_priority: volume,
+                    ..Counters::ZERO
+                };
+                assert_eq!(counters, expected, "{tpid:#x}, by {trust:?}");
+
+                let (counters, volume) = counted(&[(0x88a8, TCI), (tpid, TCI)]);
+                let mut expected = Counters {
+                    total: volume,
+                    ..Counters::ZERO
+                };
+                expected.by_pcp[5] = volume;
+                match trust {
+                    Trust::Dscp => expected.no_priority = volume,
+                    Trust::Pcp => expected.by_priority[5] = volume,
+                }
+                assert_eq!(counters, expected, "S-tag and {tpid:#x}, by {trust:?}");
+            }
+            for tpid in [0x8100, 0x88a8] {
+                let (counters, volume) = counted(&[(tpid, TCI)]);
+                let read = (counters.by_dscp[26], counters.by_pcp[5], counters.stamped);
+                assert_eq!(read, (volume, volume, 1), "{tpid:#x}, by {trust:?}");
+            }
+        }
+    }
+}
+
 fn pfc(quanta: u16) -> Vec<u8> {
     let mut times = [0; 8];
     (times[3], times[5]) = (quanta, quanta);

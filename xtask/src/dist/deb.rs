@@ -43,8 +43,7 @@ pub fn write(release: &Release, program: &Program, manual: &Path) -> Result<()> 
     main.finish("control")?;
     let symbols = package(SYMBOLS);
     empty(&symbols.folder)?;
-    symbols.copy(&program.symbols, &build::path_of_symbols(&program.id))?;
-    symbols.legal(SYMBOLS)?;
+    symbols.fill_symbols(program)?;
     symbols.finish("control-dbgsym")
 }
 
@@ -107,6 +106,11 @@ impl Package<'_> {
         gzip.args(["-9nr", "usr/share/man", "usr/share/doc/validator/NEWS.md"]);
         gzip.arg("usr/share/doc/validator/third-party-licences");
         step::run(gzip.current_dir(&self.folder))
+    }
+
+    fn fill_symbols(&self, program: &Program) -> Result<()> {
+        self.copy(&program.symbols, &build::path_of_symbols(&program.id))?;
+        self.legal(SYMBOLS)
     }
 
     /// Adds what every package has: whose it is, and its changelog (Debian's policy, 12.5, 12.7).
@@ -282,6 +286,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::env;
 
+    use tempfile::TempDir;
+
     use super::*;
     use crate::setup;
 
@@ -310,51 +316,71 @@ mod tests {
         assert!(terms("a notice").is_err());
     }
 
-    /// The package of a program that is no program, made twice in two folders.
+    /// A package that was made.
+    struct Made {
+        octets: Vec<u8>,
+        /// What dpkg says of it.
+        contents: String,
+        info: String,
+        /// What it installs is in the folder `package` of this one.
+        folder: TempDir,
+    }
+
+    /// The package of a program that is no program, with what `fill` puts into it.
+    fn made(control: &str, fill: impl FnOnce(&Package<'_>, &Program, &Path)) -> Made {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path();
+        let release = Release {
+            root,
+            work: to.to_owned(),
+            epoch: 1_700_000_000,
+        };
+        empty(&release.out()).unwrap();
+        fs::write(release.out().join(sbom::file_name()), "{}").unwrap();
+        let package = Package {
+            release: &release,
+            folder: to.join("package"),
+            file: "validator.deb".to_owned(),
+            architecture: "all".to_owned(),
+            needs: "libc6".to_owned(),
+        };
+        let program = Program {
+            stripped: root.join("LICENSE-MIT"),
+            symbols: root.join("LICENSE-MIT"),
+            id: "00ff".to_owned(),
+        };
+        let manual = to.join("manual");
+        fs::create_dir_all(manual.join("usr/share/man/man1")).unwrap();
+        fs::write(manual.join("usr/share/man/man1/validator.1"), "x").unwrap();
+        fill(&package, &program, &manual);
+        package.finish(control).unwrap();
+        let file = release.out().join("validator.deb");
+        let asked = |option| step::output(Command::new("dpkg-deb").arg(option).arg(&file)).unwrap();
+        Made {
+            octets: fs::read(&file).unwrap(),
+            contents: asked("--contents"),
+            info: asked("--info"),
+            folder,
+        }
+    }
+
     #[test]
     fn the_same_tree_gives_the_same_package_and_dpkg_reads_it() {
         if !setup::in_path("dpkg-deb") {
             return println!("skipped: needs dpkg-deb");
         }
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let made = || {
-            let folder = tempfile::tempdir().unwrap();
-            let to = folder.path();
-            let release = Release {
-                root,
-                work: to.to_owned(),
-                epoch: 1_700_000_000,
-            };
-            empty(&release.out()).unwrap();
-            fs::write(release.out().join(sbom::file_name()), "{}").unwrap();
-            let package = Package {
-                release: &release,
-                folder: to.join("package"),
-                file: "validator.deb".to_owned(),
-                architecture: "all".to_owned(),
-                needs: "libc6".to_owned(),
-            };
-            let program = Program {
-                stripped: root.join("LICENSE-MIT"),
-                symbols: root.join("LICENSE-MIT"),
-                id: "00ff".to_owned(),
-            };
-            let manual = to.join("manual");
-            fs::create_dir_all(manual.join("usr/share/man/man1")).unwrap();
-            fs::write(manual.join("usr/share/man/man1/validator.1"), "x").unwrap();
-            package.fill(&program, &manual).unwrap();
-            package.finish("control").unwrap();
-            let file = release.out().join("validator.deb");
-            let asked =
-                |option| step::output(Command::new("dpkg-deb").arg(option).arg(&file)).unwrap();
-            (
-                fs::read(&file).unwrap(),
-                asked("--contents"),
-                asked("--info"),
-            )
+            made("control", |package, program, manual| {
+                package.fill(program, manual).unwrap();
+            })
         };
-        let ((first, contents, info), (second, ..)) = (made(), made());
-        assert!(first == second, "two packages of the same tree differ");
+        let (first, second) = (made(), made());
+        assert!(
+            first.octets == second.octets,
+            "two packages of the same tree differ"
+        );
+        let (contents, info) = (first.contents, first.info);
         let has = |line: &str| contents.lines().any(|found| found.ends_with(line));
         for path in [
             "./usr/bin/validator",
@@ -384,6 +410,48 @@ mod tests {
         ] {
             assert!(info.contains(part), "{part} is not in:\n{info}");
         }
+    }
+
+    #[test]
+    fn the_package_of_symbols_says_whose_it_is_and_what_changed() {
+        if !setup::in_path("dpkg-deb") {
+            return println!("skipped: needs dpkg-deb");
+        }
+        let made = made("control-dbgsym", |package, program, _| {
+            package.fill_symbols(program).unwrap();
+        });
+        for line in [
+            "Package: validator-dbgsym",
+            &format!("Depends: validator (= {VERSION})"),
+            &format!("Maintainer: {MAINTAINER}"),
+            "Section: debug",
+        ] {
+            let mut lines = made.info.lines();
+            let info = &made.info;
+            assert!(lines.any(|found| found.trim() == line), "{line}:\n{info}");
+        }
+        let symbols = build::path_of_symbols("00ff");
+        let (doc, contents) = ("usr/share/doc/validator-dbgsym", &made.contents);
+        let [copyright, changelog] =
+            ["copyright", "changelog.gz"].map(|file| format!("{doc}/{file}"));
+        for path in [&symbols, &copyright, &changelog] {
+            let mut lines = contents.lines();
+            let is_there = lines.any(|line| line.ends_with(&format!("./{path}")));
+            assert!(is_there, "{path} is not in:\n{contents}");
+        }
+        let package = made.folder.path().join("package");
+        let copyright = read(&package.join(copyright)).unwrap();
+        let mut lines = copyright.lines();
+        let holder = "Copyright: 2026 the validator authors";
+        assert!(lines.any(|line| line == holder), "{copyright}");
+        assert!(!copyright.contains("@MIT@"), "{copyright}");
+        let mut unpacked = Command::new("gzip");
+        let unpacked = unpacked.arg("-dc").arg(package.join(changelog));
+        let changelog = step::output(unpacked).unwrap();
+        let begin = format!("validator ({VERSION}) ");
+        assert!(changelog.starts_with(&begin), "{changelog}");
+        let end = format!("\n -- {MAINTAINER}  Tue, 14 Nov 2023 22:13:20 +0000");
+        assert!(changelog.ends_with(&end), "{changelog}");
     }
 
     /// Calls of systemctl by the package's script, with a program in its place that notes them.

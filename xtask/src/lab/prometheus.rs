@@ -73,6 +73,8 @@ fn every_metric_is_the_exporters_or_a_rule() {
         read("configs/prometheus/rules.yml"),
         read("configs/prometheus/alerts.yml"),
         read("configs/prometheus/tests.yml"),
+        read("docs/fleet.md"),
+        read("docs/watch.md"),
     ];
     for name in texts.iter().flat_map(|text| metrics(text)) {
         assert!(
@@ -89,14 +91,27 @@ fn every_metric_is_the_exporters_or_a_rule() {
     }
 }
 
+/// Names of the alerts in the text of their file.
+fn alerts(text: &str) -> BTreeSet<&str> {
+    let lines = text.lines();
+    lines
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect()
+}
+
+#[test]
+fn the_page_names_every_alert_and_no_other() {
+    let (text, page) = (read("configs/prometheus/alerts.yml"), read("docs/fleet.md"));
+    let words = page.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let named: BTreeSet<_> = words.filter(|word| word.starts_with("Validator")).collect();
+    assert_eq!(named, alerts(&text));
+}
+
 #[test]
 fn every_alert_is_tested() {
-    let alerts = read("configs/prometheus/alerts.yml");
+    let text = read("configs/prometheus/alerts.yml");
     let tests = read("configs/prometheus/tests.yml");
-    let names: BTreeSet<_> = alerts
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("- alert: "))
-        .collect();
+    let names = alerts(&text);
     assert_eq!(names.len(), 4);
     for name in names {
         let mark = format!("alertname: {name}\n");

@@ -176,14 +176,17 @@ impl Output {
         }
     }
 
-    /// Shows the judgement of loss.
-    pub fn loss(&mut self, elapsed: Nanos, report: &Report) -> serde_json::Result<()> {
+    /// Shows the judgement of loss between the two ends of a pair, the sending one first.
+    pub fn loss(
+        &mut self,
+        elapsed: Nanos,
+        report: &Report,
+        ends: [&PortName; 2],
+    ) -> serde_json::Result<()> {
         match &mut self.form {
             Form::Terminal { .. } | Form::Lines => self.print(&text::loss(report)),
             Form::Json => {
-                let mut value = serde_json::to_value(report)?;
-                value["type"] = json!("loss");
-                json::stamp(&mut value, elapsed);
+                let value = json::loss(report, elapsed, ends)?;
                 self.object(&value);
             }
         }

@@ -44,23 +44,38 @@ impl PortName {
         if self.map.is_some() { "dscp" } else { "pcp" }
     }
 
+    /// Where the map is from; `None` where the PCP gives the priority.
+    pub fn map_source(&self) -> Option<&'static str> {
+        let source = if self.is_default { "default" } else { "option" };
+        self.map.is_some().then_some(source)
+    }
+
     /// The source of priorities and pause times, for people.
     pub fn how(&self) -> String {
         let priority = match &self.map {
-            Some(map) if self.is_default => format!("priority by DSCP ({} by default)", map.name),
-            Some(map) => format!("priority by DSCP ({})", map.name),
+            Some(map) => format!("priority by DSCP ({}{})", map.name, self.by_default()),
             None => "priority by PCP".to_owned(),
         };
-        let Some(rate) = self.line_rate else {
-            return format!("{priority}, line rate unknown: no pause times (--line-rate)");
-        };
-        let rate = rate.bits_per_second() as f64 / 1e9;
+        match self.rate() {
+            Some(rate) => format!("{priority}, {rate}"),
+            None => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
+        }
+    }
+
+    /// Words behind the name of a map that nobody named.
+    pub const fn by_default(&self) -> &'static str {
+        if self.is_default { " by default" } else { "" }
+    }
+
+    /// The line rate and its source, for people.
+    pub fn rate(&self) -> Option<String> {
+        let rate = self.line_rate?.bits_per_second() as f64 / 1e9;
         let source = if self.is_reported {
             " by the driver"
         } else {
             ""
         };
-        format!("{priority}, {rate} Gbit/s{source}")
+        Some(format!("{rate} Gbit/s{source}"))
     }
 
     /// One for tests.

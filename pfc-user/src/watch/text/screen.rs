@@ -4,7 +4,7 @@
 use pfc_ebpf::abi::watch::{ClassCounters, Volume};
 use pfc_ebpf::units::Nanos;
 
-use super::{Change, clock, met, operations, remarks, scaled};
+use super::{Change, clock, met, operations, remarks, scaled, title};
 use crate::driver::bpf::watch::Reading;
 use crate::watch::session::Shown;
 
@@ -19,7 +19,7 @@ pub fn screen(elapsed: Nanos, ports: &[Shown<'_>], events: &[String], rows: usiz
     let [frames, bits, total] = ["frame/s", "bit/s", "frames"];
     let [xoff, xon, paused] = ["XOFF/s", "XON/s", "paused"];
     lines.push(format!(
-        "{:<25} {frames:>9} {bits:>9} {total:>11} {xoff:>6} {xon:>6} {paused:>8}",
+        "{:<19} {frames:>9} {bits:>9} {total:>17} {xoff:>6} {xon:>6} {paused:>8}",
         clock(elapsed)
     ));
     for (number, table) in tables.iter().enumerate() {
@@ -47,7 +47,7 @@ impl Table {
     fn new(shown: &Shown<'_>) -> Self {
         let Shown { port, before, now } = *shown;
         let change = Change::new(before, now);
-        let mut rows = vec![format!("{port}, {}", port.how())];
+        let mut rows = vec![title(port)];
         rows.push(row(
             "all",
             &change,
@@ -129,44 +129,28 @@ fn row(
         ]
     });
     let line =
-        format!("  {name:<23} {frames:>9} {bits:>9} {total:>11} {xoff:>6} {xon:>6} {paused:>8}");
+        format!("  {name:<17} {frames:>9} {bits:>9} {total:>17} {xoff:>6} {xon:>6} {paused:>8}");
     line.trim_end().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{busy, reading};
+    use super::super::tests::{busy, everything, fits, longest, reading};
     use super::*;
     use crate::watch::session::PortName;
-
-    fn everything() -> (Reading, Reading) {
-        let (before, mut now) = busy();
-        for priority in 0..8 {
-            now.counters.by_priority[priority] = Volume {
-                frames: 99_999_999_999,
-                octets: 50_000_000_000,
-            };
-            now.counters.pfc[priority] = ClassCounters {
-                xoff: 499_000,
-                xon: 499_000,
-            };
-            now.paused[priority] = 1_000_000_000;
-        }
-        now.counters.pause = ClassCounters { xoff: 1, xon: 1 };
-        (before, now)
-    }
 
     #[test]
     fn two_ports_on_which_all_happens_fit_80_columns_and_24_rows() {
         let (before, now) = everything();
-        let port = PortName::example();
-        let shown = || Shown {
-            port: &port,
+        let ports = longest();
+        let shown = |port| Shown {
+            port,
             before: &before,
             now: &now,
         };
         let events = vec!["eth0: carrier lost".to_owned()];
-        let lines = screen(86_400_000_000_000, &[shown(), shown()], &events, 23);
+        let two = || [shown(&ports[0]), shown(&ports[2])];
+        let lines = screen(now.time, &two(), &events, 23);
         assert_eq!(lines.len(), 23);
         for priority in 0..8 {
             let name = format!("  priority {priority} ");
@@ -175,10 +159,13 @@ mod tests {
                 2
             );
         }
-        let rows = lines.iter().filter(|line| line.starts_with(' '));
-        let longest = rows.map(|line| line.chars().count()).max();
-        assert!(longest.unwrap() <= 80, "{lines:#?}");
-        let three = screen(0, &[shown(), shown(), shown()], &events, 23);
+        assert!(fits(&lines), "{lines:#?}");
+        for port in &ports {
+            let lines = screen(now.time, &[shown(port)], &events, 100);
+            assert!(fits(&lines), "{lines:#?}");
+        }
+        let [first, second] = two();
+        let three = screen(0, &[first, second, shown(&ports[1])], &events, 23);
         assert_eq!(three.len(), 23);
         assert!(
             three[22].starts_with("12 more lines do not fit"),
@@ -204,8 +191,7 @@ mod tests {
         };
         let essential = [
             "0.5 s frame/s bit/s frames XOFF/s XON/s paused",
-            "eth0 (xdp driver), priority by DSCP (sonic), line rate unknown: no pause times \
-             (--line-rate)",
+            "eth0 (xdp driver), DSCP sonic, no line rate (--line-rate)",
             "all 2.00 k 1.02 M 1000",
             "priority 3 2.00 k 1.02 M 1000 10.0 2.00 50.0 %",
         ];
