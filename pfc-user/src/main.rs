@@ -213,8 +213,7 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let cases = run::plan(config, line_rate)?;
     let mut out = output::stdout();
     if format == Format::Json {
-        let planned = run::plan(config, line_rate)?;
-        run::dry_run::json(&mut out, config, line_rate, &planned)?;
+        run::dry_run::json(&mut out, config, line_rate, &cases)?;
         return Ok(Exit::Passed);
     }
     let mut text = run::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);
