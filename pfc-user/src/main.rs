@@ -106,7 +106,7 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
             found = port_check::check(testbed, depth)?;
         }
     }
-    found.unfit = run::unfit(&config);
+    found.unfit = run::unfit(&config, &found.ports);
     found.ways = run::ways(&config, depth == Depth::Active);
     let left = Journal::open().left();
     left.iter().for_each(output::note);

@@ -367,6 +367,18 @@ fn root_a_case_that_needs_the_watchdog_off_is_refused_before_anything_is_measure
         lab.run(&format!("{run} {arguments} {on}"))
             .assert_refused(refused);
     }
+    let check = format!("check {} --format json", lab_example(&external));
+    for (facts, is_told) in [(format!(" {on}"), true), (String::new(), false)] {
+        let checked = lab.run(&format!("{check}{facts}"));
+        let found: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+        let told = found["plan"].as_array().unwrap().iter().map(|unfit| {
+            let word = |key: &str| unfit[key].as_str().unwrap();
+            format!("{}: {}; {}", word("case"), word("reason"), word("remedy"))
+        });
+        let told: Vec<String> = told.collect();
+        assert_eq!(told.contains(&refused.to_owned()), is_told, "{told:?}");
+        assert!(!is_told || checked.code == Some(1), "{found:#}");
+    }
     // The hook knows better than the testbed, and the DUT is put back all the same.
     let say = lab.file("say", "echo '{\"watchdog\": \"on\"}'\n");
     let put_back = lab.path("put-back");
