@@ -184,6 +184,8 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     let written = kept.and(rendered);
     // A reader that stalls is no reason to stay: from here on signals end the process.
     interrupt.release()?;
+    // Results that could not be kept are no success, and what is shown says so.
+    let exit = written.as_ref().map_or(Exit::Usage, |()| exit);
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     let exit = shown?;
