@@ -185,7 +185,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     // A reader that stalls is no reason to stay: from here on signals end the process.
     interrupt.release()?;
     // Results that could not be kept are no success, and what is shown says so.
-    let exit = written.as_ref().map_or(Exit::Usage, |()| exit);
+    let exit = if written.is_ok() { exit } else { Exit::Usage };
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     let exit = shown?;

@@ -186,10 +186,7 @@ pub fn unfit(config: &Config, ports: &[Port]) -> Vec<UnfitCase> {
 }
 
 /// The cases of which a port of the tester cannot take the longest packet.
-pub(super) fn beyond_mtu<'p>(
-    planned: &'p [Planned],
-    ports: &'p [Port],
-) -> impl Iterator<Item = UnfitCase> + 'p {
+pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<Item = UnfitCase> {
     planned.iter().filter_map(move |planned| {
         let flows = planned.repetitions.iter().flat_map(|task| match task {
             Task::Pfc(_, plan) => plan.flows.as_slice(),
