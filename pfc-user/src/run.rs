@@ -109,16 +109,23 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     })
 }
 
-/// The ways to the DUTs of the plan's MAD and RC cases, each taken for a moment as a run takes it
-/// first. Nothing is sent to a DUT; `attach` allows a program on the port of the RC cases.
+/// The ways to the DUTs of the plan's cases: the programs of the hooks, which are not run, and
+/// those of the MAD and RC cases, each taken for a moment as a run takes it first. Nothing is sent
+/// to a DUT; `attach` allows a program on the port of the RC cases.
 pub fn ways(config: &Config, attach: bool) -> Vec<Way> {
     let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
     let way = |table: &str, place: String, opened: Result<()>| Way {
+        what: "way to the DUT",
         table: table.into(),
         place,
+        usable: "can be opened",
         error: opened.err().map(|error| in_words(&error)),
     };
     let mut ways = Vec::new();
+    let pfc = config.testbed.pfc.as_ref();
+    if let Some(pfc) = pfc.filter(|_| wants(|case| matches!(case, PlannedCase::Pfc(..)))) {
+        ways.extend(live::pfc::hooks::programs(pfc));
+    }
     let mad = config.testbed.mad.as_ref();
     if let Some(mad) = mad.filter(|_| wants(|case| matches!(case, PlannedCase::Mad(..)))) {
         let opened = live::mad::Live::open(mad).map(drop);
@@ -458,4 +465,20 @@ fn host() -> Result<Host> {
             .map_or(0, |now| now.as_nanos() as u64)
             .saturating_sub(clock::now()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::thread;
+
+    use super::any_number;
+
+    #[test]
+    fn numbers_of_runs_differ_though_the_process_is_the_same() {
+        // A thread draws keys of its own, as a process does.
+        let drawn = (0..8).map(|_| thread::spawn(any_number).join().unwrap());
+        let drawn: BTreeSet<u16> = drawn.collect();
+        assert!(drawn.len() > 1, "{drawn:?}");
+    }
 }

@@ -6,19 +6,11 @@ use std::path::{Path, PathBuf};
 use validator::config::keys::{self, Table};
 
 /// Tables whose keys are named with the table before them.
-const TABLES: [&str; 11] = [
-    "dut",
-    "ports",
-    "qos",
-    "addresses",
-    "limits",
-    "facts",
-    "hooks",
-    "mad",
-    "rc",
-    "durations",
-    "traffic",
-];
+fn tables() -> impl Iterator<Item = &'static str> {
+    let all = keys::TESTBED.iter().chain(keys::PLAN);
+    // The keys above all tables have no name before them.
+    all.map(|table| table.name).filter(|name| !name.is_empty())
+}
 
 /// Sources and pages below a folder of the repository.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
@@ -84,7 +76,7 @@ fn named(text: &str) -> Vec<String> {
             .unwrap_or(path);
         let (table, key) = path.split_once('.')?;
         let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        (TABLES.contains(&table) && is_key).then(|| path.to_owned())
+        (tables().any(|known| known == table) && is_key).then(|| path.to_owned())
     });
     keys.collect()
 }
@@ -100,6 +92,7 @@ fn keys_are_found_in_literals_and_sentences() {
     assert_eq!(found, ["limits.load", "rc.apm"]);
     assert_eq!(named("see `--set testbed.limits.load=1`"), ["limits.load"]);
     assert_eq!(named("evidence.limits.load and mad.h"), ["mad.h"]);
+    assert_eq!(named("longer than storm.interval: 5us"), ["storm.interval"]);
 }
 
 #[test]

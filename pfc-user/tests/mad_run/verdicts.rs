@@ -135,7 +135,20 @@ fn failing(fault: &str) -> BTreeSet<String> {
         ),
     );
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    report_failing(&folder.report())
+    let failing = report_failing(&folder.report());
+    // The last lines name what failed, and the page that shows it.
+    let (_, end) = ended.stdout.split_once("\nverdict: fail ").unwrap();
+    let mut named = end.lines().filter(|line| line.starts_with("failed: "));
+    let named = named.next().unwrap();
+    for check in &failing {
+        let name = check.split(' ').next().unwrap();
+        assert!(named.contains(name), "{name} in {named}");
+    }
+    let page = folder.out().join("report.html");
+    let last = format!("\nthe page to look at: {}\n", page.display());
+    assert!(end.ends_with(&last), "{end}");
+    assert!(page.is_file());
+    failing
 }
 
 fn report_failing(report: &Value) -> BTreeSet<String> {

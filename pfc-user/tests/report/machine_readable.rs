@@ -2,13 +2,15 @@
 
 use pfc_ebpf::units::{Dscp, Priority};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
-use validator::case::{CaseResult, Exit, Verdict};
+use validator::case::{CaseResult, CheckResult, Exit, Verdict};
 use validator::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport, Windows};
-use validator::evidence::{CaseTime, Identity, Invocation, Repetition};
+use validator::evidence::preflight::{self, Driver, Facts, Port, Preflight, SelfTest, Wanted};
+use validator::evidence::xdp::XdpMode;
+use validator::evidence::{CaseEvidence, CaseTime, Identity, Invocation, Repetition};
 use validator::plan::{FlowPlan, Role};
 use validator::report::{self, text};
 
-use super::samples::{ALL, check, every_verdict, evidence, result};
+use super::samples::{ALL, check, every_verdict, evidence, repetition, result};
 
 fn junit(results: &[CaseResult]) -> Report {
     let mut out = Vec::new();
@@ -124,6 +126,40 @@ fn junit_has_a_test_case_for_each_check_in_each_repetition() {
             (status, verdict) => panic!("{verdict} became {status:?}"),
         }
     }
+}
+
+#[test]
+fn a_failure_without_a_reason_has_a_message_all_the_same() {
+    let compared = CheckResult {
+        reason: String::new(),
+        ..check("compared", "a", Verdict::Fail)
+    };
+    let bare = CheckResult {
+        check: "bare".to_owned(),
+        assertions: vec![],
+        ..compared.clone()
+    };
+    let mut without_checks = result("pfc.y", "", vec![]);
+    without_checks.verdict = Verdict::Fail;
+    let report = junit(&[result("pfc.x", "", vec![compared, bare]), without_checks]);
+    let suites = report.test_suites.iter();
+    let messages = suites.flat_map(|suite| &suite.test_cases).map(|case| {
+        let TestCaseStatus::NonSuccess { message, .. } = &case.status else {
+            panic!("{:?}", case.status);
+        };
+        let message = message.as_ref().map(|text| text.as_str());
+        (case.name.as_str(), message.unwrap())
+    });
+    let messages: Vec<_> = messages.collect();
+    let made = "frames: expected none <of them>, found actual of compared in a";
+    assert_eq!(
+        messages,
+        [
+            ("compared [a]", made),
+            ("bare [a]", "fail"),
+            ("case", "fail")
+        ]
+    );
 }
 
 #[test]
@@ -329,4 +365,100 @@ fn reports_say_what_was_tested_by_what_where_and_when() {
     assert_eq!(json["invocation"]["command"][1], "run");
     assert_eq!(json["testbed"]["identity"]["model"], "S1");
     assert_eq!(json["host"]["name"], "lab-7");
+}
+
+#[test]
+fn reports_say_which_ports_and_which_frames_were_used() {
+    let mut evidence = evidence();
+    evidence.preflight = Some(Preflight {
+        ports: vec![Port {
+            role: preflight::Role::Tx,
+            wanted: Wanted {
+                xdp: XdpMode::Driver,
+                line_rate: None,
+                tagged: true,
+                max_response: None,
+            },
+            facts: Facts {
+                interface: "enp1s0f0".to_owned(),
+                driver: Driver {
+                    name: "ice".to_owned(),
+                    version: "6.18.0".to_owned(),
+                    firmware: "4.40 0x8001c967".to_owned(),
+                    bus: "0000:17:00.0".to_owned(),
+                },
+                ..Facts::default()
+            },
+            self_test: SelfTest::NotDone {
+                reason: "the DUT is between the ports".to_owned(),
+            },
+            pfc_visible: None,
+        }],
+        ..Preflight::default()
+    });
+    let Repetition::Pfc(mut measured) = repetition("lossless 3", &[]) else {
+        unreachable!("the helper makes repetitions of PFC");
+    };
+    let flow = |id, role, priority, dscp| FlowPlan {
+        id,
+        role,
+        priority: Priority::new(priority).unwrap(),
+        dscp: Dscp::new(dscp).unwrap(),
+        pcp: Some(Priority::new(priority).unwrap()),
+        rate: 250_000_000,
+        length: 1024,
+    };
+    measured.plan.flows = vec![
+        flow(0, Role::Test, 3, 6),
+        flow(1, Role::Background, 0, 1),
+        flow(2, Role::Background, 1, 2),
+    ];
+    evidence.cases = vec![CaseEvidence::of("pfc.x", vec![Repetition::Pfc(measured)])];
+    let results = [every_verdict()];
+    let mut out = Vec::new();
+    report::junit::write(&mut out, &evidence, &results).unwrap();
+    let junit = Report::deserialize_from_str(&String::from_utf8(out).unwrap()).unwrap();
+    let properties = junit.test_suites[0].properties.iter();
+    let properties: Vec<_> = properties
+        .map(|property| (property.name.as_str(), property.value.as_str()))
+        .collect();
+    let page = report::html::page(&evidence, &results, Exit::Failed);
+    for (in_junit, in_page, value) in [
+        (
+            "port tx",
+            "port tx",
+            "enp1s0f0, driver ice, version 6.18.0, firmware 4.40 0x8001c967, at 0000:17:00.0",
+        ),
+        (
+            "test traffic [lossless 3]",
+            "test traffic",
+            "priority 3, DSCP 6, tagged with PCP 3; 1 flow of frames of 1024 octets, 250.000 \
+             Mbit/s (25.00 % of the line)",
+        ),
+        (
+            "background traffic [lossless 3]",
+            "background traffic",
+            "priorities 0-1, DSCP 1-2, tagged with PCP 0-1; 2 flows of frames of 1024 octets, \
+             500.000 Mbit/s in all (50.00 % of the line)",
+        ),
+    ] {
+        assert!(
+            properties.contains(&(in_junit, value)),
+            "{in_junit} in {properties:?}"
+        );
+        let row = format!("<dt>{in_page}</dt><dd>{value}</dd>");
+        assert!(page.contains(&row), "{row}");
+    }
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence, &results, Exit::Failed).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let driver = &json["preflight"][0]["facts"]["driver"];
+    assert_eq!(driver["firmware"], "4.40 0x8001c967");
+    let expected = serde_json::json!({
+        "id": 0, "role": "test", "priority": 3, "dscp": 6, "pcp": 3, "rate": 250_000_000,
+        "length": 1024
+    });
+    let flows = &json["cases"][0]["flows"][0];
+    assert_eq!(flows["repetition"], "lossless 3");
+    assert_eq!(flows["flows"][0], expected);
 }

@@ -338,6 +338,87 @@ fn root_what_makes_verdicts_impossible_is_a_problem() {
 }
 
 #[test]
+fn root_a_hook_that_cannot_be_run_is_a_problem_and_none_is_run() {
+    let test = "root_a_hook_that_cannot_be_run_is_a_problem_and_none_is_run";
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    external.start_dut(&mut lab, "--lossless 3");
+    let told = lab.path("told");
+    let script = format!("#!/bin/sh\necho $1 >> {}\n", told.display());
+    let (hook, plain) = (lab.file("hook", &script), lab.file("plain", &script));
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let none = lab.path("none").display().to_string();
+    let check = |hooks: [String; 4], more: &str| {
+        let names = ["prepare", "configure", "counters", "restore"];
+        let lines = names.iter().zip(hooks);
+        let lines: Vec<String> = lines
+            .map(|(name, command)| format!("hooks.{name} = \"{command}\"\n"))
+            .collect();
+        let testbed = lab.file("testbed.toml", &external.testbed("[3]", &lines.concat()));
+        lab.run(&format!("check --testbed {testbed}{more}"))
+    };
+    let wrong = || {
+        [
+            format!("{hook} prepare"),
+            format!("{none} configure"),
+            format!("{plain} counters"),
+            "validator-no-such-hook".into(),
+        ]
+    };
+    let checked = check(wrong(), " --format json");
+    let found = json(&checked);
+    assert_eq!(
+        (checked.code, &found["state"]),
+        (Some(1), &"problem".into()),
+        "{found:#}"
+    );
+    let ways: Vec<(&str, Option<&str>)> = found["ways"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|way| (way["table"].as_str().unwrap(), way["error"].as_str()))
+        .collect();
+    let [configure, counters] = [
+        format!(
+            "expected a program at {none}, found none (No such file or directory (os error 2)): \
+             put it there, or correct hooks.configure"
+        ),
+        format!(
+            "expected a program at {plain}, found a file that cannot be executed: chmod +x {plain}"
+        ),
+    ];
+    let restore = "expected a program validator-no-such-hook in PATH, found none: install it, or \
+                   give its path in hooks.restore";
+    let expected = [
+        ("hooks.prepare", None),
+        ("hooks.configure", Some(configure.as_str())),
+        ("hooks.counters", Some(counters.as_str())),
+        ("hooks.restore", Some(restore)),
+    ];
+    assert_eq!(ways, expected);
+    let text = check(wrong(), "").stdout;
+    assert!(
+        text.contains(&format!(
+            "hooks.counters: {plain} counters\n  problem  program"
+        )),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("3 problems, 0 unknown (exit code 1)\n"),
+        "{text}"
+    );
+
+    let right = ["prepare", "configure", "counters", "restore"];
+    let checked = check(right.map(|name| format!("A=1 {hook} {name}")), "");
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(!told.exists(), "a hook was run");
+    lab.end_kept();
+    lab.assert_nothing_is_left();
+}
+
+#[test]
 fn root_a_driver_of_which_nothing_is_known_is_unknown() {
     let Some(mut lab) = Lab::new("root_a_driver_of_which_nothing_is_known_is_unknown") else {
         return;

@@ -119,6 +119,32 @@ fn root_hooks_are_told_what_they_are_run_for_and_what_they_count_is_reported() {
 }
 
 #[test]
+fn root_a_run_whose_dut_cannot_be_made_ready_is_refused_and_measures_nothing() {
+    let test = "root_a_run_whose_dut_cannot_be_made_ready_is_refused_and_measures_nothing";
+    let Some(hooked) = Hooked::new(test) else {
+        return;
+    };
+    let path = Path::new(&hooked.testbed);
+    let text = fs::read_to_string(path).unwrap();
+    let fails = "prepare; echo one >&2; echo two >&2; exit 7\"\n";
+    fs::write(path, text.replace("prepare\"\n", fails)).unwrap();
+    let ended = Outcome::of(hooked.start("200ms").wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    let told = "validator: the hook `prepare` failed with exit status 7: one / two\n";
+    assert!(ended.stderr.ends_with(told), "{}", ended.stderr);
+    let out = hooked.lab.out();
+    assert!(!out.exists());
+    // No counters were read; what it had changed until then is put back.
+    let moment = |hook: &str| {
+        let out = out.display();
+        format!("{hook} {hook},,,3,4,Ethernet0,Ethernet4,{out}\n")
+    };
+    assert_eq!(hooked.told(), moment("prepare") + &moment("restore"));
+    assert_eq!(hooked.put_back().as_deref(), Some("was\n"));
+    hooked.assert_nothing_is_left();
+}
+
+#[test]
 fn root_a_dry_run_shows_hooks_and_runs_none() {
     let Some(hooked) = Hooked::new("root_a_dry_run_shows_hooks_and_runs_none") else {
         return;

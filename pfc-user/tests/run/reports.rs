@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use chrono::DateTime;
+use serde_json::{Value, json};
 use validator::cases;
 use validator::evidence::Repetition;
 use validator::report;
@@ -13,13 +15,15 @@ use crate::common;
 use crate::lab::{CASES, Lab, cases_of, of_repository};
 use crate::outcome::{Outcome, Report, word_of};
 
-/// Class, name and verdict of each test case in a junit.xml, read without the crate that wrote it.
+/// An attribute of an element of a junit.xml, read without the crate that wrote it.
+fn attribute(element: &str, name: &str) -> Option<String> {
+    let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+/// Class, name and verdict of each test case in a junit.xml.
 fn junit(out: &Path) -> BTreeSet<(String, String, String)> {
     let text = fs::read_to_string(out.join("junit.xml")).unwrap();
-    let attribute = |element: &str, name: &str| {
-        let (_, rest) = element.split_once(&format!(" {name}=\""))?;
-        Some(rest.split_once('"')?.0.to_owned())
-    };
     let of = |case: &str| {
         let (head, body) = case.split_once('>').unwrap();
         let verdict =
@@ -33,6 +37,86 @@ fn junit(out: &Path) -> BTreeSet<(String, String, String)> {
     text.split("<testcase ").skip(1).map(of).collect()
 }
 
+/// Asserts that `report.json` and `junit.xml` of a run say what was tested, by what, where and
+/// when, and with which frames.
+fn assert_identified(report: &Value, junit: &str) {
+    let system = nix::sys::utsname::uname().unwrap();
+    let name = system.nodename().to_str().unwrap();
+    assert_eq!(report["host"]["name"], name);
+    assert_eq!(report["host"]["kernel"], system.release().to_str().unwrap());
+    assert_eq!(
+        report["testbed"]["identity"],
+        json!({ "vendor": "Example", "model": "S1", "serial": "42", "software": "OS-2.1" })
+    );
+    let invocation = &report["invocation"];
+    assert_eq!(invocation["plan"], "short");
+    let command = invocation["command"].as_array().unwrap();
+    for argument in ["run", "--plan", "testbed.dut.model=\"S1\""] {
+        assert!(command.contains(&argument.into()), "{command:?}");
+    }
+    let seconds = |time: &str| DateTime::parse_from_rfc3339(time).unwrap().timestamp();
+    let started_at = report["started_at"].as_str().unwrap();
+    assert_eq!(Some(seconds(started_at)), report["started"].as_i64());
+
+    let property = |text: &str, name: &str| {
+        let (_, value) = text.split_once(&format!("<property name=\"{name}\" value=\""))?;
+        Some(value.split_once('"')?.0.to_owned())
+    };
+    let ports = report["preflight"].as_array().unwrap();
+    let roles: Vec<_> = ports.iter().map(|port| &port["role"]).collect();
+    assert_eq!(roles, ["tx", "rx"]);
+    let cases = report["cases"].as_array().unwrap();
+    let suites: Vec<&str> = junit.split("<testsuite ").skip(1).collect();
+    assert_eq!((cases.len(), suites.len()), (CASES.len(), CASES.len()));
+    for suite in suites {
+        // The attributes of the suite, with a space before each.
+        let head = format!(" {}", suite.split_once('>').unwrap().0);
+        let of_suite = |name| attribute(&head, name).unwrap();
+        assert_eq!(of_suite("hostname"), name);
+        let times = invocation["cases"].as_array().unwrap().iter();
+        let mut times = times.filter(|time| time["case"] == of_suite("name"));
+        let (Some(time), None) = (times.next(), times.next()) else {
+            panic!("{} has not one time: {invocation}", of_suite("name"));
+        };
+        assert_eq!(
+            Some(seconds(&of_suite("timestamp"))),
+            time["started"].as_i64()
+        );
+        let lasted = time["seconds"].as_f64().unwrap();
+        assert!(lasted > 0.0, "{time}");
+        assert_eq!(of_suite("time"), format!("{lasted:.3}"));
+
+        for (name, value) in [
+            ("plan", "short"),
+            ("its serial", "42"),
+            ("host", name),
+            ("started", started_at),
+        ] {
+            assert_eq!(property(suite, name).as_deref(), Some(value), "{suite}");
+        }
+        for port in ports {
+            let facts = &port["facts"];
+            assert_eq!(facts["driver"]["name"], "veth");
+            assert!(facts["driver"]["firmware"].is_string(), "{facts}");
+            let role = port["role"].as_str().unwrap();
+            let told = property(suite, &format!("port {role}")).unwrap();
+            let begin = format!("{}, driver veth", facts["interface"].as_str().unwrap());
+            assert!(told.starts_with(&begin), "{told}");
+        }
+        let mut of_case = cases.iter();
+        let of_case = of_case.find(|case| case["case"] == of_suite("name"));
+        let planned = &of_case.unwrap()["flows"][0];
+        let flow = &planned["flows"][0];
+        assert!(flow["dscp"].is_u64() && flow["pcp"].is_null(), "{flow}");
+        assert!(flow["rate"].as_u64() > Some(0), "{flow}");
+        let repetition = planned["repetition"].as_str().unwrap();
+        let told = property(suite, &format!("test traffic [{repetition}]")).unwrap();
+        assert!(told.contains(", DSCP "), "{told}");
+        let length = format!(" of frames of {} octets, ", flow["length"]);
+        assert!(told.contains(&length) && told.contains(" Mbit/s"), "{told}");
+    }
+}
+
 #[test]
 fn root_all_reports_say_the_same_now_and_later() {
     let Some(lab) = Lab::new("root_all_reports_say_the_same_now_and_later") else {
@@ -40,8 +124,18 @@ fn root_all_reports_say_the_same_now_and_later() {
     };
     let plan = lab.file("plan.toml", &cases_of(&CASES));
     let testbed = of_repository("configs/testbeds/sim.toml");
+    let dut = [
+        "faults=[\"corrupts\"]",
+        "vendor=\"Example\"",
+        "model=\"S1\"",
+        "serial=\"42\"",
+        "software=\"OS-2.1\"",
+    ];
+    let dut = dut
+        .map(|value| format!(" --set testbed.dut.{value}"))
+        .concat();
     let run = lab.start(&format!(
-        "--testbed {testbed} --plan {plan} --format json --set testbed.dut.faults=[\"corrupts\"]"
+        "--testbed {testbed} --plan {plan} --format json{dut}"
     ));
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(1));
@@ -51,6 +145,7 @@ fn root_all_reports_say_the_same_now_and_later() {
         .each_ref()
         .map(|file| fs::read_to_string(file).unwrap());
     assert_eq!(written[0], ended.stdout);
+    assert_identified(&ended.report().0, &written[1]);
     let outcomes = Report::read(&out).outcomes();
     assert!(outcomes.iter().any(|(.., verdict)| verdict == "fail"));
     assert_eq!(junit(&out), outcomes);

@@ -29,7 +29,7 @@ const REPETITIONS: [Repetition; 7] = [
 ];
 
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
-const EXPECTED: &[(&str, &[&str])] = &[
+pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "ignores-pfc",
         &[
@@ -176,10 +176,14 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
         ],
     ),
-    // No other case has a frame that names nobody.
     (
         "zero-vector-names-all",
-        &["enable ignored", "enable no-dip"],
+        &[
+            "single response",
+            "multi response",
+            "enable ignored",
+            "enable no-dip",
+        ],
     ),
     ("reads-high-vector", NOT_PAUSED),
     // In the storm on lossy priorities it takes 4 for 3, and holds that.

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 
 use validator::case::Verdict;
 use validator::cases::judge_case;
-use validator::cases::pfc::CASES;
 use validator::cases::pfc::parameters::{PfcParameters, PlannedRepetition, Storm};
 use validator::cases::pfc::port::PortContext;
+use validator::cases::pfc::unfolding::Repetitions;
+use validator::cases::pfc::{CASES, PfcCase};
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::fault::switch::Fault;
 
 use crate::bench::{self, priorities};
+use crate::faults;
 
 /// The document's repetitions, each a set of which all are stormed, or in one case none.
 fn document(case: &str) -> Vec<PlannedRepetition> {
@@ -27,27 +29,33 @@ fn document(case: &str) -> Vec<PlannedRepetition> {
     sets.iter().map(planned).collect()
 }
 
-/// Every case on a switch with these faults; the evidence has what was not done.
-fn run(faults: &[&str]) -> Vec<CaseEvidence> {
-    let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+/// The repetitions of `case` that the set leaves.
+fn unfolded(case: &PfcCase) -> Repetitions {
     let port = PortContext {
         fixed_lossless: Some(priorities(&[3, 4])),
         ..bench::port()
     };
+    let parameters = PfcParameters {
+        durations: bench::DURATIONS,
+        frame: 1024,
+        storm: Storm {
+            quanta: pfc_ebpf::units::Quanta::MAX,
+            interval: None,
+        },
+        repetitions: document(case.case.id),
+        short: false,
+    };
+    let found = case.repetitions(&port, &parameters);
+    assert_eq!((&found.omitted, &found.impossible), (&Vec::new(), &None));
+    found
+}
+
+/// Every case on a switch with these faults; the evidence has what was not done.
+fn run(faults: &[&str]) -> Vec<CaseEvidence> {
+    let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
     let cases = CASES.iter().map(|case| {
         let id = case.case.id;
-        let parameters = PfcParameters {
-            durations: bench::DURATIONS,
-            frame: 1024,
-            storm: Storm {
-                quanta: pfc_ebpf::units::Quanta::MAX,
-                interval: None,
-            },
-            repetitions: document(id),
-            short: false,
-        };
-        let found = case.repetitions(&port, &parameters);
-        assert_eq!((found.omitted, found.impossible), (Vec::new(), None));
+        let found = unfolded(case);
         let done = found.plans.iter().map(|plan| {
             let evidence = bench::run(plan, &faults);
             Repetition::Pfc(Box::new(evidence))
@@ -174,4 +182,33 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
     });
     let others: Vec<String> = others.collect();
     assert!(others.is_empty(), "{others:#?}");
+}
+
+/// The other faults: each fails a check of the set, too.
+#[test]
+fn every_fault_fails_a_check_of_the_set() {
+    let repetitions: Vec<_> = CASES
+        .iter()
+        .filter(|case| case.case.id != "pfc.enable-vector")
+        .flat_map(|case| {
+            unfolded(case)
+                .plans
+                .into_iter()
+                .map(move |plan| (case, plan))
+        })
+        .collect();
+    let fails = |fault: &str| {
+        let mut repetitions = repetitions.iter();
+        repetitions.any(|(case, plan)| {
+            let evidence = bench::run(plan, &[fault.parse().unwrap()]);
+            let checks = case.judge(&evidence).checks;
+            checks.iter().any(|check| check.verdict == Verdict::Fail)
+        })
+    };
+    let passed: Vec<&str> = faults::EXPECTED
+        .iter()
+        .map(|(fault, _)| *fault)
+        .filter(|fault| !fails(fault))
+        .collect();
+    assert_eq!(passed, [""; 0]);
 }

@@ -16,13 +16,19 @@ pub struct UnfitCase {
     pub remedy: String,
 }
 
-/// First thing that a run opens to reach a DUT of another family, tried beforehand.
+/// First thing that a run needs to reach a DUT, tried beforehand: what it opens in the MAD and RC
+/// cases, and the program of a hook.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Way {
-    /// The testbed's table, such as `mad`.
+    /// Its kind, for people.
+    pub what: &'static str,
+    /// The testbed's table or key, such as `mad` or `hooks.prepare`.
     pub table: String,
     /// Its place, for people.
     pub place: String,
+    /// What is said of it where there is no error.
+    #[serde(skip)]
+    pub usable: &'static str,
     /// The error that a run would end with; `None`: it can be had.
     pub error: Option<String>,
 }
@@ -37,7 +43,7 @@ pub struct Preflight {
     /// or says so itself.
     #[serde(skip)]
     pub unfit: Vec<UnfitCase>,
-    /// The ways to the DUTs of the MAD and RC cases. No part of evidence: a run takes them.
+    /// The ways to the DUTs. No part of evidence: a run takes them.
     #[serde(skip)]
     pub ways: Vec<Way>,
     /// Ports in the order of their use.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::findings::{self, sentence};
-use super::{fixed_set, identity, plain};
+use super::{fixed_set, flows, identity, plain};
 use crate::case::{CaseResult, CheckResult, Verdict};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Planned};
 
 /// Writes the report.
 pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io::Result<()> {
@@ -55,6 +55,10 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
         );
         suite.add_property(Property::new("not-done", plain::text(&told)));
     }
+    let planned = of_case.iter().flat_map(|case| &case.planned);
+    for property in planned.flat_map(traffic) {
+        suite.add_property(property);
+    }
     // A reason that concerns the whole case would be lost among the checks.
     if !result.reason.is_empty() || result.checks.is_empty() {
         suite.add_test_case(test_case(
@@ -78,6 +82,19 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
         )
     }));
     suite
+}
+
+/// Test frames of a repetition as planned, a property for the flows of each role.
+fn traffic(planned: &Planned) -> Vec<Property> {
+    let Planned::Pfc { plan, limits } = planned else {
+        return Vec::new();
+    };
+    let told = flows::told(plan, limits.line_rate).into_iter();
+    told.map(|(role, flows)| {
+        let name = format!("{role} [{}]", plan.name);
+        Property::new(plain::text(&name), plain::text(&flows))
+    })
+    .collect()
 }
 
 fn test_case(

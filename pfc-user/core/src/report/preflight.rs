@@ -93,10 +93,10 @@ fn no_ways(ways: &[(&Way, Item)]) -> usize {
 fn of_way(way: &Way) -> Item {
     let (state, found) = match &way.error {
         Some(error) => (State::Problem, error.clone()),
-        None => (State::Ok, "can be opened".to_owned()),
+        None => (State::Ok, way.usable.to_owned()),
     };
     Item {
-        what: "way to the DUT",
+        what: way.what,
         state,
         found,
         expected: String::new(),

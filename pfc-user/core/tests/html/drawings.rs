@@ -4,11 +4,12 @@ use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 use roxmltree::Node;
-use validator_core::evidence::Repetition;
+use validator_core::evidence::mad::{Exchange, Purpose};
 use validator_core::evidence::pfc::{
-    Arrival, ControlReceived, Gap, GapHistogram, Offence, PfcEvidence, PhaseSpan as Span, Stall,
-    Withheld,
+    Arrival, ControlReceived, Gap, GapHistogram, Offence, PfcEvidence, PhaseSpan as Span,
+    ProbeReport, Stall, Withheld,
 };
+use validator_core::evidence::{Evidence, Repetition};
 
 use crate::{named, page, pages, parse, samples, text_of};
 
@@ -79,6 +80,9 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
     e.tx_port.controls.clear();
     e.arrivals.records.clear();
     e.offences.clear();
+    let ends = |probe: &&ProbeReport| probe.burst.ends_by_xon(priority) == Some(true);
+    let ended = e.probes.iter().find(ends).unwrap().clone();
+    e.probes.clear();
     let bare = time_line(e.clone());
     for class in [
         "gap",
@@ -93,6 +97,8 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         "twice",
         "damaged",
         "lost",
+        "own-xoff",
+        "own-xon",
     ] {
         assert_eq!(places(&bare, class), [0.0; 0], "{class}");
     }
@@ -122,12 +128,24 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         to: at(9),
     }];
     let flow = e.plan.flows[0].id;
-    e.arrivals.records = vec![Arrival {
-        time: at(2),
+    let arrival = |time, phase| Arrival {
+        time,
         flow,
-        phase: Phase::Storm,
+        phase,
         latency: 1,
-    }];
+    };
+    // The first frame that comes too late after the XOFF.
+    let [xoff, xon] = ended.left[..] else {
+        panic!("{ended:?}");
+    };
+    let late = xoff.after + e.limits.max_response;
+    e.probes = vec![ended];
+    e.arrivals.records = vec![
+        arrival(at(2), Phase::Storm),
+        arrival(xoff.before, Phase::Probe),
+        arrival(late, Phase::Probe),
+        arrival(xon.after + 5_000_000, Phase::Probe),
+    ];
     let offence = |time, kind| Offence {
         port: "rx".into(),
         time,
@@ -174,19 +192,21 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
     let drawing = named(&document, "svg").find(|svg| svg.attribute("class") == Some("timeline"));
     let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
     let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
-    for (class, share) in [
-        ("gap", 1),
-        ("xoff", 3),
-        ("xon", 4),
-        ("held", 5),
-        ("stall", 7),
-        ("dut-stall", 8),
-        ("leaked", 2),
-        ("twice", 3),
-        ("damaged", 4),
-        ("lost", 0),
+    for (class, time) in [
+        ("gap", at(1)),
+        ("xoff", at(3)),
+        ("xon", at(4)),
+        ("held", at(5)),
+        ("stall", at(7)),
+        ("dut-stall", at(8)),
+        ("leaked", at(2)),
+        ("twice", at(3)),
+        ("damaged", at(4)),
+        ("lost", missing),
+        ("late", late),
+        ("own-xoff", xoff.before),
+        ("own-xon", xon.before),
     ] {
-        let time = if class == "lost" { missing } else { at(share) };
         let expected = storm_at + (time - from) as f64 / 1e9 / seconds * width;
         let found = places(&page, class);
         let [found] = found[..] else {
@@ -197,6 +217,98 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
             "{class} at {found}, not at {expected}"
         );
     }
+}
+
+#[test]
+fn a_lane_with_small_rates_has_a_scale_of_its_own() {
+    let mut samples = samples();
+    let good = samples.iter_mut().find(|(name, _)| name == "pfc-good");
+    let mut e = pages::pfc(&mut good.unwrap().1).next().unwrap().clone();
+    e.plan.flows.iter_mut().for_each(|flow| flow.length = 1024);
+    assert_eq!(e.windows.width, 10_000_000);
+    // Priority 6 has a quarter of the greatest rate, and priority 7 less.
+    let window = [400, 400, 400, 400, 400, 400, 100, 99];
+    let windows = vec![window; e.windows.offered.len()];
+    (e.windows.offered, e.windows.received) = (windows.clone(), windows);
+    let page = time_line(e);
+    let document = parse(&page);
+    let mut groups = named(&document, "g");
+    let scales = groups.find(|node| node.attribute("class") == Some("scales"));
+    let labels = scales.unwrap().children().filter(Node::is_element);
+    let labels: Vec<String> = labels.map(text_of).collect();
+    // 400 frames of 8384 bits, and 99 of them, in 10 ms.
+    let mut expected = ["335.4 Mbit/s", "0"].repeat(7);
+    expected.extend(["83 Mbit/s", "0"]);
+    assert_eq!(labels, expected);
+    // A curve reaches from the top of its lane, 0, to the ground, 100.
+    let curve = |priority: u8| {
+        let lane = format!("{priority} offered");
+        let mut paths = named(&document, "path");
+        let path = paths.find(|node| node.attribute("data-lane") == Some(lane.as_str()));
+        path.unwrap().attribute("d").unwrap().to_owned()
+    };
+    assert_eq!([3, 6, 7].map(curve), ["M0 0H880", "M0 75H880", "M0 0H880"]);
+}
+
+#[test]
+fn every_axis_has_its_unit() {
+    let mut drawn = [0; 3];
+    for (name, evidence) in samples() {
+        let page = page(&evidence);
+        let document = parse(&page);
+        for drawing in named(&document, "svg") {
+            let group = |class: &str| -> Vec<String> {
+                let mut groups = drawing.children();
+                let group = groups.find(|node| node.attribute("class") == Some(class));
+                let labels = group.unwrap().children().filter(Node::is_element);
+                labels.map(text_of).collect()
+            };
+            let kinds = ["timeline", "histogram", "ladder"];
+            let kind = kinds
+                .iter()
+                .position(|kind| drawing.attribute("class") == Some(*kind));
+            match kind {
+                Some(0) => {
+                    let times = group("axis");
+                    let seconds = times.iter().all(|time| time.ends_with(" s"));
+                    assert!(seconds && times.len() > 1, "{name}: {times:?}");
+                    let scales = group("scales");
+                    let rates = scales.chunks(2);
+                    let rates = rates.map(|scale| scale[0].ends_with(" Mbit/s"));
+                    assert!(
+                        !scales.is_empty() && rates.min() == Some(true),
+                        "{scales:?}"
+                    );
+                }
+                Some(1) => {
+                    let of = |anchor: &str| -> Vec<String> {
+                        let texts = drawing.children();
+                        let of = texts.filter(|node| node.attribute("text-anchor") == Some(anchor));
+                        of.map(text_of).collect()
+                    };
+                    let units = ["frames", "gaps"];
+                    let counts = of("end");
+                    let counted = counts.iter().any(|text| units.contains(&text.as_str()));
+                    assert!(counted, "{name}: {counts:?}");
+                    let times = of("middle");
+                    let units = [" ns", " us", " ms", " s"];
+                    let timed = |time: &String| units.iter().any(|unit| time.ends_with(unit));
+                    let all = times.iter().all(timed);
+                    assert!(all && !times.is_empty(), "{name}: {times:?}");
+                }
+                Some(2) => {
+                    let rows = drawing.children().filter(|node| node.has_tag_name("g"));
+                    let times = rows.map(|row| text_of(row.first_element_child().unwrap()));
+                    let times: Vec<String> = times.collect();
+                    let timed = times.iter().all(|time| time.ends_with(" ms"));
+                    assert!(timed && !times.is_empty(), "{name}: {times:?}");
+                }
+                _ => continue,
+            }
+            drawn[kind.unwrap()] += 1;
+        }
+    }
+    assert!(drawn.iter().all(|number| *number > 0), "{drawn:?}");
 }
 
 /// Left edge, width and height of the bars of a histogram.
@@ -285,15 +397,20 @@ fn ladders_name_each_wait_for_an_answer_that_did_not_come_and_each_timer() {
     }
 }
 
+/// The words in red on the ladders of that evidence.
+fn in_red(evidence: &Evidence) -> Vec<String> {
+    let page = page(evidence);
+    let document = parse(&page);
+    let groups = named(&document, "g").filter(|node| node.attribute("class") == Some("wrong"));
+    groups.map(text_of).collect()
+}
+
 #[test]
 fn ladders_show_in_red_what_is_missing_and_nothing_of_a_good_device() {
     let red = |name: &str| {
         let samples = samples();
         let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
-        let page = page(evidence);
-        let document = parse(&page);
-        let groups = named(&document, "g").filter(|node| node.attribute("class") == Some("wrong"));
-        groups.map(text_of).collect::<Vec<String>>()
+        in_red(evidence)
     };
     for name in ["mad-good", "rc-good"] {
         assert_eq!(red(name), [""; 0], "{name}");
@@ -302,4 +419,39 @@ fn ladders_show_in_red_what_is_missing_and_nothing_of_a_good_device() {
     let is_missing = |text: &&String| text.contains("missing: 1 of ");
     assert_eq!(missing.iter().filter(is_missing).count(), 2, "{missing:?}");
     assert!(!red("mad-failing").is_empty());
+}
+
+#[test]
+fn mad_ladders_show_in_red_an_answer_that_is_wrong_or_late_or_did_not_come() {
+    let samples = samples();
+    let (_, good) = samples.iter().find(|(name, _)| name == "mad-good").unwrap();
+    let changed = |change: fn(&mut Exchange)| {
+        let mut evidence = good.clone();
+        let cases = evidence.cases.iter_mut();
+        let repetitions = cases.flat_map(|case| &mut case.repetitions);
+        let exchanges = repetitions.filter_map(|repetition| match repetition {
+            Repetition::Mad(e) => Some(&mut e.exchanges),
+            _ => None,
+        });
+        let mut exchanges = exchanges.flatten();
+        let with_own_key = exchanges.find(|exchange| exchange.purpose == Purpose::OwnKey);
+        change(with_own_key.unwrap());
+        in_red(&evidence)
+    };
+    let wrong = changed(|exchange| {
+        // Status code 7, in the lower octet of the status.
+        exchange.answer.as_mut().unwrap().octets.0[5] = 7 << 2;
+    });
+    let late = changed(|exchange| exchange.answer.as_mut().unwrap().at = exchange.deadline + 1);
+    let missing = changed(|exchange| exchange.answer = None);
+    for (red, words) in [
+        (wrong, "(code 7)"),
+        (late, ", late"),
+        (missing, "no answer within 200 ms"),
+    ] {
+        let [red] = &red[..] else {
+            panic!("{words}: {red:?}");
+        };
+        assert!(red.contains(words), "{words} in {red}");
+    }
 }

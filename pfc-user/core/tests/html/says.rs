@@ -108,6 +108,24 @@ fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
                 assert!(text.contains(&check.check), "{name}: {}", check.check);
                 assert!(text.contains(&found), "{name}: {found} in {text}");
             }
+            let links = failed.descendants();
+            let links = links.filter(|node| node.has_tag_name("a"));
+            for link in links {
+                let title = text_of(link);
+                let target = link.attribute("href").unwrap().strip_prefix('#').unwrap();
+                if target == "matrix" {
+                    assert!(title.ends_with("more: the matrix"), "{name}: {title}");
+                    continue;
+                }
+                let mut nodes = document.descendants();
+                let card = nodes.find(|node| node.attribute("id") == Some(target));
+                let card = card.unwrap_or_else(|| panic!("{name}: no {target}"));
+                assert!(card.has_attribute("open"), "{name}: {title}");
+                let summary = text_of(card.first_element_child().unwrap());
+                let check = title.split([',', ' ']).next().unwrap();
+                let names = summary.split(' ').any(|word| word == check);
+                assert!(names, "{name}: {title} leads to {summary}");
+            }
         }
         for part in named(&document, "details").filter(|node| node.has_attribute("open")) {
             let summary = text_of(part.first_element_child().unwrap());
@@ -117,6 +135,37 @@ fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
                 "{name}: {summary}"
             );
         }
+    }
+}
+
+#[test]
+fn printed_pages_have_numbers_and_no_card_is_split() {
+    let samples = samples();
+    let page = page(&samples[0].1);
+    let document = parse(&page);
+    let style = named(&document, "style").next().unwrap().text().unwrap();
+    let (_, of_pages) = style.split_once("@page {").unwrap();
+    let (_, foot) = of_pages.split_once("@bottom-center {").unwrap();
+    let (foot, _) = foot.split_once('}').unwrap();
+    for number in ["counter(page)", "counter(pages)"] {
+        assert!(foot.contains(number), "{foot}");
+    }
+    let (_, print) = style.split_once("@media print {").unwrap();
+    let rules = print.split('}').filter_map(|rule| rule.split_once('{'));
+    let rules: Vec<_> = rules.collect();
+    let with = |declaration: &str| -> Vec<&str> {
+        let of = rules.iter().filter(|(_, said)| said.contains(declaration));
+        let parts = of.flat_map(|(parts, _)| parts.split(','));
+        parts.map(str::trim).collect()
+    };
+    let unsplit = with("break-inside: avoid");
+    for part in [".banner", "details", "figure", "tr", "li"] {
+        assert!(unsplit.contains(&part), "{part} in {unsplit:?}");
+    }
+    // What is said of a part stays with it.
+    let kept = with("break-after: avoid");
+    for part in ["h2", "summary", "caption"] {
+        assert!(kept.contains(&part), "{part} in {kept:?}");
     }
 }
 

@@ -274,9 +274,12 @@ impl Drop for Child {
     }
 }
 
+/// Exit status of a hook that did not end in time, as timeout(1) has it.
+const TIMED_OUT: i32 = 124;
+
 /// Runs the user's `command` by `sh -c` with `env` added to the environment. `hook` and `when` name
 /// it in the evidence. A status other than 0 is no error here. After `timeout` the command and all
-/// that it started are killed, which is one.
+/// that it started are killed; what it printed until then is kept, with a line that says so.
 pub fn run_hook(
     hook: &str,
     when: &str,
@@ -295,26 +298,43 @@ pub fn run_hook(
         source,
     })?;
     let mut pipes = shell.pipes();
-    if !read_until_end(&pidfd, &mut pipes, deadline).map_err(failed)? {
-        return Err(ProcessError::TimedOut {
-            what: what(),
-            awaited: "end",
-            waited: timeout,
-        });
+    let ended = read_until_end(&pidfd, &mut pipes, deadline).map_err(failed)?;
+    let status = if ended {
+        let status = shell.0.wait().map_err(failed)?;
+        // As shells have it.
+        status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    } else {
+        TIMED_OUT
+    };
+    let [mut stdout, mut stderr] = pipes.map(Pipe::into_text);
+    if !ended {
+        note_killed(&mut stdout, &mut stderr, timeout);
     }
-    let status = shell.0.wait().map_err(failed)?;
-    let [stdout, stderr] = pipes.map(Pipe::into_text);
     Ok(HookOutput {
         hook: hook.to_owned(),
         when: when.to_owned(),
         command: command.to_owned(),
-        // As shells have it.
-        status: status
-            .code()
-            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        status,
         stdout,
         stderr,
     })
+}
+
+/// Adds a line on the time-out to the output whose last lines are shown: standard error, or
+/// standard output where that alone has text.
+fn note_killed(stdout: &mut String, stderr: &mut String, timeout: Duration) {
+    let shown = if stderr.trim().is_empty() && !stdout.trim().is_empty() {
+        stdout
+    } else {
+        stderr
+    };
+    if !shown.is_empty() && !shown.ends_with('\n') {
+        shown.push('\n');
+    }
+    let seconds = timeout.as_secs_f64();
+    *shown += &format!("[it did not end within {seconds} s and was killed]\n");
 }
 
 /// Starts a shell in a process group of its own, and opens a descriptor that tells its end.
@@ -348,18 +368,19 @@ fn read_until_end(pidfd: &OwnedFd, pipes: &mut [Pipe; 2], deadline: Instant) -> 
                 .map(|file| file as &dyn AsFd),
         );
         let ready = wait_readable(&watched, Some(deadline))?;
-        if !ready.contains(&true) || Instant::now() >= deadline {
-            return Ok(false);
-        }
         if ready[0] && !ready[1..].contains(&true) {
             return Ok(true);
         }
+        // Also at the deadline: the last words are there if this process was held up.
         for (pipe, _) in open
             .into_iter()
             .zip(&ready[1..])
             .filter(|(_, ready)| **ready)
         {
             pipe.read()?;
+        }
+        if !ready.contains(&true) || Instant::now() >= deadline {
+            return Ok(false);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The user's hooks: what each is told, and that the DUT is put back.
 
+mod program;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,13 +12,11 @@ use serde_json::Value;
 
 use crate::config::PfcTestbed;
 use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
-use crate::driver::kernel::process::{self, ProcessError};
+use crate::driver::kernel::process;
 use crate::evidence::hooks::HookOutput;
+use crate::evidence::preflight::Way;
 use crate::output;
 use crate::plan::RepetitionPlan;
-
-/// Exit status of a hook that did not end in time, as timeout(1) has it.
-const TIMED_OUT: i32 = 124;
 
 /// Occasion that a hook is run for.
 #[derive(Clone, Copy)]
@@ -136,6 +136,30 @@ fn planned<'a, const N: usize>(
     given.collect()
 }
 
+/// The programs of the hooks, of which none is run.
+pub fn programs(testbed: &PfcTestbed) -> Vec<Way> {
+    let hooks = &testbed.hooks;
+    let timeout = Duration::from_nanos(hooks.timeout);
+    let given = [
+        ("hooks.prepare", &hooks.prepare),
+        ("hooks.configure", &hooks.configure),
+        ("hooks.counters", &hooks.counters),
+        ("hooks.restore", &hooks.restore),
+    ];
+    let given = given.into_iter().filter_map(|(key, command)| {
+        let command = command.as_ref()?;
+        let found = program::look(key, command, timeout);
+        Some(Way {
+            what: "program",
+            table: key.into(),
+            place: command.clone(),
+            usable: found.as_ref().copied().unwrap_or_default(),
+            error: found.err(),
+        })
+    });
+    given.collect()
+}
+
 /// The hooks of a run. Dropping it puts the DUT back, unless that was done.
 pub struct Hooks<'c> {
     testbed: &'c PfcTestbed,
@@ -215,17 +239,8 @@ impl<'c> Hooks<'c> {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let timeout = Duration::from_nanos(self.testbed.hooks.timeout);
-        match process::run_hook(hook, moment.phase, command, &variables, timeout) {
-            Err(error @ ProcessError::TimedOut { .. }) => Ok(HookOutput {
-                hook: hook.into(),
-                when: moment.phase.into(),
-                command: command.into(),
-                status: TIMED_OUT,
-                stdout: String::new(),
-                stderr: error.to_string(),
-            }),
-            said => said.with_context(|| format!("the hook `{hook}` could not be run")),
-        }
+        process::run_hook(hook, moment.phase, command, &variables, timeout)
+            .with_context(|| format!("the hook `{hook}` could not be run"))
     }
 
     /// Runs `restore`, where there is one. Returns what it said, and in words that the DUT is not

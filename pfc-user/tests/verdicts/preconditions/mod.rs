@@ -6,6 +6,7 @@ mod accounting;
 mod attempts;
 mod beside;
 mod dips;
+mod figures;
 mod lateness;
 mod mac;
 mod ports;

@@ -182,6 +182,21 @@ fn one_attempt_measured_well_that_fails_is_a_failure() {
         early,
         &[("response", FAIL, "found 1, 20."), ("xon", SKIPPED, "")],
     );
+    // 39225 quanta of 512 ns each.
+    let several = |e: &mut PfcEvidence| {
+        let xoff = probe(e, RUNS_OUT).0[0].before;
+        for after in [5, 8, 12] {
+            arrives(e, Phase::Probe, xoff + after * MS);
+        }
+    };
+    let words = "found 3, the first 5.000 ms and the last 12.000 ms after the XOFF (quanta last \
+                 20.083 ms)";
+    tampered(
+        "frames in the midst of a pause",
+        SINGLE,
+        several,
+        &[("response", FAIL, words), ("xon", SKIPPED, "")],
+    );
     // In an attempt that was not measured well it says nothing.
     let unsure = |e: &mut PfcEvidence| {
         early(e);

@@ -64,7 +64,7 @@ fn sized(case: &str, check: &str, size: f64, inject: impl Fn(&mut PfcEvidence, f
 type One = (&'static str, &'static str, Tamper);
 
 /// One frame, by each check that counts frames.
-const ONE_FRAME: [One; 12] = [
+const ONE_FRAME: [One; 13] = [
     (SINGLE, "paused", |e| {
         leak(e, e.storm.as_ref().unwrap().last.before)
     }),
@@ -84,6 +84,7 @@ const ONE_FRAME: [One; 12] = [
     (GLOBAL, "no-loss", |e| lose(e, Role::Test, Phase::Storm, 1)),
     (SINGLE, "no-duplicate", |e| e.received[0].duplicate += 1),
     (SINGLE, "no-reorder", |e| e.received[0].reordered += 1),
+    (SINGLE, "no-resize", |e| e.received[0].resized += 1),
     (SINGLE, "no-corruption", |e| e.received[0].corrupt += 1),
     (SINGLE, "no-remark", |e| e.received[0].remarked += 1),
     (SINGLE, "no-mac-control-forwarded", |e| {
@@ -105,6 +106,37 @@ fn one_frame_fails_each_check_that_says_so() {
     let mut evidence = good(SINGLE);
     evidence.tx_port.pfc[6].xoff += 1;
     assert_eq!(verdict(SINGLE, "no-pfc-on-lossy", &evidence).verdict, FAIL);
+    assert_eq!(printed(SINGLE, "no-pause"), "one PAUSE frame");
+    let mut evidence = good(SINGLE);
+    evidence.tx_port.pause.xoff += 1;
+    assert_eq!(verdict(SINGLE, "no-pause", &evidence).verdict, FAIL);
+}
+
+/// Each frame of `priority` that leaves in the storm phase arrives so much later.
+fn delay(e: &mut PfcEvidence, priority: usize, by: Nanos) {
+    let data = e.span(Phase::Storm).unwrap();
+    let window = |time: Nanos| ((time - e.windows.epoch) / e.windows.width) as usize;
+    let (first, last) = (window(data.from) + 1, window(data.to));
+    let offered = e.windows.offered[first..last].iter();
+    let offered: u64 = offered.map(|window| u64::from(window[priority])).sum();
+    let late = (offered * by).div_ceil((last - first) as u64 * e.windows.width) as u32;
+    let mut kept = 0;
+    for window in &mut e.windows.received[first..last] {
+        let taken = window[priority].min(late - kept);
+        window[priority] -= taken;
+        kept += taken;
+    }
+    e.windows.received[last + 1][priority] += kept;
+}
+
+#[test]
+fn a_median_so_much_later_is_found() {
+    let later = numbers(&printed(LOSSY, "no-delay"))[0];
+    for priority in 0..8 {
+        sized(LOSSY, "no-delay", later, |e, later| {
+            delay(e, priority, from_above(later));
+        });
+    }
 }
 
 /// Time of the frames of the plan at the line's rate: all are of one length.

@@ -148,7 +148,8 @@ pub(super) fn judged(
 }
 
 /// Lossless and lossy classes are named in one frame, each half of the former with another time;
-/// then an XON for a lossy class alone, which changes nothing.
+/// then come two frames that change nothing: an XON for a lossy class alone, and a frame with a
+/// vector of 0 and the longest times.
 fn mixed(times: &Times, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
     let (time, shorter, of_lossy) = (times.percent(70), times.percent(35), times.percent(45));
     let half = first_half(paused);
@@ -160,6 +161,11 @@ fn mixed(times: &Times, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
         let xon = PfcFrame::new(&[(*class, Quanta::ZERO)], time);
         frames.push((times.nanos(shorter) / PART, xon));
     }
+    let nobody = PfcFrame {
+        classes: Vec::new(),
+        times: [times.percent(100); Priority::COUNT],
+    };
+    frames.push((times.nanos(shorter) * 2 / PART, nobody));
     burst(LOAD, frames)
 }
 

@@ -78,7 +78,8 @@ pub fn own_pauses(
                 .clone()
                 .into_iter()
                 .zip(probe.left.clone());
-            let of = frames.filter(move |(one, _)| one.frame.asks() == asks);
+            let named = frames.filter(|(one, _)| !one.frame.classes.is_empty());
+            let of = named.filter(move |(one, _)| one.frame.asks() == asks);
             of.map(|(_, left)| left.before)
         };
         e.probes.iter().flat_map(of_probe).collect()

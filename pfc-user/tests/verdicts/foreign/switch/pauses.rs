@@ -21,7 +21,7 @@ impl Foreign {
         if opcode != 0x0101 {
             return;
         }
-        let quiet = self.now - self.last_pfc > 200_000_000;
+        let quiet = self.pfc_seen == 0 || self.now - self.last_pfc > 200_000_000;
         self.last_pfc = self.now;
         self.pfc_seen += 1;
         match self.bug {

@@ -161,11 +161,13 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
             ),
         ));
     }
-    if e.rx_port.foreign() > 0 {
-        named.push((
-            "frames of other senders or runs at the rx port".into(),
-            format!("{}; no check counts them", e.rx_port.foreign()),
-        ));
+    for (name, port) in [("tx", &e.tx_port), ("rx", &e.rx_port)] {
+        if port.foreign() > 0 {
+            named.push((
+                format!("frames of other senders or runs at the {name} port"),
+                format!("{}; no check counts them", port.foreign()),
+            ));
+        }
     }
     let worst = e
         .received
