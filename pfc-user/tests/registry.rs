@@ -108,8 +108,8 @@ fn a_built_in_plan_has_repetitions_of_each_case_on_the_simulated_testbed() {
 }
 
 /// The least time of the built-in plans on the simulated testbed while each repetition had three
-/// pauses of 65535 quanta that run out, and in cases 1 and 2 three more that XON ends after a third:
-/// all that the probes of today may add to is a tenth of it.
+/// pauses of 65535 quanta that ran out, and in cases 1 and 2 three more that XON ended after a
+/// third. Probes of many kinds took their place, and may add a tenth to the whole.
 const WITH_PROBES_OF_ONE_KIND: [(&str, u64); 2] =
     [("pfc", 87_553_139_113), ("smoke", 10_137_053_914)];
 

@@ -119,7 +119,7 @@ fn a_run_without_a_folder_says_that_its_evidence_is_gone() {
     assert!(error.ends_with(gone), "{error}");
 }
 
-/// A limit on the length of files is met as a full disk is, but that SIGXFSZ comes before the error.
+/// A limit on the length of files acts as a full disk does, but SIGXFSZ comes before the error.
 #[test]
 fn a_run_whose_files_do_not_fit_tells_its_verdict_and_is_no_success() {
     const CASE: &str = "mad.c14-024-10-01";

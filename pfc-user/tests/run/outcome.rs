@@ -34,8 +34,8 @@ impl Outcome {
         );
     }
 
-    /// Asserts of a run with `--format json` that nothing fails, and that it is undecided only where
-    /// one of its checks is, as stalls of this machine may leave one.
+    /// Asserts of a run with `--format json` that nothing fails, and that it is undecided only
+    /// where one of its checks is, as stalls of this machine may leave one.
     pub fn assert_none_fails(&self) -> Report {
         let report = self.report();
         for verdict in ["fail", "error"] {
