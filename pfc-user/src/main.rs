@@ -106,7 +106,7 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
             found = port_check::check(testbed, depth)?;
         }
     }
-    found.unfit = run::unfit(&config);
+    found.unfit = run::unfit(&config, &found.ports);
     found.ways = run::ways(&config, depth == Depth::Active);
     let left = Journal::open().left();
     left.iter().for_each(output::note);
@@ -184,6 +184,8 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     let written = kept.and(rendered);
     // A reader that stalls is no reason to stay: from here on signals end the process.
     interrupt.release()?;
+    // Results that could not be kept are no success, and what is shown says so.
+    let exit = if written.is_ok() { exit } else { Exit::Usage };
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     let exit = shown?;
@@ -213,8 +215,7 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let cases = run::plan(config, line_rate)?;
     let mut out = output::stdout();
     if format == Format::Json {
-        let planned = run::plan(config, line_rate)?;
-        run::dry_run::json(&mut out, config, line_rate, &planned)?;
+        run::dry_run::json(&mut out, config, line_rate, &cases)?;
         return Ok(Exit::Passed);
     }
     let mut text = run::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate);

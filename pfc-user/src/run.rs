@@ -6,7 +6,7 @@ mod planning;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::case::Event;
 use crate::cases::{self, PlannedCase, Task};
@@ -25,12 +25,11 @@ use crate::evidence::{
 };
 use crate::live;
 use crate::live::pfc::hooks::{Hooks, NotConfigured};
-use crate::plan::FlowPlan;
 use crate::port_check;
 use crate::report;
 
 pub use self::planning::{Planned, hooks_around, hooks_around_run, plan, planned_line_rate, unfit};
-use self::planning::{UP, declared_watchdog, refuse_watchdog};
+use self::planning::{UP, beyond_mtu, declared_watchdog, refuse, refuse_watchdog};
 
 /// The reason why a repetition was not done after the user had ended the run.
 const NOT_BEGUN: &str = "not begun: the run was interrupted";
@@ -92,9 +91,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         events(Event::Note(format!("preflight: {line}")));
     }
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
-    if let Some(testbed) = &pfc {
-        refuse_mtu(testbed, &cases)?;
-    }
+    refuse(beyond_mtu(&cases, &found.ports))?;
     let hooks = match (&config.testbed.pfc, &pfc) {
         (Some(testbed), Some(_)) => {
             let hooks = Hooks::begin(testbed, config.out.as_deref(), &journal)?;
@@ -110,27 +107,6 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         hooks,
         cases,
     })
-}
-
-/// Fails where a port of the tester takes no packet as long as the longest of the plan.
-fn refuse_mtu(testbed: &Testbed, cases: &[Planned]) -> Result<()> {
-    let frames = cases.iter().flat_map(|planned| &planned.repetitions);
-    let frames = frames.flat_map(|task| match task {
-        Task::Pfc(_, plan) => plan.flows.as_slice(),
-        _ => &[],
-    });
-    let longest = frames.map(FlowPlan::packet_length).max().unwrap_or(0);
-    for (name, port) in [("tx", &testbed.tx), ("rx", &testbed.rx)] {
-        let (interface, mtu) = (&port.interface, port.state.mtu);
-        if (mtu as usize) < longest {
-            bail!(
-                "the frames of the plan have packets of up to {longest} octets, but the {name} port \
-                 {interface} has an MTU of {mtu}: raise it (`ip link set dev {interface} mtu \
-                 {longest}`), or send shorter frames (traffic.frame)"
-            );
-        }
-    }
-    Ok(())
 }
 
 /// The ways to the DUTs of the plan's cases: the programs of the hooks, which are not run, and

@@ -161,7 +161,7 @@ fn unknown(
 }
 
 /// A command line for where the port is.
-fn command(facts: &Facts, line: &str) -> String {
+pub fn command(facts: &Facts, line: &str) -> String {
     facts.namespace.as_ref().map_or_else(
         || line.to_owned(),
         |namespace| format!("ip netns exec {namespace} {line}"),

@@ -625,8 +625,8 @@ pub const PLAN: &[Table] = &[
                 "all_key_bits",
                 "true or false",
                 "false",
-                "True: a wrong M_Key for each of the 64 bits, and not for another eight of them in \
-                 each run. Only of `mad.c14-016-get`.",
+                "True: a wrong M_Key for each of the 64 bits, and not for eight of them that each \
+                 run draws. Only of `mad.c14-016-get`.",
             ),
         ],
     },

@@ -11,9 +11,11 @@ use crate::cases::pfc::unfolding::Repetitions;
 use crate::cases::{PlannedCase, Task};
 use crate::config::{Config, Dut, PfcTestbed};
 use crate::driver::bringup::testbed;
-use crate::evidence::preflight::UnfitCase;
+use crate::evidence::preflight::{Facts, Port, Role, UnfitCase};
 use crate::evidence::{FixedSet, Omitted};
 use crate::live::pfc::hooks;
+use crate::plan::FlowPlan;
+use crate::preflight;
 
 pub(super) const UP: &str = "planned, so there is a testbed for it";
 
@@ -148,16 +150,21 @@ pub fn hooks_around(config: &Config, task: &Task) -> Vec<hooks::Planned> {
     }
 }
 
-/// The cases of the plan that can never be judged at the testbed's speed, with the reason for one
-/// repetition of each. Defects of the ports themselves are not reported here.
-pub fn unfit(config: &Config) -> Vec<UnfitCase> {
+/// The cases of the plan that a run refuses on these ports, or that can never be judged at their
+/// speed, with the reason for one repetition of each. Other defects of the ports are not reported
+/// here.
+pub fn unfit(config: &Config, ports: &[Port]) -> Vec<UnfitCase> {
+    let watched = watched(config, declared_watchdog(config));
     let Ok(line_rate) = planned_line_rate(config) else {
-        return watched(config, declared_watchdog(config)).collect();
+        return watched.collect();
     };
     let cases = config.plan.cases.iter();
-    let too_fast = cases.filter_map(|planned| {
-        let planned = plan_case(config, line_rate, planned);
-        let impossible = planned.impossible.map(|reason| (reason, String::new()));
+    let planned: Vec<Planned> = cases
+        .map(|planned| plan_case(config, line_rate, planned))
+        .collect();
+    let too_fast = planned.iter().filter_map(|planned| {
+        let impossible = planned.impossible.clone();
+        let impossible = impossible.map(|reason| (reason, String::new()));
         let limits = config.testbed.pfc.as_ref().zip(line_rate);
         let limits = limits.map(|(testbed, line_rate)| testbed.limits.at(line_rate));
         let too_long = planned.repetitions.iter().find_map(|task| match task {
@@ -172,9 +179,38 @@ pub fn unfit(config: &Config) -> Vec<UnfitCase> {
             remedy,
         })
     });
-    watched(config, declared_watchdog(config))
+    watched
         .chain(too_fast)
+        .chain(beyond_mtu(&planned, ports))
         .collect()
+}
+
+/// The cases of which a port of the tester cannot take the longest packet.
+pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<Item = UnfitCase> {
+    planned.iter().filter_map(move |planned| {
+        let flows = planned.repetitions.iter().flat_map(|task| match task {
+            Task::Pfc(_, plan) => plan.flows.as_slice(),
+            Task::Mad(..) | Task::Rc(..) => &[],
+        });
+        let longest = flows.map(FlowPlan::packet_length).max()?;
+        let port = ports.iter().find(|port| {
+            matches!(port.role, Role::Tx | Role::Rx) && (port.facts.mtu as usize) < longest
+        })?;
+        let Facts { interface, mtu, .. } = &port.facts;
+        let raise = format!("ip link set dev {interface} mtu {longest}");
+        Some(UnfitCase {
+            case: planned.case.id.into(),
+            reason: format!(
+                "expected packets of up to {longest} octets to fit the {} port {interface}, found \
+                 an MTU of {mtu}",
+                port.role.word()
+            ),
+            remedy: format!(
+                "raise it with `{}`, or send shorter frames (traffic.frame)",
+                preflight::command(&port.facts, &raise)
+            ),
+        })
+    })
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the
@@ -201,7 +237,12 @@ pub(super) fn declared_watchdog(config: &Config) -> Option<&str> {
 
 /// Fails where a case of the plan cannot be judged with the PFC watchdog in that state.
 pub(super) fn refuse_watchdog(config: &Config, found: Option<&str>) -> Result<()> {
-    let unfit: Vec<UnfitCase> = watched(config, found).collect();
+    refuse(watched(config, found))
+}
+
+/// Fails with the first of the cases that cannot be run, and names the others.
+pub(super) fn refuse(unfit: impl Iterator<Item = UnfitCase>) -> Result<()> {
+    let unfit: Vec<UnfitCase> = unfit.collect();
     let Some(UnfitCase { reason, remedy, .. }) = unfit.first() else {
         return Ok(());
     };

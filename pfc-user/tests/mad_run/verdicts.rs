@@ -242,3 +242,22 @@ fn a_dry_run_shows_the_steps_and_sends_nothing() {
     let steers = |c: char| c != '\n' && c.is_control();
     assert!(!ended.stdout.contains(steers), "{:?}", ended.stdout);
 }
+
+/// A run that counted from a fixed beginning would try the same bits each time.
+#[test]
+fn each_run_draws_the_bits_of_a_key_anew() {
+    let folder = Folder::new();
+    let bits = |plan: &str| {
+        let ended = folder.run(
+            Path::new(SIM),
+            &format!("--plan {plan} --dry-run --format json"),
+        );
+        let planned: Value = serde_json::from_str(&ended.stdout).unwrap();
+        case(&planned, "mad.c14-016-get")["repetitions"][1]["key_bits"].clone()
+    };
+    assert_eq!(bits("mad-full").as_array().unwrap().len(), 64);
+    let first = bits("mad");
+    assert_eq!(first.as_array().unwrap().len(), 8, "{first}");
+    // One of eight: so many are alike once in 10^28 times.
+    assert!((0..32).any(|_| bits("mad") != first), "{first}");
+}

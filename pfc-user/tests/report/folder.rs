@@ -1,31 +1,42 @@
 //! Results go into a folder without harm to what is not the tool's own.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
+use nix::sys::resource::{Resource, setrlimit};
 use validator::case::Exit;
+use validator::cases;
 use validator::report::{self, Folder};
 
 use super::samples::{every_verdict, evidence, files};
 
-/// Runs the MAD cases on the simulated device.
-fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+/// A run of the MAD cases on the simulated device.
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = Command::new(env!("CARGO_BIN_EXE_validator"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+    command
         .args("run --plan mad --set testbed.mad.timeout=50ms --testbed".split(' '))
         .arg(repository.join("configs/testbeds/sim.toml"))
         .args(arguments)
         .current_dir(folder)
-        .env("VALIDATOR_JOURNAL", folder.join("journal"))
-        .output()
-        .unwrap();
+        .env("VALIDATOR_JOURNAL", folder.join("journal"));
+    command
+}
+
+/// Exit code, standard output and standard error of a run.
+fn ended(output: Output) -> (Option<i32>, String, String) {
     let text = |octets| String::from_utf8(octets).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    ended(command(folder, arguments).output().unwrap())
 }
 
 #[test]
@@ -106,6 +117,55 @@ fn a_run_without_a_folder_says_that_its_evidence_is_gone() {
     let (_, shown, error) = run(folder.path(), &["--format", "json"]);
     serde_json::from_str::<serde_json::Value>(&shown).unwrap();
     assert!(error.ends_with(gone), "{error}");
+}
+
+/// A limit on the length of files acts as a full disk does, but SIGXFSZ comes before the error.
+#[test]
+fn a_run_whose_files_do_not_fit_tells_its_verdict_and_is_no_success() {
+    const CASE: &str = "mad.c14-024-10-01";
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let limited = |arguments: &[&str]| {
+        let mut command = command(folder, &["--case", CASE, "--out", "results"]);
+        let limit = || Ok(setrlimit(Resource::RLIMIT_FSIZE, 4096, 4096)?);
+        // SAFETY: the closure makes one system call and touches no memory of others.
+        unsafe { command.args(arguments).pre_exec(limit) };
+        ended(command.output().unwrap())
+    };
+    let (code, shown, error) = limited(&[]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        shown.ends_with("\nverdict: pass (cases: 1 passed; exit code 2)\n"),
+        "{shown}"
+    );
+    let expected = "validator: results/evidence.json: cannot be written: File too large (os error \
+                    27)\n";
+    assert!(error.ends_with(expected), "{error}");
+    // No part of a file is left, be it under another name.
+    assert_eq!(files(&folder.join("results")), ["validator.txt"]);
+
+    let (code, shown, error) = limited(&["--format", "json"]);
+    assert_eq!(code, Some(2), "{error}");
+    let report: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(report["exit_code"], 2);
+    assert_eq!(report["cases"][0]["verdict"], "pass");
+}
+
+#[test]
+fn a_run_whose_summary_does_not_fit_keeps_its_results_and_is_no_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = command(folder, &["--out", "results"]);
+    let output = command.stdout(full).stderr(Stdio::piped()).spawn();
+    let (code, _, error) = ended(output.unwrap().wait_with_output().unwrap());
+    assert_eq!(code, Some(2), "{error}");
+    let told = "standard output cannot be written: No space left on device (os error 28)";
+    assert_eq!(error.matches(told).count(), 1, "{error}");
+    let evidence = report::read_evidence(&folder.join("results")).unwrap();
+    let results = cases::judge(&evidence);
+    assert_eq!(Exit::of(&results, evidence.interrupted), Exit::Passed);
+    assert!(folder.join("results/report.html").exists());
 }
 
 #[test]

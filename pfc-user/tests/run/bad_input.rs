@@ -84,6 +84,53 @@ fn root_ports_that_cannot_be_used() {
     assert!(elsewhere.contains(&tester), "{elsewhere}");
 }
 
+#[test]
+fn root_an_mtu_below_the_frames_is_refused_and_told_by_check() {
+    let Some(mut lab) = Lab::new("root_an_mtu_below_the_frames_is_refused_and_told_by_check")
+    else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    let tester = &external.tester;
+    // Refused next, so that nothing is measured with an MTU that will do either.
+    let say = lab.file("say", "echo '{\"watchdog\": \"on\"}'\n");
+    let prepare = format!("hooks.prepare = \"sh {say}\"\n");
+    let testbed = lab.file("testbed.toml", &external.testbed("[3, 4]", &prepare));
+    let arguments = format!("--testbed {testbed} --case pfc.pause-lossy");
+    let set_mtu = |port: &str, mtu: u32| ip(&format!("-n {tester} link set dev {port} mtu {mtu}"));
+    // A frame of 1024 octets has a packet of 1010.
+    for port in ["tx", "rx"] {
+        set_mtu(port, 1009);
+        let reason = format!(
+            "expected packets of up to 1010 octets to fit the {port} port {port}, found an MTU of \
+             1009"
+        );
+        let remedy = format!(
+            "raise it with `ip netns exec {tester} ip link set dev {port} mtu 1010`, or send \
+             shorter frames (traffic.frame)"
+        );
+        let message = format!("pfc.pause-lossy: {reason}; {remedy}");
+        refuse(&lab, &arguments, &message);
+        let checked = lab.run(&format!(
+            "check --testbed {testbed} --plan smoke --format json"
+        ));
+        let found: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+        let told = serde_json::json!({
+            "case": "pfc.pause-lossy", "reason": reason, "remedy": remedy,
+        });
+        let plan = found["plan"].as_array().unwrap();
+        assert_eq!((checked.code, plan.len()), (Some(1), 4), "{found:#}");
+        assert!(plan.contains(&told), "{found:#}");
+        set_mtu(port, 1010);
+    }
+    let refused = refuse_text(&lab, &arguments);
+    assert!(
+        refused.contains("expected a DUT whose PFC watchdog is off, found it on"),
+        "{refused}"
+    );
+    lab.assert_nothing_is_left();
+}
+
 fn refuse_text(lab: &Lab, arguments: &str) -> String {
     let refused = lab.run(&format!("run --out {} {arguments}", lab.out().display()));
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));

@@ -107,6 +107,19 @@ fn root_a_run_whose_rx_port_gets_another_mtu_is_undecided() {
 }
 
 #[test]
+fn root_a_run_whose_mtu_comes_back_is_undecided() {
+    let words = ["rx got an MTU of 600 in place of 1500 for a time"];
+    assert_undecided(
+        "root_a_run_whose_mtu_comes_back_is_undecided",
+        &words,
+        |external| {
+            ip(&format!("-n {} link set dev rx mtu 600", external.tester));
+            ip(&format!("-n {} link set dev rx mtu 1500", external.tester));
+        },
+    );
+}
+
+#[test]
 fn root_a_run_whose_tx_port_gets_another_mtu_is_undecided() {
     let words = ["tx got an MTU of 600 in place of 1500"];
     assert_undecided(

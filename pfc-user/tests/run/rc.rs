@@ -2,10 +2,13 @@
 //! silent responder.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::Stdio;
+use std::thread;
 
 use serde_json::Value;
+use validator::driver::kernel::netns::Namespace;
 
 use crate::lab::{Lab, of_repository};
 use crate::outcome::{Outcome, Report};
@@ -141,9 +144,39 @@ fn root_a_neighbour_that_does_not_resolve_is_inconclusive() {
     lab.assert_nothing_is_left();
 }
 
+/// Asserts that a run with that token ends at once and names the agent in these words, and that
+/// `check` says the same, with a program on the port and without.
+fn assert_no_way(lab: &Lab, testbed: &str, token: Option<&str>, words: &str) {
+    let ask = |command: &str| {
+        let mut asked = lab.validator(&format!("{command} --testbed {testbed} --plan rc"));
+        match token {
+            Some(token) => asked.env("VALIDATOR_TOKEN", token),
+            None => asked.env_remove("VALIDATOR_TOKEN"),
+        };
+        Outcome::of(asked.output().unwrap())
+    };
+    let ended = ask("run");
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(2), ""),
+        "{ended:?}"
+    );
+    let last = ended.stderr.lines().last();
+    let error = last.and_then(|line| line.strip_prefix("validator: "));
+    let error = error.unwrap_or_else(|| panic!("{ended:?}"));
+    assert!(error.contains("agent") && error.contains(words), "{error}");
+    for check in ["check --format json", "check --format json --passive"] {
+        let checked = ask(check);
+        let found: Value = serde_json::from_str(&checked.stdout).unwrap();
+        assert_eq!(checked.code, Some(1), "{checked:?}");
+        assert_eq!(found["ways"][0]["error"], error, "{found:#}");
+    }
+}
+
 #[test]
-fn root_an_agent_that_cannot_be_used_is_named() {
-    let Some(mut lab) = Lab::new("root_an_agent_that_cannot_be_used_is_named") else {
+fn root_an_agent_that_cannot_be_used_is_named_by_run_and_check() {
+    let test = "root_an_agent_that_cannot_be_used_is_named_by_run_and_check";
+    let Some(mut lab) = Lab::new(test) else {
         return;
     };
     let namespace = lab.namespace("rc");
@@ -156,17 +189,7 @@ fn root_an_agent_that_cannot_be_used_is_named() {
     };
     let nobody = lab.file("nobody.toml", &testbed("127.0.0.1:9"));
     crate::lab::ip(&format!("-n {namespace} link set dev lo up"));
-    let ended = lab.run(&format!("run --testbed {nobody} --plan rc"));
-    assert_eq!(
-        (ended.code, ended.stdout.as_str()),
-        (Some(2), ""),
-        "{ended:?}"
-    );
-    assert!(
-        ended.stderr.contains("127.0.0.1:9") && ended.stderr.contains("agent"),
-        "{}",
-        ended.stderr
-    );
+    assert_no_way(&lab, &nobody, None, "127.0.0.1:9");
 
     let mut agent = lab.command(
         "ip",
@@ -195,23 +218,70 @@ fn root_an_agent_that_cannot_be_used_is_named() {
     lab.keep(agent);
     let there = lab.file("there.toml", &testbed(&address));
     for token in [None, Some("wrong")] {
-        let mut run = lab.validator(&format!("run --testbed {there} --plan rc"));
-        match token {
-            Some(token) => run.env("VALIDATOR_TOKEN", token),
-            None => run.env_remove("VALIDATOR_TOKEN"),
-        };
-        let ended = Outcome::of(run.output().unwrap());
-        assert_eq!(
-            (ended.code, ended.stdout.as_str()),
-            (Some(2), ""),
-            "{ended:?}"
-        );
-        assert!(
-            ended.stderr.contains("agent") && ended.stderr.contains("token"),
-            "{}",
-            ended.stderr
-        );
+        assert_no_way(&lab, &there, token, "token");
     }
+    let mut check = lab.validator(&format!(
+        "check --testbed {there} --plan rc --format json --passive"
+    ));
+    let checked = Outcome::of(check.env("VALIDATOR_TOKEN", "right").output().unwrap());
+    let found: Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(found["ways"][0]["error"], Value::Null, "{found:#}");
+}
+
+/// An agent of another release, and one whose host has no adapter.
+#[test]
+fn root_an_agent_of_no_use_is_named_by_run_and_check() {
+    let Some(mut lab) = Lab::new("root_an_agent_of_no_use_is_named_by_run_and_check") else {
+        return;
+    };
+    let namespace = lab.namespace("rc");
+    crate::lab::ip(&format!("-n {namespace} link set dev lo up"));
+    let here = Namespace::named(&namespace).unwrap();
+    let listener = here
+        .run(|| TcpListener::bind("127.0.0.1:0"))
+        .unwrap()
+        .unwrap();
+    let testbed = lab.file(
+        "testbed.toml",
+        &format!(
+            "name = \"t\"\n[rc]\ndut = \"agent\"\nagent = \"{}\"\n\
+             address = \"198.18.16.1\"\napm = false\n\
+             port = {{ interface = \"lo\", namespace = \"{namespace}\" }}\n",
+            listener.local_addr().unwrap()
+        ),
+    );
+    for (answer, words) in [
+        (
+            concat!(
+                r#"{"answer":"welcome","version":2,"device":{"name":"a0","#,
+                r#""backend":"verbs","apm":false,"active_mtu":1024}}"#,
+            ),
+            "is it a validator agent of this release?",
+        ),
+        (
+            r#"{"answer":"failed","kind":"no-device","message":"there is no RDMA device"}"#,
+            "there is no RDMA device",
+        ),
+    ] {
+        // A connection each of `run` and of both checks. Not awaited: one that does not come would
+        // hide what came in its place.
+        let listener = listener.try_clone().unwrap();
+        thread::spawn(move || (0..3).for_each(|_| greet(&listener, answer)));
+        assert_no_way(&lab, &testbed, None, words);
+    }
+}
+
+/// Takes a connection, and answers its first request with that message.
+fn greet(listener: &TcpListener, answer: &str) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut request = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut request).unwrap();
+    stream
+        .write_all(&(answer.len() as u32).to_be_bytes())
+        .unwrap();
+    stream.write_all(answer.as_bytes()).unwrap();
 }
 
 #[test]

@@ -13,7 +13,9 @@ use validator::driver::bpf::AccountProgram as Account;
 
 use crate::common::corpus;
 use crate::frames::Frames;
-use crate::{DROP, PASS, PLAIN_LENGTH, RUN, STORM_SOURCE, config, hex, loaded};
+use crate::{
+    DROP, PASS, PLAIN_LENGTH, RUN, STORM_SOURCE, config, config_of_ipv6, flows, hex, loaded,
+};
 
 /// Flows of [`loaded`].
 const FLOWS: u16 = 8;
@@ -53,6 +55,7 @@ impl Pfc {
 /// Expected counts of the program.
 struct Model {
     trust: Trust,
+    in_use: Config,
     /// Without PFC.
     port: PortCounters,
     pfc: Pfc,
@@ -88,12 +91,9 @@ impl Model {
         if let Some(priority) = priority {
             self.by_priority[priority as usize] += 1;
         }
-        let in_use = Config {
-            flows: FLOWS.into(),
-            ..config(self.trust)
-        };
+        let in_use = &self.in_use;
         let mut damaged = |reason: Malformed| {
-            let ours = is_test_frame(octets, &in_use);
+            let ours = is_test_frame(octets, in_use);
             if reason != Malformed::Headers || ours {
                 port.malformed[reason as usize] += 1;
                 port.damaged[reason as usize] += u64::from(ours || reason.is_control());
@@ -219,12 +219,15 @@ fn tested(account: &Account) -> Tested {
         })
 }
 
-fn agree(trust: Trust, seed: u64, count: usize) {
-    let account = loaded(trust);
+fn agree(trust: Trust, of_test: Config, seed: u64, count: usize) {
+    let mut account = loaded(trust);
+    account.configure(&of_test, &flows(FLOWS as u8)).unwrap();
+    let in_use = *account.configured();
     let (seen, highest) = (HashMap::new(), HashMap::new());
     let (port_before, tested_before) = (port(&account), Tested::default());
     let mut model = Model {
         trust,
+        in_use,
         port: port_before,
         pfc: Pfc::default(),
         frames: 0,
@@ -303,7 +306,8 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
     // A million in all where the long tests are asked for.
     let count = corpus(60_000, 500_000);
     std::thread::scope(|scope| {
-        scope.spawn(|| agree(Trust::Dscp, 11, count));
-        scope.spawn(|| agree(Trust::Pcp, 12, count));
+        scope.spawn(|| agree(Trust::Dscp, config(Trust::Dscp), 11, count));
+        scope.spawn(|| agree(Trust::Pcp, config(Trust::Pcp), 12, count));
+        scope.spawn(|| agree(Trust::Dscp, config_of_ipv6(Trust::Dscp), 13, count));
     });
 }

@@ -15,12 +15,15 @@ mod refused; // lane: programs
 mod scapy; // lane: programs
 mod trace; // lane: programs
 
+use std::net::IpAddr;
+
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_40, Phase, Stamp};
 use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
 use validator::quantity::hex;
+use validator::test_frame::Addresses;
 
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];
@@ -45,6 +48,23 @@ fn config(trust: Trust) -> Config {
         }),
         ..Config::default()
     }
+}
+
+/// The same for a test whose frames are of IPv6, with the addresses of [`frames::TestFrame`].
+fn config_of_ipv6(trust: Trust) -> Config {
+    let mut config = config(trust);
+    let [source, destination] = [1u8, 17].map(|first| {
+        let octets: [u8; 16] = std::array::from_fn(|index| first + index as u8);
+        IpAddr::from(octets)
+    });
+    let addresses = Addresses {
+        source_mac: [0; 6],
+        destination_mac: [0; 6],
+        source_ip: source,
+        destination_ip: destination,
+    };
+    addresses.tell(&mut config);
+    config
 }
 
 /// Length of [`frames::TestFrame::new`].

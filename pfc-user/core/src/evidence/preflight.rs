@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::xdp::{XdpFeatures, XdpMode};
 
-/// A case of the plan that can never be judged at the ports' speed.
+/// A case of the plan that a run refuses, or that can never be judged at the ports' speed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnfitCase {
     /// Its id.
@@ -39,8 +39,8 @@ pub struct Preflight {
     /// `uname -r`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Cases of the plan that can never work at the ports' speed. No part of evidence: a run leaves
-    /// them out or says so itself.
+    /// Cases of the plan that cannot work. No part of evidence: a run refuses them, leaves them out
+    /// or says so itself.
     #[serde(skip)]
     pub unfit: Vec<UnfitCase>,
     /// The ways to the DUTs. No part of evidence: a run takes them.

@@ -107,7 +107,7 @@ fn of_way(way: &Way) -> Item {
 
 fn of_plan(unfit: &UnfitCase) -> Item {
     Item {
-        what: "speed",
+        what: "case",
         state: State::Problem,
         found: format!("{}: {}", unfit.case, unfit.reason),
         expected: String::new(),

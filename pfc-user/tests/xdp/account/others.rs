@@ -8,7 +8,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::{PEER, by_priority, kinds, run};
 use crate::frames::TestFrame;
-use crate::{DROP, PASS, RUN, config, flows, hex, loaded, stamp};
+use crate::{DROP, PASS, RUN, config, config_of_ipv6, flows, hex, loaded, stamp};
 
 /// A frame of each kind that cannot be read, with the action on it. All but MAC control frames are
 /// test frames, where that can still be seen.
@@ -188,6 +188,93 @@ fn root_damaged_test_frames_are_known_behind_a_router() {
         let port = account.port().unwrap();
         assert_eq!((port.foreign(), port.damaged), (0, vec![(*reason, 1)]));
     }
+}
+
+/// The test frame of IPv6, with `octets` at `at`. Its addresses begin at 22 and 38, its UDP header
+/// at 54, its stamp at 62.
+fn v6_with(at: usize, octets: &[u8]) -> Vec<u8> {
+    let test = TestFrame {
+        v6: true,
+        ..TestFrame::new(stamp(3, 0))
+    };
+    let mut frame = test.octets();
+    frame[at..at + octets.len()].copy_from_slice(octets);
+    frame
+}
+
+#[test]
+fn root_damaged_test_frames_of_ipv6_are_known_by_stamp_or_by_addresses_and_ports() {
+    let mut account = loaded(Trust::Dscp);
+    let whole = v6_with(0, &[7; 12]);
+    let mut stamp_alone = v6_with(22, &[9]);
+    stamp_alone[56] = 0xff;
+    let damaged = [
+        (v6_with(62, &[0; 4]), Malformed::Stamp),
+        (stamp_alone, Malformed::Headers),
+        (v6_with(12, &[0x08, 0x01]), Malformed::Headers),
+        (v6_with(20, &[6]), Malformed::Headers),
+        (v6_with(56, &[0xff]), Malformed::Headers),
+        (v6_with(58, &[0, 7]), Malformed::UdpTruncated),
+        (v6_with(14, &[0x45]), Malformed::IpVersion),
+        (whole[..whole.len() - 1].to_vec(), Malformed::Ipv6Truncated),
+    ];
+    for (frame, reason) in &damaged {
+        account
+            .configure(&config_of_ipv6(Trust::Dscp), &flows(8))
+            .unwrap();
+        run(&account, frame);
+        let port = account.port().unwrap();
+        assert_eq!(
+            (port.foreign(), port.damaged),
+            (0, vec![(*reason, 1)]),
+            "{}",
+            hex(frame)
+        );
+    }
+}
+
+#[test]
+fn root_what_others_send_is_foreign_to_a_test_of_ipv6() {
+    let mut account = loaded(Trust::Dscp);
+    account
+        .configure(&config_of_ipv6(Trust::Dscp), &flows(8))
+        .unwrap();
+    // The stamp shows nothing; each of the eight parts of the addresses and both ports do.
+    let without_stamp = |at: usize| {
+        let mut frame = v6_with(62, b"hello");
+        frame[at] ^= 0x80;
+        frame
+    };
+    let mut foreign: Vec<_> = (22..54)
+        .step_by(4)
+        .map(|at| (without_stamp(at), DROP, "other addresses"))
+        .collect();
+    let earlier = TestFrame {
+        v6: true,
+        ..TestFrame::new(Stamp {
+            run: RUN + 1,
+            ..stamp(3, 0)
+        })
+    };
+    let mut of_ipv4 = TestFrame::new(stamp(3, 0)).octets();
+    of_ipv4[42] = 0;
+    foreign.extend([
+        (without_stamp(54), DROP, "from another port"),
+        (without_stamp(56), PASS, "to another port"),
+        (without_stamp(22)[..60].to_vec(), PASS, "cut short"),
+        (earlier.octets(), DROP, "a frame of an earlier run"),
+        (of_ipv4, DROP, "a damaged frame of IPv4"),
+    ]);
+    for (frame, action, what) in &foreign {
+        assert_eq!(run(&account, frame), *action, "{what}");
+    }
+    let port = account.port().unwrap();
+    assert_eq!(
+        (port.frames, port.foreign()),
+        (foreign.len() as u64, foreign.len() as u64)
+    );
+    assert_eq!((port.damaged, port.test_frames), (vec![], 0));
+    assert_eq!(kinds(&mut account), []);
 }
 
 #[test]
