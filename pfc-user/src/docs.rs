@@ -269,7 +269,7 @@ mod tests {
             format!("# {word} {word} {word}\n\n{word} {word}  {word}\n- {word} {word}\n{row}\n");
         let expected =
             format!("# {word} {word} {word}\n\n{word} {word}\n{word}\n- {word}\n  {word}\n{row}\n");
-        assert_eq!(wrapped(&page), expected);
+        assert_eq!(with_short_lines(&page), expected);
     }
 
     #[test]
