@@ -125,10 +125,11 @@ pub fn max_lateness(
     line_rate: LineRate,
     max_burst: Nanos,
 ) -> Result<Nanos, PacingError> {
-    // A bucket holds at most one frame and what accrues in that time.
-    let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum();
+    // A bucket holds one frame and what accrues in that time, and as frames are left out whole, up
+    // to one more (`Bucket::take`).
+    let frames = 2 * sums(flows).1;
     check(flows, line_rate, max_burst, frames)?;
-    Ok(lateness(flows, line_rate, max_burst))
+    Ok(lateness(flows, line_rate, max_burst, frames))
 }
 
 /// Fails where flows cannot be paced; `at_once` bits have to be able to leave at once.
@@ -159,12 +160,12 @@ fn check(
     Ok(())
 }
 
-/// Longest lateness at which a frame of each flow and what accrues in that time are no more than
-/// the largest burst; 0 where the frames alone are.
-fn lateness(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Nanos {
-    let (rates, frames) = sums(flows);
+/// Longest lateness at which `at_once` bits and what accrues in that time are no more than the
+/// largest burst; 0 where the bits alone are.
+fn lateness(flows: &[Paced], line_rate: LineRate, max_burst: Nanos, at_once: u128) -> Nanos {
     let most = u128::from(max_burst) * u128::from(line_rate.bits_per_second());
-    let lateness = most.saturating_sub(frames * SECOND).checked_div(rates);
+    let accrues = most.saturating_sub(at_once * SECOND);
+    let lateness = accrues.checked_div(sums(flows).0);
     Nanos::try_from(lateness.unwrap_or(0)).unwrap_or(Nanos::MAX)
 }
 
@@ -209,7 +210,7 @@ impl Pacer {
         // Where frames take long, one of each flow is more than may leave at once. The excess then
         // makes them wait for each other, which must cost none of them its token.
         let round = (frames * SECOND).checked_div(rates).unwrap_or(0) as Nanos;
-        let max_lateness = lateness(flows, line_rate, max_burst).max(MIN_LATENESS + round);
+        let max_lateness = lateness(flows, line_rate, max_burst, frames).max(MIN_LATENESS + round);
         let waits = stagger(flows).into_iter();
         let flows = flows.iter().zip(waits).map(|(&paced, wait)| Flow {
             paced,

@@ -319,10 +319,31 @@ fn what_cannot_be_paced_is_refused_with_the_figures() {
     assert_eq!(
         max_lateness(&jumbo, line(), 4 * MS),
         Err(PacingError::BurstTooSmall {
-            min: 64 * 72_192 + MS,
+            min: 2 * 64 * 72_192 + MS,
             found: 4 * MS
         })
     );
+}
+
+/// The program has no meter of its own that holds frames back: `max_lateness` has to do.
+#[test]
+fn after_a_stall_of_any_length_a_bucket_alone_holds_no_more_than_the_largest_burst() {
+    let paced = flow(0, 672_000_000, 64);
+    let most = u128::from(4 * MS) * u128::from(GIGABIT);
+    let max_lateness = max_lateness(&[paced], line(), 4 * MS).unwrap();
+    let mut largest = 0;
+    for stall in (0..2000).map(|more| 5 * MS + more) {
+        let mut bucket = Bucket::new(START, paced.bits, paced.rate, 100);
+        let now = START + stall;
+        let mut burst = 0;
+        while bucket.ready() <= now {
+            bucket.take(now, max_lateness);
+            burst += u128::from(paced.bits) * SECOND;
+        }
+        largest = largest.max(burst);
+    }
+    let frame = u128::from(paced.bits) * SECOND;
+    assert!(largest <= most && largest + 2 * frame > most, "{largest}");
 }
 
 #[test]
