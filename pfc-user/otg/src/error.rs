@@ -9,8 +9,14 @@ use tonic::Code;
 const STATUS: usize = 2400;
 /// Octets of that JSON around the errors, and of the note of how many more there are.
 const FRAME: usize = 200;
-/// Octets of the longest error that is shown whole.
-const ERROR: usize = 1600;
+/// Octets of the longest error that a gRPC status shows whole.
+const STATUS_ERROR: usize = 1600;
+/// Octets of the errors of an HTTP reply.
+const BODY: usize = 1 << 20;
+/// Octets of the longest error or warning that is kept whole.
+pub const LONGEST: usize = 16 << 10;
+/// Errors of a request that are kept, and as many warnings.
+pub const MOST: usize = 1000;
 
 /// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +81,10 @@ impl Why {
 pub struct Refusal {
     /// The reason.
     pub why: Why,
-    /// All that is wrong, at least one; each names the culprit.
+    /// What is wrong, at least one; each names the culprit.
     pub errors: Vec<String>,
+    /// Number of errors beyond those.
+    pub more: usize,
 }
 
 impl Refusal {
@@ -85,6 +93,7 @@ impl Refusal {
         Self {
             why,
             errors: vec![error.into()],
+            more: 0,
         }
     }
 
@@ -100,15 +109,30 @@ impl Refusal {
 
     /// The body of an HTTP reply.
     pub fn body(&self) -> String {
-        self.json(self.why.http().as_u16().into(), &self.errors)
+        let (mut shown, left) = self.first(BODY, LONGEST);
+        if left > 0 {
+            shown.push(format!("{left} more"));
+        }
+        self.json(self.why.http().as_u16().into(), &shown)
     }
 
     /// The message of a gRPC status: the same JSON with the status' code, cut to what fits.
     pub fn status_message(&self) -> String {
-        let mut room = STATUS - FRAME;
+        let (mut shown, left) = self.first(STATUS - FRAME, STATUS_ERROR);
+        if left > 0 {
+            shown.push(format!(
+                "{left} more; over HTTP, the reply has up to {MOST}"
+            ));
+        }
+        self.json(i64::from(self.why.grpc() as i32), &shown)
+    }
+
+    /// The first errors, as many as fit into `room` octets of JSON and [`MOST`] of them, each cut
+    /// to `longest` octets; and the number of the others.
+    fn first(&self, mut room: usize, longest: usize) -> (Vec<String>, usize) {
         let mut shown = Vec::new();
-        for error in &self.errors {
-            let error = cut(error);
+        for error in self.errors.iter().take(MOST) {
+            let error = cut(error, longest);
             let octets = written(&error) + 1;
             if octets > room {
                 break;
@@ -116,11 +140,8 @@ impl Refusal {
             room -= octets;
             shown.push(error);
         }
-        let left = self.errors.len() - shown.len();
-        if left > 0 {
-            shown.push(format!("{left} more; over HTTP, the reply has them all"));
-        }
-        self.json(i64::from(self.why.grpc() as i32), &shown)
+        let left = self.errors.len() - shown.len() + self.more;
+        (shown, left)
     }
 
     fn json(&self, code: i64, errors: &[String]) -> String {
@@ -133,16 +154,16 @@ fn written(text: &str) -> usize {
     json!(text).to_string().len()
 }
 
-/// An error, or as much of its beginning as is shown.
-fn cut(error: &str) -> String {
-    if written(error) <= ERROR {
+/// An error, or its beginning, which has at most `longest` octets in JSON.
+pub fn cut(error: &str, longest: usize) -> String {
+    if written(error) <= longest {
         return error.to_owned();
     }
     let mut octets = 0;
     let fits = |letter: &char| {
         // Without the quotes around it.
         octets += written(letter.encode_utf8(&mut [0; 4])) - 2;
-        octets <= ERROR
+        octets <= longest
     };
     let begin: String = error.chars().take_while(fits).collect();
     format!("{begin} ...")
@@ -168,6 +189,7 @@ impl From<Vec<validator_core::engine::Problem>> for Refusal {
         Self {
             why: if machine { Why::Internal } else { Why::Wrong },
             errors: problems.iter().map(ToString::to_string).collect(),
+            more: 0,
         }
     }
 }
@@ -182,6 +204,7 @@ mod tests {
         let refusal = Refusal {
             why: Why::Wrong,
             errors: errors.collect(),
+            more: 5,
         };
         let message = refusal.status_message();
         assert!(message.len() <= STATUS);
@@ -192,8 +215,8 @@ mod tests {
         assert_eq!(
             last,
             format!(
-                "{} more; over HTTP, the reply has them all",
-                1000 - (list.len() - 1)
+                "{} more; over HTTP, the reply has up to 1000",
+                1005 - (list.len() - 1)
             )
         );
     }
@@ -205,6 +228,7 @@ mod tests {
             let refusal = Refusal {
                 why: Why::Internal,
                 errors: vec![long.clone(), "another".to_owned()],
+                more: 0,
             };
             let message = refusal.status_message();
             assert!(message.len() <= STATUS, "{letter}: {}", message.len());
@@ -221,11 +245,44 @@ mod tests {
     }
 
     #[test]
-    fn an_http_body_has_code_kind_and_all_errors() {
+    fn an_http_body_has_code_and_kind() {
         let body = Refusal::internal("no such device").body();
         assert_eq!(
             body,
             r#"{"code":500,"errors":["no such device"],"kind":"internal"}"#
         );
+    }
+
+    #[test]
+    fn an_http_body_has_the_first_1000_errors_and_the_number_of_the_others() {
+        let errors = |count: usize| {
+            let refusal = Refusal {
+                why: Why::Wrong,
+                errors: (0..count).map(|n| n.to_string()).collect(),
+                more: 0,
+            };
+            let read: serde_json::Value = serde_json::from_str(&refusal.body()).unwrap();
+            read["errors"].as_array().unwrap().clone()
+        };
+        let all = errors(1000);
+        assert_eq!((all.len(), &all[999]), (1000, &json!("999")));
+        let more = errors(1002);
+        assert_eq!((more.len(), &more[999]), (1001, &json!("999")));
+        assert_eq!(more[1000], "2 more");
+    }
+
+    #[test]
+    fn an_http_body_with_long_errors_is_short_all_the_same() {
+        let refusal = Refusal {
+            why: Why::Wrong,
+            errors: vec!["x".repeat(10 << 20); 100],
+            more: 7,
+        };
+        let body = refusal.body();
+        assert!(body.len() < 2 << 20, "{}", body.len());
+        let read: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let (last, shown) = read["errors"].as_array().unwrap().split_last().unwrap();
+        assert!(shown[0].as_str().unwrap().ends_with("x ..."));
+        assert_eq!(*last, format!("{} more", 107 - shown.len()));
     }
 }

@@ -9,7 +9,7 @@ use prost_reflect::{DeserializeOptions, DynamicMessage, ReflectMessage as _, Ser
 use serde_json::ser::{CompactFormatter, Formatter};
 
 use crate::error::Refusal;
-use crate::model;
+use crate::{model, values};
 
 /// The message as JSON, with the model's own names of fields.
 ///
@@ -34,9 +34,10 @@ pub fn text(message: &DynamicMessage) -> String {
 ///
 /// # Errors
 ///
-/// Text that is no JSON, a field that the model does not have, or a value of another type than the
-/// model's, by its path.
+/// Text of too many values or that is no JSON, a field that the model does not have, or a value of
+/// another type than the model's, by its path.
 pub fn parse(name: &str, octets: &[u8]) -> Result<DynamicMessage, Refusal> {
+    values::limit_json(octets)?;
     let mut json = serde_json::Deserializer::from_slice(octets);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);

@@ -31,6 +31,7 @@ pub mod session;
 mod shared;
 pub mod tls;
 pub mod translate;
+mod values;
 
 pub use access::Access;
 pub use places::{Place, Places};

@@ -7,9 +7,10 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use pfc_ebpf::abi::account::MAX_FLOWS;
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value};
 
-use crate::error::{Refusal, Why};
+use crate::error::{self, Refusal, Why};
 use crate::model;
 
 /// Requirements of fields that several messages have, or that no translation asks for.
@@ -33,12 +34,33 @@ const NEEDS: [(&str, &str); 5] = [
     ),
 ];
 
+/// Most objects of a list: as many as flows that are counted.
+const OBJECTS: usize = MAX_FLOWS as usize;
+
 /// Findings of a translation so far.
 #[derive(Debug, Default)]
 pub struct Notes {
     read: RefCell<HashMap<String, Depth>>,
-    errors: RefCell<Vec<String>>,
-    warnings: RefCell<Vec<String>>,
+    errors: RefCell<Texts>,
+    warnings: RefCell<Texts>,
+}
+
+/// Texts for the client, of which the first are kept.
+#[derive(Debug, Default)]
+struct Texts {
+    kept: Vec<String>,
+    /// Number of the others.
+    more: usize,
+}
+
+impl Texts {
+    fn add(&mut self, text: &str) {
+        if self.kept.len() < error::MOST {
+            self.kept.push(error::cut(text, error::LONGEST));
+        } else {
+            self.more += 1;
+        }
+    }
 }
 
 /// Extent to which a field was read.
@@ -52,34 +74,35 @@ enum Depth {
 
 impl Notes {
     /// Adds an error, which should begin with the path of the culprit.
-    pub fn error(&self, text: impl Into<String>) {
-        self.errors.borrow_mut().push(text.into());
+    pub fn error(&self, text: impl AsRef<str>) {
+        self.errors.borrow_mut().add(text.as_ref());
     }
 
     /// Adds a warning.
-    pub fn warn(&self, text: impl Into<String>) {
-        self.warnings.borrow_mut().push(text.into());
-    }
-
-    /// Refuses fields that are set in `message` and were not read; returns all errors and warnings.
-    pub fn finish(self, message: &DynamicMessage) -> (Vec<String>, Vec<String>) {
-        self.unread(message, "");
-        (self.errors.into_inner(), self.warnings.into_inner())
+    pub fn warn(&self, text: impl AsRef<str>) {
+        self.warnings.borrow_mut().add(text.as_ref());
     }
 
     /// The warnings of a message that is whole.
     ///
     /// # Errors
     ///
-    /// All that is wrong in it, fields that were not read included.
+    /// All that is wrong in it, fields that are set and were not read included.
     pub fn accept(self, message: &DynamicMessage) -> Result<Vec<String>, Refusal> {
-        match self.finish(message) {
-            (errors, warnings) if errors.is_empty() => Ok(warnings),
-            (errors, _) => Err(Refusal {
+        self.unread(message, "");
+        let (errors, warnings) = (self.errors.into_inner(), self.warnings.into_inner());
+        if !errors.kept.is_empty() {
+            return Err(Refusal {
                 why: Why::Wrong,
-                errors,
-            }),
+                errors: errors.kept,
+                more: errors.more,
+            });
         }
+        let mut texts = warnings.kept;
+        if warnings.more > 0 {
+            texts.push(format!("{} more warnings", warnings.more));
+        }
+        Ok(texts)
     }
 
     fn note(&self, path: String, depth: Depth) {
@@ -346,9 +369,16 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A list of messages.
+    /// A list of messages; an error, and none of them, if there are too many.
     pub fn children(&self, field: &str) -> Vec<Reader<'a>> {
-        let messages = self.list(field).iter().enumerate();
+        let list = self.list(field);
+        if list.len() > OBJECTS {
+            let text = format!("has {} entries: at most {OBJECTS} are taken", list.len());
+            self.error(field, text);
+            self.leave(field);
+            return Vec::new();
+        }
+        let messages = list.iter().enumerate();
         messages
             .filter_map(|(index, value)| {
                 Some(Reader {
@@ -428,7 +458,7 @@ mod tests {
         reader.leave("packet");
         assert_eq!(reader.child("metrics").unwrap().truth("enable"), Some(true));
         assert_eq!(
-            notes.finish(&flow).0,
+            notes.accept(&flow).unwrap_err().errors,
             [
                 "size.increment is set, but the choice beside it is \"fixed\": remove one of them",
                 "metrics.timestamps is not supported: remove it",
@@ -451,7 +481,7 @@ mod tests {
         assert!(first.child("ethernet").is_some());
         assert_eq!(second.choice(""), "gtpv1");
         assert_eq!(
-            notes.finish(&flow).0,
+            notes.accept(&flow).unwrap_err().errors,
             ["packet[1].gtpv1 is not supported: remove it"]
         );
     }
@@ -463,7 +493,7 @@ mod tests {
         let flow =
             DynamicMessage::decode(crate::model::descriptor("Flow"), &[0xb8, 0x3e, 1][..]).unwrap();
         assert_eq!(flow.encoded_len(), 3);
-        let (errors, _) = Notes::default().finish(&flow);
+        let errors = Notes::default().accept(&flow).unwrap_err().errors;
         assert_eq!(
             errors,
             ["the message: the model that this server knows has no field number 999 here"]

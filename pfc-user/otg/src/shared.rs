@@ -19,6 +19,8 @@ use crate::session::Session;
 pub struct Shared {
     /// `None` once the server stops.
     session: Mutex<Option<Session>>,
+    /// Held by the call that is read and carried out: once read, it takes many times its octets.
+    turn: Mutex<()>,
     /// Clients that may use the server.
     pub access: Access,
     /// Sink of messages that no client asks for.
@@ -39,6 +41,7 @@ impl Shared {
     ) -> Self {
         Self {
             session: Mutex::new(Some(session)),
+            turn: Mutex::default(),
             access,
             tell,
             room: Room::new(),
@@ -61,6 +64,7 @@ impl Shared {
         self.asked();
         self.blocking(move |shared| {
             let _room = room;
+            let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let argument = argument()?;
             shared.with_session(|session| {
                 let answer = api::perform(session, call, argument);
@@ -147,5 +151,32 @@ impl Shared {
             // The engine panicked; the message is on standard error.
             debug_assert!(error.is_panic());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_is_read_in_its_turn_alone() {
+        let shared = Arc::new(Shared {
+            session: Mutex::new(None),
+            turn: Mutex::default(),
+            access: Access::open(),
+            tell: |_| {},
+            room: Room::new(),
+            last: watch::channel(Instant::now()).0,
+        });
+        let (tells, told) = std::sync::mpsc::channel();
+        let reads = Arc::clone(&shared);
+        let argument = move || {
+            tells.send(reads.turn.try_lock().is_err()).unwrap();
+            Ok(None)
+        };
+        let done = shared.perform(Call::GetConfig, (), argument).await;
+        assert!(done.is_err_and(|refusal| refusal.errors == ["the server stops"]));
+        assert_eq!(told.recv(), Ok(true));
+        assert!(shared.turn.try_lock().is_ok());
     }
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body_util::Full;
 use pcap_file::PcapError;
 use prost_reflect::prost::Message as _;
@@ -24,6 +24,7 @@ use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
 use crate::shared::Shared;
+use crate::values;
 
 /// Octets of a piece of a reply: well below the 4 MiB that clients take.
 const PIECE: usize = 1 << 20;
@@ -166,7 +167,7 @@ async fn carry_out(
     octets: Bytes,
     within: bool,
 ) -> Result<Answer, Status> {
-    let argument = move || argument(operation, octets, within);
+    let argument = move || argument(operation, &octets, within);
     let shared = Arc::clone(&call.shared);
     let answer = shared.perform(operation.call, call, argument).await;
     answer.map_err(|refusal| refused(&refusal))
@@ -177,10 +178,10 @@ async fn carry_out(
 ///
 /// # Errors
 ///
-/// Octets that are no such message, and a message without its field.
+/// Octets that are no such message or one of too many values, and a message without its field.
 pub fn argument(
     operation: &Operation,
-    octets: impl Buf,
+    octets: &[u8],
     within: bool,
 ) -> Result<Option<DynamicMessage>, Refusal> {
     let Some(name) = operation.takes else {
@@ -198,7 +199,8 @@ pub fn argument(
     }
 }
 
-fn decoded(kind: MessageDescriptor, octets: impl Buf) -> Result<DynamicMessage, Refusal> {
+fn decoded(kind: MessageDescriptor, octets: &[u8]) -> Result<DynamicMessage, Refusal> {
+    values::limit_message(&kind, octets)?;
     DynamicMessage::decode(kind, octets)
         .map_err(|error| Refusal::validation(format!("the request is no message: {error}")))
 }
@@ -268,7 +270,7 @@ fn lost(error: &PcapError) -> Status {
 async fn gathered(mut pieces: Streaming<Bytes>) -> Result<Bytes, Status> {
     let mut whole = Vec::new();
     while let Some(octets) = pieces.message().await? {
-        add_piece(&mut whole, octets).map_err(|refusal| refused(&refusal))?;
+        add_piece(&mut whole, &octets).map_err(|refusal| refused(&refusal))?;
     }
     Ok(whole.into())
 }
@@ -278,7 +280,7 @@ async fn gathered(mut pieces: Streaming<Bytes>) -> Result<Bytes, Status> {
 /// # Errors
 ///
 /// Octets that are no piece.
-pub fn add_piece(whole: &mut Vec<u8>, octets: impl Buf) -> Result<(), Refusal> {
+pub fn add_piece(whole: &mut Vec<u8>, octets: &[u8]) -> Result<(), Refusal> {
     let data = decoded(model::descriptor("Data"), octets)?;
     if let Some(Value::Bytes(datum)) = data.get_field_by_name("datum").as_deref() {
         whole.extend_from_slice(datum);

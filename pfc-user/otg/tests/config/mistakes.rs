@@ -350,3 +350,62 @@ fn all_mistakes_of_a_configuration_are_found_at_once() {
     }
     assert_eq!(found.lines().count(), 16, "{found}");
 }
+
+/// Two ports and that many flows with these fields.
+fn with_flows(count: usize, fields: Json) -> Json {
+    let mut config = with_flow(fields);
+    let flow = config["flows"][0].take();
+    let flows = (0..count).map(|place| {
+        let mut flow = flow.clone();
+        flow["name"] = format!("f{place}").into();
+        flow
+    });
+    config["flows"] = flows.collect();
+    config
+}
+
+#[test]
+fn of_many_mistakes_the_first_1000_are_told_and_the_others_counted() {
+    let rate = json!({"rate": {"choice": "percentage", "percentage": 101}});
+    let refused = translated(&with_flows(1003, rate)).unwrap_err();
+    assert_eq!((refused.errors.len(), refused.more), (1000, 3));
+    let last = &refused.errors[999];
+    assert!(
+        last.starts_with("flows[999].rate.percentage must be 0 to 100"),
+        "{last}"
+    );
+}
+
+#[test]
+fn of_many_warnings_the_first_1000_are_told_and_the_others_counted() {
+    let config = with_flows(
+        1003,
+        json!({"metrics": {"enable": true, "timestamps": true},
+               "size": {"choice": "fixed", "fixed": 128}}),
+    );
+    let warnings = translated(&config).unwrap().warnings;
+    let (last, told) = warnings.split_last().unwrap();
+    assert_eq!((told.len(), &**last), (1000, "3 more warnings"));
+    assert!(told[999].starts_with("flows[999].metrics.timestamps changes nothing"));
+}
+
+#[test]
+fn as_many_flows_as_are_counted_are_taken_and_not_one_more() {
+    let taken = translated(&with_flows(4096, json!({}))).unwrap();
+    assert_eq!(taken.plan.flows.len(), 4096);
+    assert_eq!(
+        errors(&with_flows(4097, json!({}))),
+        ["flows has 4097 entries: at most 4096 are taken"]
+    );
+}
+
+#[test]
+fn an_error_about_a_long_text_is_cut() {
+    let long = "1".repeat(1 << 20);
+    let error = flow_error(json!({"packet": [
+        {"choice": "ethernet"},
+        {"choice": "ipv4", "ipv4": {"src": {"value": long}}},
+    ]}));
+    assert!(error.len() < 20_000, "{}", error.len());
+    assert!(error.starts_with("flows[0].packet[1].ipv4.src.value has \"1111"));
+}

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use prost_reflect::prost::encoding::encode_varint;
 use serde_json::Value;
 use tonic::{Code, Request, Status};
 use validator_core::engine::Problem;
@@ -10,7 +11,7 @@ use validator_otg::{Access, Certificates};
 
 use crate::client::{Reply, request, send};
 use crate::http::TWO_PORTS;
-use crate::rpc::Client;
+use crate::rpc::{Client, argument};
 use crate::served::Served;
 
 /// Requests that are refused while [`TWO_PORTS`] is in force: the gRPC method, the HTTP method and
@@ -242,6 +243,39 @@ async fn both_transports_refuse_100_mb_and_the_server_goes_on() {
     let version = send(served.http, "GET /capabilities/version", "").await;
     assert_eq!(version.json()["api_spec_version"], "^1.0.0");
     client.ask("GetVersion", "").await.unwrap();
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn both_transports_refuse_61_mib_of_empty_flows_in_short() {
+    let served = Served::start().await;
+    let flows = (61 << 20) / "{},".len();
+    let body = format!(r#"{{"flows":[{}{{}}]}}"#, "{},".repeat(flows - 1));
+    let reply = request(served.http, "POST /config", &[], body.as_bytes()).await;
+    let (status, http) = over_http(&reply);
+    assert_eq!((status, &*http.kind), (413, "validation"));
+    assert!(reply.body.len() < 1000, "{}", reply.body.len());
+    assert!(http.errors[0].contains("at most 2097152"), "{http:?}");
+    // The key of the configuration, its length, and the configuration.
+    let argument = argument("SetConfig", r#"{"flows":[{}]}"#);
+    let [request_of, 2, flow @ ..] = &argument[..] else {
+        panic!("a configuration with one empty flow: {argument:?}")
+    };
+    let config = flow.repeat(flows);
+    let mut octets = vec![*request_of];
+    encode_varint(config.len() as u64, &mut octets);
+    let whole = Request::new([octets, config.clone()].concat().into());
+    let mut client = Client::connect(served.grpc).await;
+    let whole = client.unary("SetConfig", whole).await;
+    let pieces: Vec<Bytes> = config.chunks(1 << 20).map(Bytes::copy_from_slice).collect();
+    let pieces = client
+        .in_pieces("streamSetConfig", tokio_stream::iter(pieces))
+        .await;
+    for refused in [whole.unwrap_err(), pieces.unwrap_err()] {
+        let (code, grpc) = over_grpc(&refused);
+        assert_eq!((code, &*grpc.kind), (Code::ResourceExhausted, "validation"));
+        assert!(grpc.errors[0].contains("at most 2097152"), "{grpc:?}");
+    }
     served.stop().await;
 }
 
