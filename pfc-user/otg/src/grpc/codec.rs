@@ -1,5 +1,4 @@
-//! Messages as octets: the method says which message they are. A message that is sent may be in
-//! parts.
+//! Messages as octets: the method says which message they are.
 
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -11,7 +10,7 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 pub struct Octets;
 
 impl Codec for Octets {
-    type Encode = Vec<Bytes>;
+    type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
@@ -26,13 +25,12 @@ impl Codec for Octets {
 }
 
 impl Encoder for Octets {
-    type Item = Vec<Bytes>;
+    type Item = Bytes;
     type Error = Status;
 
-    fn encode(&mut self, parts: Vec<Bytes>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.reserve(parts.iter().map(Bytes::len).sum());
-        // Each part is dropped once it is in the buffer.
-        parts.into_iter().for_each(|part| buffer.put(part));
+    fn encode(&mut self, octets: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.reserve(octets.len());
+        buffer.put(octets);
         Ok(())
     }
 }

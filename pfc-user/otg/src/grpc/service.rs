@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::sync::Arc;
+use std::iter::once;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Full, StreamBody};
+use hyper::body::Frame;
 use pcap_file::PcapError;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
@@ -23,6 +25,7 @@ use crate::body::{LONGEST, Taken};
 use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
 use crate::model::{self, Builder};
+use crate::session::File;
 use crate::shared::Shared;
 use crate::values;
 
@@ -45,6 +48,9 @@ struct Call {
 }
 
 type Reply = http::Response<Body>;
+
+/// The body of a reply that is made while it is sent: tonic makes a message in one piece.
+type Streamed = Arc<Mutex<Option<Body>>>;
 
 /// Carries out a call of the service.
 ///
@@ -123,14 +129,16 @@ async fn perform(call: Call, method: Method, request: http::Request<Full<Bytes>>
         .max_encoding_message_size(usize::MAX);
     let operation = method.operation;
     let call = Arc::new(call);
-    match (method.in_pieces, operation.pieces) {
+    let streamed = Streamed::default();
+    let kept = Arc::clone(&streamed);
+    let reply = match (method.in_pieces, operation.pieces) {
         (true, Pieces::Request) => {
             let whole = move |request: Request<Streaming<Bytes>>| {
-                let call = Arc::clone(&call);
+                let (call, kept) = (Arc::clone(&call), Arc::clone(&kept));
                 async move {
                     let octets = gathered(request.into_inner()).await?;
                     let inner = carry_out(call, operation, octets, false).await?;
-                    Ok::<_, Status>(Response::new(wrapped(operation, inner)?))
+                    Ok::<_, Status>(Response::new(wrapped(operation, inner, &kept)?))
                 }
             };
             grpc.client_streaming(tower::service_fn(whole), request)
@@ -149,14 +157,22 @@ async fn perform(call: Call, method: Method, request: http::Request<Full<Bytes>>
         }
         (false, _) => {
             let unary = move |request: Request<Bytes>| {
-                let call = Arc::clone(&call);
+                let (call, kept) = (Arc::clone(&call), Arc::clone(&kept));
                 async move {
                     let inner = carry_out(call, operation, request.into_inner(), true).await?;
-                    Ok::<_, Status>(Response::new(wrapped(operation, inner)?))
+                    Ok::<_, Status>(Response::new(wrapped(operation, inner, &kept)?))
                 }
             };
             grpc.unary(tower::service_fn(unary), request).await
         }
+    };
+    let body = streamed
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    match body {
+        Some(body) => reply.map(|_| body),
+        None => reply,
     }
 }
 
@@ -211,37 +227,56 @@ fn only_field(message: &MessageDescriptor) -> FieldDescriptor {
     field.expect("requests and responses of the model have one field")
 }
 
-/// A response with the answer in it, in parts.
-fn wrapped(operation: &Operation, answer: Answer) -> Result<Vec<Bytes>, Status> {
+/// A response with the answer in it. That of a file is empty, and its body goes to `streamed`.
+fn wrapped(operation: &Operation, answer: Answer, streamed: &Streamed) -> Result<Bytes, Status> {
     let kind = model::descriptor(&format!("{}Response", operation.rpc));
     let field = only_field(&kind);
     match answer {
         Answer::Message(message) => {
             let mut response = DynamicMessage::new(kind);
             response.set_field(&field, Value::Message(message));
-            Ok(vec![response.encode_to_vec().into()])
+            Ok(response.encode_to_vec().into())
         }
         Answer::File(file) => {
-            let file: Vec<Bytes> = file
-                .collect::<Result<_, _>>()
-                .map_err(|error| lost(&error))?;
-            let octets = file.iter().map(Bytes::len).sum::<usize>() as u64;
-            let mut head = Vec::new();
-            encode_key(field.number(), WireType::LengthDelimited, &mut head);
-            encode_varint(octets, &mut head);
-            Ok([vec![head.into()], file].concat())
+            let body = body(&field, file).map_err(|refusal| refused(&refusal))?;
+            *streamed.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+            Ok(Bytes::new())
         }
     }
 }
 
+/// The body of a reply that is one message with a file in this field. The file is written while it
+/// is sent, as far as the client takes it.
+fn body(field: &FieldDescriptor, file: File) -> Result<Body, Refusal> {
+    let mut begin = Vec::new();
+    encode_key(field.number(), WireType::LengthDelimited, &mut begin);
+    encode_varint(file.octets(), &mut begin);
+    let length = u32::try_from(begin.len() as u64 + file.octets()).map_err(|_| {
+        Refusal::validation(format!(
+            "the file has {} octets, and a message of gRPC less than 4 GiB: take it in pieces, by \
+             the method with stream before its name, or over HTTP",
+            file.octets()
+        ))
+    })?;
+    // A message that is not compressed, and its length.
+    let head = [&[0u8][..], &length.to_be_bytes(), &begin].concat();
+    let data = file.map(|piece| piece.map(Frame::data).map_err(|error| lost(&error)));
+    let mut trailers = http::HeaderMap::new();
+    trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
+    let frames = once(Ok(Frame::data(Bytes::from(head))))
+        .chain(data)
+        .chain(once(Ok(Frame::trailers(trailers))));
+    Ok(Body::new(StreamBody::new(tokio_stream::iter(frames))))
+}
+
 /// The messages in which a reply goes in pieces; one if it is empty.
-fn pieces(answer: Answer) -> Box<dyn Iterator<Item = Result<Vec<Bytes>, Status>> + Send> {
+fn pieces(answer: Answer) -> Box<dyn Iterator<Item = Result<Bytes, Status>> + Send> {
     let piece = |octets: Bytes| {
         let message = Builder::new("Data")
             .with("chunk_size", PIECE as u64)
             .with("datum", octets)
             .done();
-        vec![message.encode_to_vec().into()]
+        Bytes::from(message.encode_to_vec())
     };
     match answer {
         Answer::Message(message) => {

@@ -28,6 +28,10 @@ const LONGEST: u32 = 65_535;
 const PIECE: usize = 1 << 20;
 /// Octets of the frame check sequence.
 const FCS: u8 = 4;
+/// Octets of pcap beside each frame's.
+const RECORD: u64 = 16;
+/// Octets of a block of pcapng beside the frame's, which end at a multiple of four.
+const BLOCK: u64 = 32;
 
 impl Session {
     /// The file of what a port has captured.
@@ -111,6 +115,7 @@ pub struct File {
     kept: u32,
     writer: Writer,
     written: Written,
+    octets: u64,
 }
 
 enum Writer {
@@ -152,13 +157,28 @@ impl File {
             Format::Pcap => Writer::Pcap(pcap(written.clone(), kept)?),
             Format::PcapNg => Writer::PcapNg(Box::new(pcapng(written.clone(), kept, port)?)),
         };
+        let lengths = captured.frames.iter().map(|frame| {
+            let whole = frame.octets.len() as u64 + u64::from(FCS);
+            let octets = whole.min(u64::from(kept));
+            match capture.format {
+                Format::Pcap => RECORD + octets,
+                Format::PcapNg => BLOCK + octets.next_multiple_of(4),
+            }
+        });
+        let octets = written.get().len() as u64 + lengths.sum::<u64>();
         Ok(Self {
             frames: Arc::clone(&captured.frames),
             next: 0,
             kept,
             writer,
             written,
+            octets,
         })
+    }
+
+    /// Octets of the whole file.
+    pub const fn octets(&self) -> u64 {
+        self.octets
     }
 
     fn write(&mut self, place: usize) -> Result<(), PcapError> {
@@ -276,6 +296,27 @@ mod tests {
         let record = [1, 0, 0, 0, 2, 0, 0, 0, 64, 0, 0, 0, 64, 0, 0, 0];
         assert_eq!(file[24..40], record);
         assert_eq!(file.len(), 24 + 16 + 64);
+    }
+
+    #[test]
+    fn the_length_of_a_file_is_known_before_it_is_written() {
+        for format in [Format::Pcap, Format::PcapNg] {
+            for kept in [None, Some(62), Some(63), Some(64)] {
+                let captured = Captured {
+                    frames: (56..64).map(frame).collect::<Vec<_>>().into(),
+                    missed: 0,
+                };
+                let capture = Capture {
+                    format,
+                    octets: kept,
+                    keeps: Keeps::First,
+                };
+                let file = File::new(&captured, capture, "p1").unwrap();
+                let octets = file.octets();
+                let whole: usize = file.map(|piece| piece.unwrap().len()).sum();
+                assert_eq!(octets, whole as u64, "{format:?} {kept:?}");
+            }
+        }
     }
 
     #[test]

@@ -35,7 +35,6 @@ impl Client {
     pub async fn unary(&mut self, method: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
         self.0.ready().await.unwrap();
         let path = path(method);
-        let request = request.map(|octets| vec![octets]);
         Ok(self.0.unary(request, path, Octets).await?.into_inner())
     }
 

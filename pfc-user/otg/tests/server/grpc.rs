@@ -26,7 +26,7 @@ impl Client {
     ) -> Result<Bytes, Status> {
         let pieces = pieces.map(|datum| {
             let data = Builder::new("Data").with("datum", datum).done();
-            vec![Bytes::from(data.encode_to_vec())]
+            Bytes::from(data.encode_to_vec())
         });
         self.0.ready().await.unwrap();
         let request = Request::new(pieces);
@@ -34,10 +34,10 @@ impl Client {
         Ok(reply?.into_inner())
     }
 
-    /// The pieces in which a reply comes.
+    /// The messages of a reply.
     pub async fn streamed(&mut self, method: &str, request: Bytes) -> Streaming<Bytes> {
         self.0.ready().await.unwrap();
-        let request = Request::new(vec![request]);
+        let request = Request::new(request);
         let reply = self.0.server_streaming(request, path(method), Octets).await;
         reply.unwrap().into_inner()
     }

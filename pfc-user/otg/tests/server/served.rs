@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::sync::oneshot;
@@ -32,6 +32,8 @@ pub struct Record {
     captured: Vec<bool>,
     /// What every capture has.
     pub frames: Vec<CapturedFrame>,
+    /// What captures gave, for as long as a file is to be written of it.
+    pub given: Vec<Weak<Vec<CapturedFrame>>>,
     /// What the next configuration, order or update is refused with.
     pub problems: Vec<Problem>,
     /// What the engine tells when it is asked next.
@@ -145,11 +147,13 @@ impl Engine for Fake {
     }
 
     fn captured(&mut self, port: PortIndex) -> Result<Option<Captured>, Problem> {
-        let record = self.0.get();
-        Ok(record.captured[port.0].then(|| Captured {
-            frames: record.frames.clone().into(),
-            missed: 0,
-        }))
+        let mut record = self.0.get();
+        if !record.captured[port.0] {
+            return Ok(None);
+        }
+        let frames = Arc::new(record.frames.clone());
+        record.given.push(Arc::downgrade(&frames));
+        Ok(Some(Captured { frames, missed: 0 }))
     }
 
     fn neighbours(&mut self) -> Vec<Neighbour> {

@@ -3,17 +3,20 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Weak;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
+use prost_reflect::DynamicMessage;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
-use tonic::Code;
 use tonic::codegen::http::Uri;
 use tonic::transport::Endpoint;
+use tonic::{Code, Request};
 use validator_core::engine::CapturedFrame;
+use validator_otg::model::descriptor;
 use validator_otg::{Access, Certificates};
 
 use crate::client::send;
@@ -220,6 +223,35 @@ async fn a_reader_of_grpc_that_stops_in_a_capture_holds_up_neither_others_nor_th
     assert_eq!(send(served.http, "GET /config", "").await.status, 200);
     served.stop().await;
     drop(pieces);
+}
+
+#[tokio::test]
+async fn readers_of_grpc_that_stop_in_a_capture_of_one_message_do_not_have_it_made() {
+    let served = captured().await;
+    let body = r#"{"port_name":"p2"}"#;
+    let request = argument("GetCapture", body);
+    let mut stopped = Vec::new();
+    for _ in 0..2 {
+        let mut reader = Client::connect(served.grpc).await;
+        // The reply has begun, and nobody takes its message.
+        let message = reader.streamed("GetCapture", request.clone()).await;
+        stopped.push((reader, message));
+    }
+    let given = served.record.get().given.clone();
+    let left: Vec<usize> = given.iter().map(Weak::strong_count).collect();
+    assert_eq!(left, [1, 1], "files that are yet to be written");
+    let mut reader = Client::connect(served.grpc).await;
+    let whole = reader.unary("GetCapture", Request::new(request)).await;
+    let whole = DynamicMessage::decode(descriptor("GetCaptureResponse"), whole.unwrap()).unwrap();
+    let file = whole.get_field_by_name("response_bytes").unwrap();
+    let over_http = send(served.http, "POST /monitor/capture", body).await;
+    assert!(over_http.body.len() > FRAME * FRAMES);
+    assert!(
+        file.as_bytes().unwrap() == &over_http.body[..],
+        "the same file"
+    );
+    drop(stopped);
+    served.stop().await;
 }
 
 /// Sends a request on a connection that it keeps, and reads the reply.
