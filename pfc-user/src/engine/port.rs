@@ -46,7 +46,8 @@ pub struct LivePort {
     /// Stalls that a warning was given of, or that an order made.
     pub(super) stalls_told: u64,
     pub(super) interface: String,
-    /// Index of the interface: a new one may bear the name of one that is gone.
+    /// Index of the interface: a new one may bear the name of one that is gone. It may also be the
+    /// same after the interface was in another namespace, where sockets do not follow it.
     pub(super) index: u32,
     pub(super) namespace: Namespace,
     /// The MTU that it was found with.
@@ -164,13 +165,16 @@ impl LivePort {
         Ok(self.interface == port.interface && self.namespace.inode()? == namespace.inode()?)
     }
 
-    /// Looks at the interface again, for a new plan: false if it is gone, and another has its name.
+    /// Looks at the interface again, for a new plan: false if it has to be opened anew, as it was
+    /// taken away, or is gone and another has its name.
     fn look_again(&mut self, namespace: &Namespace) -> Result<bool> {
         let state = link::state(namespace, &self.interface)?;
-        if state.index != self.index {
+        if state.index != self.index || !self.status.is_bound()? {
             // Changes went with the former interface. Their notes would be taken for the new one's.
             self._changes.clear();
             (self.down, self.longer) = (None, None);
+            // An interface takes it along to other namespaces.
+            self.program.detach();
             return Ok(false);
         }
         if !state.up && self.down.is_none() {

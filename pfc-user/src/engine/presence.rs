@@ -108,7 +108,15 @@ impl LivePort {
     pub(super) fn present(&self, name: &str) -> Result<LinkState, Problem> {
         let interface = &self.interface;
         match link::state(&self.namespace, interface) {
-            Ok(state) if state.index == self.index => Ok(state),
+            Ok(state) if state.index == self.index => {
+                if self.status.is_bound().map_err(machine)? {
+                    return Ok(state);
+                }
+                Err(Problem::Order(format!(
+                    "port \"{name}\": {interface} was taken away and is back since the \
+                     configuration was sent; send it again"
+                )))
+            }
             Ok(_) => Err(Problem::Order(format!(
                 "port \"{name}\": {interface} was deleted and made anew since the configuration \
                  was sent; send it again"

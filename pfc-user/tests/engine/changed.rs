@@ -1,10 +1,12 @@
 //! Interfaces that somebody else deletes, takes down or changes while a plan is in force.
 
-use std::process::Command;
-use std::thread;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::process::{self, Command};
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use validator::driver::kernel::link::{self, Property};
+use validator::driver::kernel::netns::Namespace;
 use validator_core::engine::plan::{End, Flow, FlowIndex, Obeys, Plan, PortIndex, Rate};
 use validator_core::engine::{Engine, Order, Problem, Warning};
 
@@ -26,12 +28,37 @@ fn plan_of(length: u32) -> Plan {
     plan(Obeys::Nothing, vec![fifty(length)])
 }
 
+fn ip(namespace: &Namespace, arguments: &[&str]) {
+    let mut ip = Command::new("ip");
+    ip.args(arguments);
+    let status = namespace.run(|| ip.status()).unwrap();
+    assert!(status.unwrap().success(), "{arguments:?}");
+}
+
 /// Deletes the cable between the ports.
 fn delete(bench: &Bench) {
-    let mut delete = Command::new("ip");
-    delete.args(["link", "delete", "dev", "a"]);
-    let status = bench.namespace.run(|| delete.status()).unwrap();
-    assert!(status.unwrap().success());
+    ip(&bench.namespace, &["link", "delete", "dev", "a"]);
+}
+
+/// Moves port `a` to another namespace and back, where it is as before.
+fn move_there_and_back(bench: &Bench) {
+    let here = &bench.namespace;
+    let index = || link::state(here, "a").unwrap().index;
+    let before = index();
+    let there = Namespace::new().unwrap();
+    for (from, to) in [(here, &there), (&there, here)] {
+        let to = format!("/proc/{}/fd/{}", process::id(), to.as_fd().as_raw_fd());
+        ip(from, &["link", "set", "dev", "a", "netns", &to]);
+    }
+    assert_eq!(index(), before);
+    // Its neighbour discovery would be counted where it arrives.
+    let quiet = || fs::write("/proc/sys/net/ipv6/conf/a/disable_ipv6", "1");
+    match here.run(quiet).unwrap() {
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        other => other.unwrap(),
+    }
+    set(bench, "a", Property::Up(true));
 }
 
 fn set(bench: &Bench, port: &str, property: Property) {
@@ -95,6 +122,23 @@ fn root_ports_that_are_deleted_are_down_and_refused_by_name_until_they_are_confi
     let Bench { engine, namespace } = bench;
     drop(engine);
     assert!(link::state(&namespace, "a").unwrap().up);
+}
+
+#[test]
+fn root_a_port_that_was_moved_there_and_back_is_refused_until_it_is_configured_again() {
+    let test = "root_a_port_that_was_moved_there_and_back_is_refused_until_it_is_configured_again";
+    if !common::need_root(test) {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.engine.configure(plan_of(64)).unwrap();
+    fifty_arrive(&mut bench);
+
+    move_there_and_back(&bench);
+    refused(&mut bench, &["\"a\": a was taken away and is back"]);
+    assert!(bench.engine.link(PortIndex(0), false).is_err());
+    bench.engine.configure(plan_of(64)).unwrap();
+    fifty_arrive(&mut bench);
 }
 
 #[test]

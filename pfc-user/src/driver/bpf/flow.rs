@@ -124,6 +124,11 @@ impl FlowProgram {
         })
     }
 
+    /// Detaches the program, so that another one has room.
+    pub fn detach(&mut self) {
+        self.program.detach();
+    }
+
     /// Counts from now on, with quanta of that line rate.
     pub fn configure(&self, line_rate: LineRate) {
         self.config.store(QUANTUM, line_rate.quantum());

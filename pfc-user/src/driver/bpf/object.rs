@@ -74,6 +74,11 @@ impl Program {
         Ok(())
     }
 
+    /// Detaches it, where it is attached.
+    pub fn detach(&mut self) {
+        self.link = None;
+    }
+
     /// `driver` or `skb`; `none` where it is not attached.
     pub fn mode(&self) -> &'static str {
         self.link.as_ref().map_or("none", |(_, mode)| mode.word())
