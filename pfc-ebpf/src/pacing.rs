@@ -1,6 +1,8 @@
 //! Arithmetic of the senders: the token bucket of a flow, the burst meter of a worker, and the time
 //! that PFC withheld. The program `generate` and userspace share it.
 
+use core::mem::offset_of;
+
 use crate::abi::account::PauseState;
 
 /// Nanoseconds in a second: bits times this many make
@@ -103,12 +105,17 @@ impl Bucket {
 
     /// When the next frame is due, of a bucket that was made by [`Self::of_fine`], in its units.
     pub const fn fine(&self) -> u128 {
-        let due = if self.due >= Self::NEVER {
-            self.due - Self::NEVER
+        Self::fine_of([self.due, self.excess])
+    }
+
+    /// Like [`Self::fine`], of the first words of a bucket.
+    pub const fn fine_of([due, excess]: [u64; 2]) -> u128 {
+        let due = if due >= Self::NEVER {
+            due - Self::NEVER
         } else {
-            self.due
+            due
         };
-        ((due as u128) << 32) - self.excess as u128
+        ((due as u128) << 32) - excess as u128
     }
 
     /// Later than any time.
@@ -144,6 +151,8 @@ impl Bucket {
         }
     }
 }
+
+const _: () = assert!(offset_of!(Bucket, due) == 0 && offset_of!(Bucket, excess) == 8);
 
 /// A part of a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

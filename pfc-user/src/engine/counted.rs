@@ -93,7 +93,7 @@ impl LivePort {
     /// Counts begin anew.
     pub(super) fn count_anew(&mut self) -> Result<(), Problem> {
         self.began = self.raw_counts()?;
-        self.forgotten_before = self.state.forgotten.load(Ordering::Relaxed);
+        self.forgotten_before = self.state.all_forgotten();
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl LivePort {
 
     /// A warning, once, where flows were left behind their rates.
     pub(super) fn falls_behind(&mut self, name: &str) -> Option<Warning> {
-        let forgotten = self.state.forgotten.load(Ordering::Relaxed);
+        let forgotten = self.state.all_forgotten();
         let time = forgotten.saturating_sub(self.forgotten_before);
         if time == 0 || std::mem::replace(&mut self.forgotten_told, true) {
             return None;

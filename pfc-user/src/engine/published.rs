@@ -154,6 +154,8 @@ pub struct PortState {
     pub pfc: [Sent; Priority::COUNT],
     /// Time of data that was due and never left, as the thread sends no faster, nanoseconds.
     pub forgotten: AtomicU64,
+    /// Time of data that was due and never left, as the kernel sends no faster, nanoseconds.
+    pub fast_forgotten: AtomicU64,
     /// Times that the interface began to refuse every frame. Each of the port's senders adds.
     pub stalls: AtomicU64,
     /// Responses of the port's thread to what held its queues.
@@ -170,6 +172,12 @@ impl PortState {
             frames: all.iter().map(|count| count.frames).sum(),
             octets: all.iter().map(|count| count.octets).sum(),
         }
+    }
+
+    /// Time of data that was due and never left, of all that sends.
+    pub fn all_forgotten(&self) -> Nanos {
+        let all = [&self.forgotten, &self.fast_forgotten];
+        all.map(|time| time.load(Ordering::Relaxed)).iter().sum()
     }
 
     /// Responses to what held its queues, of all that sends.

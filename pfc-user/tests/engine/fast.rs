@@ -12,8 +12,9 @@ use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{
     End, Flow, FlowIndex, Length, Metrics, Obeys, Plan, PortIndex, Rate, Span,
 };
+use validator_core::engine::port::MEMORY;
 use validator_core::engine::snapshot::{Count, FlowCounts, Response, Snapshot, Transmit};
-use validator_core::engine::{Change, Engine, Order};
+use validator_core::engine::{Change, Engine, Order, Warning};
 
 use crate::bench::{self, Bench, flow, packet, pauses, until_not_spoilt};
 use crate::common;
@@ -400,6 +401,42 @@ fn root_a_link_that_goes_down_and_up_loses_none_of_a_fixed_number_of_frames() {
     }
     agree(&done.flows, done.ports[0].sent);
     assert!(by_kernel(&bench) > 50_000);
+}
+
+#[test]
+fn root_what_was_due_and_the_kernel_never_sent_is_told() {
+    let test = "root_what_was_due_and_the_kernel_never_sent_is_told";
+    if !common::need_root(test) {
+        return;
+    }
+    // A machine that stands still at the end of the flow leaves more behind than is forgotten.
+    until_not_spoilt("less was told than never left", told_what_never_left);
+}
+
+/// False: the time that was told is more than what may still be owed at the end short of that of
+/// the frames that never left.
+fn told_what_never_left() -> bool {
+    // No port sends as many: the line carries them, the CPU does not.
+    const MANY: u64 = 60_000_000;
+    const LASTS: u64 = 1000;
+    let rate = Rate::FramesPerSecond(MANY);
+    let many = flow("many", 64, rate, End::Time(LASTS * 1_000_000));
+    let mut bench = bench();
+    bench.start(plan(800, Obeys::Nothing, vec![many]));
+    let done = bench.until_done();
+    is_exact(&done.flows[0], 64);
+    assert!(by_kernel(&bench) > 10_000);
+    let told = bench.engine.notices();
+    let [Warning(text)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(text.contains("its flows want more than it sends"), "{text}");
+    let (_, time) = text.split_once("due in ").unwrap();
+    let (millis, _) = time.split_once(" ms").unwrap();
+    let millis: u64 = millis.parse().unwrap();
+    let never_left = LASTS - done.flows[0].sent.frames * 1000 / MANY;
+    assert!(millis <= never_left + 1, "{text}: {never_left} ms");
+    millis + 2 * MEMORY / 1_000_000 >= never_left
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::mem::offset_of;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, HELD, SHORT_BATCH, Settings, Worker};
 use pfc_ebpf::flow_stamp::{Form, MAGIC, short_place};
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
-use validator_core::engine::flow::{Fine, Steady, fine};
+use validator_core::engine::flow::{Fine, Steady, fine, whole};
 use validator_core::engine::packet::{Payload, Template};
 use validator_core::engine::port::MEMORY;
 use validator_core::engine::snapshot::{Count, Response, Transmit};
@@ -27,6 +28,7 @@ const SECOND_FINE: Fine = fine(SECOND);
 /// Words of a flow in the map.
 const SEQUENCE: usize = offset_of!(Flow, sequence) / size_of::<u64>();
 const FIRST: usize = offset_of!(Flow, first) / size_of::<u64>();
+const BUCKET: usize = offset_of!(Flow, bucket) / size_of::<u64>();
 
 /// Frames of one kind are the same but for the block and the stamp: the program writes no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,8 @@ pub struct Prepared {
     /// Count of the port's frames in runs before, and how fast pause frames were obeyed.
     before: Count,
     responses_before: [Response; Priority::COUNT],
+    /// Time of what was left out in runs before.
+    forgotten_before: Nanos,
 }
 
 /// A flow of a run.
@@ -155,6 +159,7 @@ impl Prepared {
             worker,
             before: state.fast.read(),
             responses_before: state.fast_responses.each_ref().map(ResponseState::read),
+            forgotten_before: state.fast_forgotten.load(Ordering::Relaxed),
         }
     }
 
@@ -179,7 +184,7 @@ impl Prepared {
         worker: &Worker,
         port: &PortState,
     ) -> bool {
-        let (mut all, mut over) = (self.before, true);
+        let (mut all, mut over, mut forgotten) = (self.before, true, 0);
         for (place, begun) in self.flows.iter_mut().enumerate() {
             let left = begun.left(place, generator);
             let octets = left * u64::from(begun.flow.steady.length);
@@ -187,8 +192,12 @@ impl Prepared {
             all.frames += left;
             all.octets += octets;
             over &= begun.is_over;
+            // They are late together, as the program takes them in turn.
+            forgotten = begun.left_out(place, left, generator).max(forgotten);
         }
         port.fast.set(all.frames, all.octets);
+        let forgotten = self.forgotten_before + whole(forgotten);
+        port.fast_forgotten.store(forgotten, Ordering::Relaxed);
         self.publish_responses(worker, port);
         over
     }
@@ -282,6 +291,12 @@ impl Begun {
         sequence - self.entry.sequence - generator.own.lost.word(place, 0)
     }
 
+    /// Time for which its frames were left out in the run, as the kernel sent no faster.
+    fn left_out(&self, place: usize, left: u64, generator: &FlowGenerator) -> Fine {
+        let words = std::array::from_fn(|word| generator.flows.word(place, BUCKET + word));
+        left_out(&self.flow.steady, left, Bucket::fine_of(words))
+    }
+
     fn publish(&mut self, place: usize, left: u64, octets: u64, generator: &FlowGenerator) {
         let state = &self.flow.state;
         if left > 0 && self.before.frames == 0 && state.first().is_none() {
@@ -296,6 +311,12 @@ impl Begun {
             self.is_over = true;
         }
     }
+}
+
+/// Time by which a flow's next frame is due later than after `left` frames: others were left out
+/// (see [`Bucket::take`]).
+fn left_out(steady: &Steady, left: u64, due: Fine) -> Fine {
+    due.saturating_sub(steady.due + Fine::from(left) * steady.interval)
 }
 
 /// Ends the worker's batch, and leaves none before the next one.
@@ -340,6 +361,32 @@ fn stamped(mut entry: Flow, flow: &FastFlow) -> Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_frames_that_are_left_out_is_told_and_that_of_others_is_not() {
+        let interval = fine(1000) + 123;
+        let steady = Steady {
+            number: 0,
+            due: fine(5000) + 7,
+            interval,
+            length: 64,
+            left: None,
+            end: Nanos::MAX,
+        };
+        let mut bucket = Bucket::of_fine(steady.due, interval as u64);
+        for _ in 0..100 {
+            bucket.take(bucket.ready() + MEMORY - 1, MEMORY);
+        }
+        assert_eq!(left_out(&steady, 100, bucket.fine()), 0);
+        bucket.take(bucket.ready() + MEMORY + 5_000_000, MEMORY);
+        // Whole frames of 1001 ns, as the program reckons.
+        let expected = fine(5_000_000 / 1001 * 1001);
+        assert_eq!(left_out(&steady, 101, bucket.fine()), expected);
+        bucket.suspend();
+        assert_eq!(left_out(&steady, 101, bucket.fine()), expected);
+        bucket.give_back();
+        assert_eq!(left_out(&steady, 100, bucket.fine()), expected);
+    }
 
     #[test]
     fn a_rest_ends_the_batch_and_no_frame_of_it_counts_as_sent_after_a_later_pause() {
