@@ -275,7 +275,7 @@ mod tests {
     fn an_http_body_with_long_errors_is_short_all_the_same() {
         let refusal = Refusal {
             why: Why::Wrong,
-            errors: vec!["x".repeat(10 << 20); 100],
+            errors: vec!["x".repeat(100 << 10); 100],
             more: 7,
         };
         let body = refusal.body();
