@@ -471,7 +471,7 @@ impl VirtualBench<'_> {
             let due = self.switch.next_event().unwrap_or(Nanos::MAX);
             let first = self.waiting.front().map_or(Nanos::MAX, |waiting| waiting.0);
             let from = due.min(first).max(stop.from);
-            if from + Stall::ABOVE < stop.to {
+            if from.saturating_add(Stall::ABOVE) < stop.to {
                 let to = stop.to;
                 self.device_stalls.push(Stall { from, to });
             }

@@ -94,6 +94,7 @@ fn bugs() -> Vec<Bug> {
         LossyToo,
         AllIfSeveral,
         LossyTooIfSeveral,
+        LossyNamedForLossless,
         // XON.
         XonIgnored,
         XonLets(1),
@@ -124,6 +125,8 @@ fn bugs() -> Vec<Bug> {
         LeakEvery(10 * MS),
         LeakEvery(100 * MS),
         // Traffic that is not paused.
+        LossyStopsAtEnd(5 * MS),
+        LossyStopsAtEnd(30 * MS),
         LossyStopsFirst(5 * MS),
         LossyStopsFirst(30 * MS),
         LossyThrottled,
@@ -136,6 +139,8 @@ fn bugs() -> Vec<Bug> {
         LowestLossyStarves,
         IsolationSlow,
         IsolationLate(5 * MS),
+        IsolationStopsAtEnd(5 * MS),
+        IsolationStopsAtEnd(20 * MS),
         // Classification.
         OnlyDscpEqual,
         HighDscpTo0,

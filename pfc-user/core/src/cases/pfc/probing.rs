@@ -197,10 +197,17 @@ impl Timing {
         let again =
             limits.pause_tolerance(longest) + limits.max_response + two_frames(plan, limits);
         let pause = limits.pause_time(longest);
+        // What comes at full load after a pause waits behind what the pause held, and a DUT whose
+        // queues are short may drop it.
+        let after = if burst.load >= FULL {
+            0
+        } else {
+            again + vicinity(plan, limits)
+        };
         Self {
             quiet,
             lasts,
-            after: again + vicinity(plan, limits),
+            after,
             drain: 2 * pause + backlog(plan, burst.load, &paused, limits, pause) + quiet,
         }
     }

@@ -432,7 +432,7 @@ impl<'e> Measured<'e> {
 
     /// The least time after `end` at which the first frame of `priority` would be too late: more
     /// than is allowed where others fill the link.
-    fn least_late(&self, priority: Priority, end: Nanos) -> Nanos {
+    pub(in crate::cases::pfc) fn least_late(&self, priority: Priority, end: Nanos) -> Nanos {
         let allowed = self.allowed();
         let mut late = allowed + 1;
         loop {
