@@ -30,6 +30,7 @@ pub const PFC: Table = Table {
         value("pause_class_6", 240, 16, 0),
         value("pause_class_7", 256, 16, 0),
     ],
+    ..Table::BASE
 };
 
 /// PAUSE.
@@ -43,4 +44,5 @@ pub const PAUSE: Table = Table {
         value("control_op_code", 112, 16, 1),
         value("time", 128, 16, 0),
     ],
+    ..Table::BASE
 };

@@ -1,6 +1,7 @@
 //! The tag of IEEE 802.1Q (9.5). Its TPID stands in the type field of the header before; what
 //! follows the tag control information is the type of the header after.
 
+use super::Protocol::{Ethernet, Vlan};
 use super::table::{Field, LeftAlone, Place, Table, computed, value};
 
 /// TPID of a customer tag.
@@ -12,6 +13,8 @@ pub const TPID_FIELD: &str = "tpid";
 pub const TABLE: Table = Table {
     name: "vlan",
     octets: 4,
+    ether_type: Some(TPID),
+    behind: &[Ethernet, Vlan],
     fields: &[
         value("priority", 0, 3, 0),
         value("cfi", 3, 1, 0),
@@ -24,4 +27,5 @@ pub const TABLE: Table = Table {
             left_alone: LeftAlone::Value(TPID),
         },
     ],
+    ..Table::BASE
 };

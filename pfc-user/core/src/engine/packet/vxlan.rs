@@ -1,18 +1,23 @@
 //! VXLAN (RFC 7348, 5).
 
-use super::table::{Table, value};
+use pfc_ebpf::wire::wrap;
 
-/// UDP port of VXLAN (IANA).
-pub const PORT: u128 = 4789;
+use super::Protocol::{Ethernet, Udp};
+use super::table::{Table, value};
 
 /// The header. The flag is that of a valid VNI.
 pub const TABLE: Table = Table {
     name: "vxlan",
     octets: 8,
+    port: Some(4789),
+    wrap: wrap::UDP_TUNNEL,
+    behind: &[Udp],
+    bears: &[Ethernet],
     fields: &[
         value("flags", 0, 8, 8),
         value("reserved0", 8, 24, 0),
         value("vni", 32, 24, 0),
         value("reserved1", 56, 8, 0),
     ],
+    ..Table::BASE
 };
