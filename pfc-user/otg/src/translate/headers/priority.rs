@@ -3,7 +3,6 @@
 use validator_core::engine::packet::Value;
 
 use super::pattern;
-use super::table::{Field, Kind};
 use crate::reader::Reader;
 
 /// Longest walk of parts that move together.
@@ -12,11 +11,11 @@ const LONGEST: u64 = 4096;
 /// A part of the octet: its name, its width, and how far it is from the low end.
 struct Part {
     name: &'static str,
-    bits: u32,
+    bits: usize,
     shift: u32,
 }
 
-const fn part(name: &'static str, bits: u32, shift: u32) -> Part {
+const fn part(name: &'static str, bits: usize, shift: u32) -> Part {
     Part { name, bits, shift }
 }
 
@@ -35,7 +34,7 @@ const TOS: [Part; 6] = [
 /// Reads the octet.
 pub fn read(reader: &Reader<'_>) -> Option<Value> {
     match &*reader.choice("dscp") {
-        "raw" => pattern::read(&reader.child("raw")?, &field("raw", 8)),
+        "raw" => pattern::read(&reader.child("raw")?, 8, 0),
         "dscp" => parts(&reader.object("dscp"), &DSCP),
         "tos" => parts(&reader.object("tos"), &TOS),
         other => {
@@ -45,21 +44,12 @@ pub fn read(reader: &Reader<'_>) -> Option<Value> {
     }
 }
 
-fn field(name: &'static str, bits: u32) -> Field {
-    Field {
-        name,
-        bits,
-        kind: Kind::Number,
-        start: 0,
-    }
-}
-
 fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     let values: Vec<(&Part, Value)> = parts
         .iter()
         .filter_map(|part| {
             let pattern = reader.child(part.name)?;
-            let value = pattern::read(&pattern, &field(part.name, part.bits))?;
+            let value = pattern::read(&pattern, part.bits, 0)?;
             Some((part, value))
         })
         .collect();
