@@ -76,18 +76,23 @@ impl Protocol {
 
     /// The fields of its header.
     pub fn fields(self) -> &'static [Field] {
-        self.table().map_or(&[], |table| table.fields)
+        self.table()
+            .map_or(Table::BASE.fields, |table| table.fields)
+    }
+
+    /// Returns true for PAUSE and PFC, which are whole frames.
+    pub const fn is_pause(self) -> bool {
+        matches!(self, Self::PfcPause | Self::EthernetPause)
     }
 
     /// Returns true if this header may follow `before`; for `None`, if it may begin a frame.
     pub fn may_follow(self, before: Option<Self>) -> bool {
-        use Protocol::{Custom, Ethernet, EthernetPause, PfcPause, SegmentRouting};
         let Some(before) = before else {
-            return matches!(self, Ethernet | PfcPause | EthernetPause | Custom);
+            return self.is_pause() || matches!(self, Self::Ethernet | Self::Custom);
         };
         match (before.table(), self.table()) {
             (None, _) => true,
-            (_, None) => !matches!(before, PfcPause | EthernetPause | SegmentRouting),
+            (_, None) => !before.is_pause() && before != Self::SegmentRouting,
             (Some(table), Some(own)) => own.behind.contains(&before) || table.bears.contains(&self),
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pfc_ebpf::flow_stamp::{FlowStamp, Form, INNER_FCS, LEN, SHORT_LEN};
 use pfc_ebpf::wire::fold;
+use pfc_ebpf::wire::mac_control::number;
 
 use self::filler::Filler;
 use super::table::{LeftAlone, Place};
@@ -118,11 +119,8 @@ impl Template {
             && !next_hops.is_empty()
             && !first.fields.iter().any(|(name, _)| *name == "dst")
         {
-            let bits = |mac: &[u8; 6]| {
-                mac.iter()
-                    .fold(0, |bits, octet| bits << 8 | u128::from(*octet))
-            };
-            template.set(0, 48, &Value::of_each(next_hops.iter().map(bits)));
+            let macs = next_hops.iter().map(|mac| u128::from(number(*mac)));
+            template.set(0, 48, &Value::of_each(macs));
         }
         template.sums.reverse();
         template

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use pfc_ebpf::wire::mac_control::number;
 use validator_core::engine::packet::Value;
 
 use crate::reader::Reader;
@@ -162,10 +163,7 @@ const fn greatest(bits: usize) -> u128 {
 
 fn address(reader: &Reader<'_>, name: &str, text: &str, bits: usize) -> Option<u128> {
     let found = match bits {
-        MAC => mac(text).map(|octets| {
-            let octets = octets.iter();
-            octets.fold(0, |number, octet| number << 8 | u128::from(*octet))
-        }),
+        MAC => mac(text).map(|octets| u128::from(number(octets))),
         32 => text
             .parse::<Ipv4Addr>()
             .ok()

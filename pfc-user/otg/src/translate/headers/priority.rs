@@ -58,7 +58,7 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     }
     let length = values
         .iter()
-        .try_fold(1_u64, |length, (_, value)| common(length, period(value)));
+        .try_fold(1_u64, |length, (_, value)| common(length, value.walk()));
     let Some(length) = length.filter(|length| *length <= LONGEST) else {
         let parent = reader.path();
         let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
@@ -74,8 +74,7 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     };
     let octet = |frame: u64| {
         values.iter().fold(0, |octet, (part, value)| {
-            let mask = (1_u128 << part.bits) - 1;
-            octet | (at(value, frame) & mask) << part.shift
+            octet | value.at(frame, part.bits) << part.shift
         })
     };
     let list: Vec<u128> = (0..length).map(octet).collect();
@@ -85,16 +84,6 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     })
 }
 
-/// The number of values until they come again; in the model, no field of eight bits is random.
-fn period(value: &Value) -> u64 {
-    match value {
-        Value::List(list) => list.len() as u64,
-        // Cut to eight bits, a walk comes again after 256 at the latest.
-        Value::Increment { count, .. } | Value::Decrement { count, .. } => *count,
-        Value::Fixed(_) | Value::Random { .. } | Value::Bad => 1,
-    }
-}
-
 /// The least common multiple.
 fn common(a: u64, b: u64) -> Option<u64> {
     let (mut x, mut y) = (a, b);
@@ -102,16 +91,4 @@ fn common(a: u64, b: u64) -> Option<u64> {
         (x, y) = (y, x % y);
     }
     (a / x).checked_mul(b)
-}
-
-/// The value of a frame, before it is cut to the field.
-fn at(value: &Value, frame: u64) -> u128 {
-    let steps = |count: u64, step: u128| step.wrapping_mul(u128::from(frame % count));
-    match value {
-        Value::Fixed(value) => *value,
-        Value::List(list) => list[(frame % list.len() as u64) as usize],
-        Value::Increment { start, step, count } => start.wrapping_add(steps(*count, *step)),
-        Value::Decrement { start, step, count } => start.wrapping_sub(steps(*count, *step)),
-        Value::Random { .. } | Value::Bad => 0,
-    }
 }
