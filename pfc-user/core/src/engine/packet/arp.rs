@@ -22,3 +22,15 @@ pub const TABLE: Table = Table {
     ],
     ..Table::BASE
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::Protocol;
+    use super::super::template::tests::{packet, render};
+
+    #[test]
+    fn a_request_for_ipv4_over_ethernet_is_the_default() {
+        let frame = render(&packet(&[Protocol::Ethernet, Protocol::Arp]), 0, 60);
+        assert_eq!(frame[12..22], [8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+    }
+}

@@ -40,3 +40,25 @@ pub const WITH_SUM: Table = Table {
     ],
     ..PLAIN
 };
+
+#[cfg(test)]
+mod tests {
+    use pfc_ebpf::wire::{Octets as _, ip, udp};
+
+    use super::super::Protocol;
+    use super::super::template::tests::{packet, render};
+
+    #[test]
+    fn tunnels_announce_what_follows_and_their_sum_covers_it() {
+        use Protocol::{Ethernet, Gre, GreSum, Ipv4, Ipv6, Udp};
+        let frame = render(&packet(&[Ethernet, Ipv4, Gre, Ipv6, Udp]), 0, 120);
+        assert_eq!((frame[23], &frame[34..38]), (47, &[0, 0, 0x86, 0xdd][..]));
+        let stack = [Ethernet, Ipv4, GreSum, Ethernet, Ipv4, Udp];
+        let frame = render(&packet(&stack), 0, 120);
+        assert_eq!(frame[34..38], [0x80, 0, 0x65, 0x58]);
+        assert_eq!(frame[..].sum(34, 120 - 34), Some(0xffff));
+        let inner = &frame[42..];
+        let ip = ip::parse_v4(inner, 14).unwrap();
+        assert!(udp::is_intact(inner, &ip, &udp::parse(inner, &ip).unwrap()));
+    }
+}

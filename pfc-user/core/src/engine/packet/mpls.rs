@@ -22,3 +22,18 @@ pub const TABLE: Table = Table {
     ],
     ..Table::BASE
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::Protocol;
+    use super::super::template::tests::{packet, render};
+
+    #[test]
+    fn labels_are_announced_and_the_last_one_says_so() {
+        use Protocol::{Ethernet, Ipv4, Mpls, Udp};
+        let frame = render(&packet(&[Ethernet, Mpls, Mpls, Ipv4, Udp]), 0, 80);
+        // Label 16, and the bottom of the stack.
+        let labels = [0x88, 0x47, 0, 1, 0, 64, 0, 1, 1, 64, 0x45];
+        assert_eq!(frame[12..23], labels);
+    }
+}

@@ -2,7 +2,7 @@
 
 mod filler;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 

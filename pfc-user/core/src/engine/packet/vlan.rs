@@ -29,3 +29,23 @@ pub const TABLE: Table = Table {
     ],
     ..Table::BASE
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::Protocol;
+    use super::super::template::tests::{fixed, packet, render};
+
+    #[test]
+    fn a_tag_is_announced_by_its_tpid_and_announces_what_follows() {
+        let mut packet = packet(&[Protocol::Ethernet, Protocol::Vlan, Protocol::Ipv4]);
+        packet.headers[1].fields = vec![
+            ("priority", fixed(5)),
+            ("cfi", fixed(1)),
+            ("id", fixed(0xabc)),
+        ];
+        let frame = render(&packet, 0, 60);
+        assert_eq!(frame[12..18], [0x81, 0, 0xba, 0xbc, 0x08, 0]);
+        packet.headers[1].fields.push(("tpid", fixed(0x88a8)));
+        assert_eq!(render(&packet, 0, 60)[12..14], [0x88, 0xa8]);
+    }
+}
