@@ -59,11 +59,10 @@ mod tests {
     fn header(protocol: Protocol, fields: &[(&'static str, u128)]) -> Header {
         let fields = fields.iter();
         Header {
-            protocol,
             fields: fields
                 .map(|(name, value)| (*name, Value::Fixed(*value)))
                 .collect(),
-            octets: Vec::new(),
+            ..Header::new(protocol)
         }
     }
 

@@ -203,11 +203,8 @@ fn complete(headers: &mut [Header], pairs: &[(Placed<'_>, Placed<'_>)]) -> bool 
     };
     let mut resolves = false;
     if let Some(ethernet) = first(headers, Protocol::Ethernet) {
-        set(
-            ethernet,
-            "src",
-            of_each(&|tx, _| u128::from(number(tx.mac))),
-        );
+        let source = of_each(&|tx, _| u128::from(number(tx.mac)));
+        set(ethernet, "src", source);
         resolves = ethernet.fields.iter().all(|(name, _)| *name != "dst");
     }
     let ip = match pairs[0].0.1.address {

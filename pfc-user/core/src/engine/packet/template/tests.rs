@@ -4,9 +4,8 @@ use pfc_ebpf::wire::{ethernet, ip, udp};
 
 fn header(protocol: Protocol, fields: &[(&'static str, Value)]) -> Header {
     Header {
-        protocol,
         fields: fields.to_vec(),
-        octets: Vec::new(),
+        ..Header::new(protocol)
     }
 }
 
