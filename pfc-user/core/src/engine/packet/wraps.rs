@@ -19,8 +19,6 @@ impl Packet {
         match header.protocol {
             // Custom octets may mean anything.
             Protocol::Custom => wrap::ALL,
-            Protocol::Vxlan => wrap::UDP_TUNNEL,
-            Protocol::Gre | Protocol::GreSum => wrap::GRE,
             Protocol::Icmp | Protocol::Icmpv6 => match header.field("type") {
                 // Echo, and its reply.
                 None | Some(Value::Fixed(0 | 8 | 128 | 129)) => wrap::PLAIN,
@@ -49,7 +47,7 @@ impl Packet {
                 }
             }
             Protocol::SegmentRouting if header.field("next_header").is_some() => wrap::ALL,
-            _ => wrap::PLAIN,
+            protocol => protocol.table().map_or(wrap::PLAIN, |table| table.wrap),
         }
     }
 }
@@ -61,11 +59,10 @@ mod tests {
     fn header(protocol: Protocol, fields: &[(&'static str, u128)]) -> Header {
         let fields = fields.iter();
         Header {
-            protocol,
             fields: fields
                 .map(|(name, value)| (*name, Value::Fixed(*value)))
                 .collect(),
-            octets: Vec::new(),
+            ..Header::new(protocol)
         }
     }
 
