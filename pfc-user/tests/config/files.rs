@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
-const CASES: [&str; 9] = [
+const CASES: [&str; 10] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -24,6 +24,7 @@ const CASES: [&str; 9] = [
     "rc.c09-142-01",
     "pfc.enable-vector",
     "mad.c13-013",
+    "mad.c13-014-01",
 ];
 const MS: u64 = 1_000_000;
 

@@ -98,6 +98,23 @@ fn a_good_agent_passes_and_every_step_and_assertion_is_reported() {
     );
 }
 
+#[test]
+fn a_good_agent_answers_in_time_and_the_tester_s_own_part_is_told() {
+    let folder = Folder::new();
+    let ended = folder.run(Path::new(SIM), "--plan mad-siblings");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report = folder.report();
+    for id in ["mad.c13-013", "mad.c13-014-01"] {
+        assert_eq!(case(&report, id)["verdict"], "pass", "{ended:?}");
+    }
+    let timed = case(&report, "mad.c13-014-01");
+    assert_eq!(numbers(timed, "timed"), ["init 1", "1", "2", "3", "4"]);
+    let found = |index: usize| timed["steps"][index]["found"].as_str().unwrap();
+    assert!(found(1).starts_with("sent 20"), "{}", found(1));
+    let own = "the tester's own port answers after";
+    assert!(found(4).contains(own), "{}", found(4));
+}
+
 /// Numbers of the steps of one repetition, in their order.
 fn numbers(case: &Value, repetition: &str) -> Vec<String> {
     let of = case["steps"]

@@ -7,7 +7,7 @@ use validator::case::Verdict;
 use validator::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
 use validator::evidence::pfc::Stall;
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, TIMES, outcomes, simulated, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, TIMED, TIMES, outcomes, simulated, switch};
 use super::recovery::{LosesAnswers, loses_wrong_keys};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -337,5 +337,112 @@ fn an_answer_is_not_late_by_what_the_tester_stood_still() {
             expected,
             "{stood}"
         );
+    }
+}
+
+/// Verdict of a check of C13_014_01 on a DUT with those faults, and with that change of the
+/// evidence. RespTimeValue and SubnetTimeOut are 1.049 ms, and each answer is waited for 5.5 s.
+fn of_timed(faults: &[&str], change: impl Fn(&mut MadEvidence), check: &str) -> Verdict {
+    let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+    let mut bench = Bench::new(switch(), &faults);
+    bench.config.timeout = 5500 * MILLISECOND;
+    let (mut evidence, _) = bench.repetition(TIMED, 0, None, None);
+    change(&mut evidence);
+    let outcomes = outcomes(TIMED, &[evidence]);
+    let mut of = outcomes.iter().filter(|outcome| outcome.check == check);
+    of.next().unwrap().verdict
+}
+
+#[test]
+fn the_dut_s_own_times_are_kept_to_the_last_of_them() {
+    use Verdict::{Fail, Pass};
+    for (late, value, in_time, resp_time) in [
+        ("late=1001", "resp-time-value=8", Pass, Pass),
+        ("late=1002", "resp-time-value=8", Pass, Fail),
+        ("late=4302", "resp-time-value=8", Pass, Fail),
+        ("late=4303", "resp-time-value=8", Fail, Fail),
+        ("late=5294", "resp-time-value=20", Fail, Pass),
+        ("late=5295", "resp-time-value=20", Fail, Fail),
+    ] {
+        let of = |check| of_timed(&[late, value], |_| (), check);
+        assert_eq!(
+            (of("in-time"), of("resp-time")),
+            (in_time, resp_time),
+            "{late}, {value}"
+        );
+    }
+}
+
+/// Makes the answer to the exchange of that index come after so much.
+fn answered_after(evidence: &mut MadEvidence, index: usize, took: u64) {
+    let exchange = &mut evidence.exchanges[index];
+    let at = exchange.sent + took;
+    exchange.answer.as_mut().unwrap().at = at;
+}
+
+#[test]
+fn the_least_time_of_20_is_judged() {
+    fn of(change: fn(&mut MadEvidence)) -> Verdict {
+        of_timed(&["late=2000"], change, "resp-time")
+    }
+    assert_eq!(of(|_| ()), Verdict::Fail);
+    let one_in_time = of(|evidence| {
+        let first = index(evidence, Purpose::TimedPort);
+        answered_after(evidence, first, MILLISECOND);
+    });
+    assert_eq!(one_in_time, Verdict::Pass);
+    let nineteen = of(|evidence| {
+        let last = evidence.exchanges.pop().unwrap();
+        assert_eq!(last.purpose, Purpose::TimedPort);
+    });
+    assert_eq!(nineteen, Verdict::Inconclusive);
+    // An answer that says BUSY is none, however early.
+    let busy = of(|evidence| {
+        let first = index(evidence, Purpose::TimedPort);
+        answered_after(evidence, first, MILLISECOND);
+        let answer = evidence.exchanges[first].answer.as_mut().unwrap();
+        answer.octets.0[5] = 1;
+    });
+    assert_eq!(busy, Verdict::Inconclusive);
+}
+
+#[test]
+fn the_tester_s_own_part_is_allowed_for_up_to_a_third_of_the_rest() {
+    let of = |fault: &str, own: u64| {
+        let change = |evidence: &mut MadEvidence| {
+            for index in 0..evidence.exchanges.len() {
+                if evidence.exchanges[index].purpose == Purpose::TesterPort {
+                    answered_after(evidence, index, own * MILLISECOND);
+                }
+            }
+        };
+        of_timed(&[fault], change, "resp-time")
+    };
+    assert_eq!(of("late=1300", 300), Verdict::Pass);
+    assert_eq!(of("late=1302", 300), Verdict::Fail);
+    assert_eq!(of("late=1", 333), Verdict::Pass);
+    assert_eq!(of("late=1", 334), Verdict::Inconclusive);
+    assert_eq!(of("late=2000", 334), Verdict::Inconclusive);
+    // Its least time counts, as the DUT's does.
+    let one = |evidence: &mut MadEvidence| {
+        let first = index(evidence, Purpose::TesterPort);
+        answered_after(evidence, first, 400 * MILLISECOND);
+    };
+    assert_eq!(of_timed(&["late=1001"], one, "resp-time"), Verdict::Pass);
+    assert_eq!(of_timed(&["late=1002"], one, "resp-time"), Verdict::Fail);
+}
+
+#[test]
+fn a_least_time_that_a_stall_explains_is_not_judged() {
+    for (stood, expected) in [(998, Verdict::Fail), (999, Verdict::Inconclusive)] {
+        let change = |evidence: &mut MadEvidence| {
+            let from = evidence.exchanges[index(evidence, Purpose::TimedPort)].sent;
+            evidence.stalls = vec![Stall {
+                from,
+                to: from + stood * MILLISECOND,
+            }];
+        };
+        let found = of_timed(&["late=2000"], change, "resp-time");
+        assert_eq!(found, expected, "{stood}");
     }
 }

@@ -335,7 +335,9 @@ impl<'e> View<'e> {
     pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
         match self.e.plan.stimulus {
             MadStimulus::MKeyGet(bits) => bits,
-            MadStimulus::LinearForwardingTable | MadStimulus::PortInfo => 0,
+            MadStimulus::LinearForwardingTable
+            | MadStimulus::PortInfo
+            | MadStimulus::TimedPortInfo => 0,
         }
     }
 
