@@ -4,6 +4,7 @@
 mod assertions;
 pub mod bench;
 mod faults;
+mod floods;
 mod hidden_key;
 mod kept;
 mod key_in_force;
