@@ -199,6 +199,45 @@ fn faults_are_found_over_the_socket_too() {
         failing("answers-wrong-key"),
         set(["no-answer [protect-bits-2]", "no-answer [protect-bits-3]"])
     );
+    // The simulated agent's socket leaves the upper half of a TID alone.
+    assert_eq!(
+        failing("header=tid-zero"),
+        set([
+            "header [blocks-0-to-767]",
+            "header [protect-bits-0]",
+            "header [protect-bits-1]",
+            "header [protect-bits-2]",
+            "header [protect-bits-3]"
+        ])
+    );
+}
+
+/// Upper halves of the TIDs that a run sends.
+fn upper_halves() -> Vec<String> {
+    let folder = Folder::new();
+    let ended = folder.run(Path::new(SIM), "--plan mad-siblings --case mad.c13-013");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let evidence = std::fs::read_to_string(folder.out().join("evidence.json")).unwrap();
+    let evidence: Value = serde_json::from_str(&evidence).unwrap();
+    let exchanges = &evidence["cases"][0]["repetitions"][0]["exchanges"];
+    let requests = exchanges.as_array().unwrap().iter();
+    // Octets 8 to 11.
+    let upper_half = |one: &Value| one["request"].as_str().unwrap()[16..24].to_owned();
+    requests.map(upper_half).collect()
+}
+
+/// Else a node that writes the same upper half into each answer would not be found.
+#[test]
+fn upper_halves_of_tids_differ_between_requests_and_between_runs() {
+    let (first, second) = (upper_halves(), upper_halves());
+    for halves in [&first, &second] {
+        let different = BTreeSet::from_iter(halves);
+        assert!(
+            different.len() == halves.len() && halves.len() > 1,
+            "{halves:?}"
+        );
+    }
+    assert_ne!(first, second);
 }
 
 #[test]
