@@ -236,9 +236,12 @@ fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
         ),
         StormKind::Pause => "802.3x PAUSE".to_owned(),
     };
+    let every = about(storm.interval);
+    if !storm.asks() {
+        return format!("{what} every {every}, all times 0 (each an XON)");
+    }
     format!(
-        "{what} every {}, {} quanta each (a pause of {})",
-        about(storm.interval),
+        "{what} every {every}, {} quanta each (a pause of {})",
         storm.quanta.0,
         about(limits.pause_time(storm.quanta))
     )

@@ -44,6 +44,7 @@ pub enum Bug {
     XonOnlyIfAll,
     XonSlow,
     ZeroIsLongest,
+    XonPausesIdle,
     // Expiry.
     NeverEnds,
     EndsThenOne,

@@ -42,7 +42,7 @@ impl Measured<'_> {
         };
         let begins = xoff.before.saturating_sub(response)..=xoff.after + response;
         let (mut held, mut others) = (Vec::new(), Vec::new());
-        for priority in Priority::all().filter(|priority| !probe.names(*priority)) {
+        for priority in Priority::all().filter(|priority| !probe.pauses(*priority)) {
             let mut flows = self.plan.flows.iter();
             if !flows.any(|flow| flow.priority == priority) {
                 continue;
@@ -76,7 +76,7 @@ impl Measured<'_> {
     pub(in crate::cases::pfc) fn least_beside(&self) -> Option<Nanos> {
         let flows = || self.plan.flows.iter().map(|flow| flow.priority);
         let shows = |probe: &ProbeReport| {
-            let mut unnamed = flows().filter(|priority| !probe.names(*priority));
+            let mut unnamed = flows().filter(|priority| !probe.pauses(*priority));
             let first = unnamed.next();
             probe.burst.load < FULL && unnamed.any(|priority| Some(priority) != first)
         };
