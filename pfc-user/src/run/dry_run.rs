@@ -225,20 +225,28 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
 
 fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
     let storm = &plan.storm;
+    let times = if storm.asks() {
+        "all eight times"
+    } else {
+        "eight times of 0"
+    };
     let what = match &storm.kind {
         StormKind::Pfc(stormed) => format!("PFC for {}", priorities(stormed.iter().copied())),
         StormKind::Vector(named) if named.is_empty() => {
-            "PFC with all eight times and no bit in its vector".to_owned()
+            format!("PFC with {times} and no bit in its vector")
         }
         StormKind::Vector(named) => format!(
-            "PFC with all eight times and in its vector the bits of {}",
+            "PFC with {times} and in its vector the bits of {}",
             priorities(named.iter().copied())
         ),
         StormKind::Pause => "802.3x PAUSE".to_owned(),
     };
+    let every = about(storm.interval);
+    if !storm.asks() {
+        return format!("{what} every {every}, each an XON");
+    }
     format!(
-        "{what} every {}, {} quanta each (a pause of {})",
-        about(storm.interval),
+        "{what} every {every}, {} quanta each (a pause of {})",
         storm.quanta.0,
         about(limits.pause_time(storm.quanta))
     )

@@ -827,7 +827,7 @@ impl Bench for VirtualBench<'_> {
             due: self.now,
             left: 0,
             frame,
-            ledger: GapLedger::new(self.limits.pause_time(self.plan.storm.quanta)),
+            ledger: GapLedger::new(self.plan.storm.lapse(self.limits.line_rate)),
             latest: Latest::default(),
         });
         Ok(())

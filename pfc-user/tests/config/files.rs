@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
-const CASES: [&str; 10] = [
+const CASES: [&str; 11] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -25,6 +25,7 @@ const CASES: [&str; 10] = [
     "pfc.enable-vector",
     "mad.c13-013",
     "mad.c13-014-01",
+    "pfc.zero-time",
 ];
 const MS: u64 = 1_000_000;
 
@@ -172,10 +173,13 @@ fn the_default_plan_has_the_cases_of_the_documents() {
 }
 
 #[test]
-fn a_further_case_has_its_vectors() {
+fn the_further_cases_have_their_vectors() {
     let config = sim("pfc-further", &[]);
     let sets = ["34 storm ", "34 storm 3", "34 storm 4"].map(str::to_owned);
-    assert_eq!(repetitions(&config), [(CASES[7], sets.to_vec())]);
+    assert_eq!(
+        repetitions(&config),
+        [(CASES[7], sets.to_vec()), (CASES[9], vec!["34".to_owned()]),]
+    );
 }
 
 #[test]

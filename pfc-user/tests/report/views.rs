@@ -213,6 +213,18 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
 }
 
 #[test]
+fn a_dry_run_says_of_a_storm_of_xons_that_it_asks_for_no_pause() {
+    let mut plan = plan();
+    plan.storm.kind = StormKind::Vector(Priority::all().collect());
+    plan.storm.quanta = Quanta::ZERO;
+    let text = dry_run::pfc("pfc.x", &plan, &limits());
+    let words: Vec<_> = text.split_whitespace().collect();
+    let expected = "send PFC with eight times of 0 and in its vector the bits of priorities 0-7 \
+        every 11ms, each an XON";
+    assert!(words.join(" ").contains(expected), "{text}");
+}
+
+#[test]
 fn without_a_terminal_progress_is_a_line_for_each_repetition() {
     let mut out = Vec::new();
     let mut progress = Progress::plain(&mut out);

@@ -34,18 +34,26 @@ fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verdicts/corpus/evidence");
     let file = File::open(folder.join(format!("{family}.jsonl.xz"))).unwrap();
     let lines = BufReader::new(XzReader::new(file, false)).lines();
-    let mut found = Vec::new();
+    let mut found: Vec<CaseEvidence> = Vec::new();
+    let mut has_device = false;
     for line in lines {
         let line = line.unwrap();
         // Most lines are long and of no use here: their devices stand at their begin.
         let (devices, _) = line.split_once(']').unwrap();
-        if devices.contains(&format!("\"{device}\"")) {
-            let recorded: Recorded = serde_json::from_str(&line).unwrap();
-            assert!(recorded.devices.iter().any(|name| name == device));
-            found.push(recorded.evidence);
+        let has = |device: &str| devices.contains(&format!("\"{device}\""));
+        if !has(device) && !has("good") {
+            continue;
+        }
+        let Recorded { devices, evidence } = serde_json::from_str(&line).unwrap();
+        let is_device = devices.iter().any(|name| name == device);
+        has_device |= is_device;
+        match found.iter_mut().find(|other| other.case == evidence.case) {
+            None => found.push(evidence),
+            Some(good) if is_device => *good = evidence,
+            Some(_) => {}
         }
     }
-    assert!(!found.is_empty(), "no evidence of {device} in {family}");
+    assert!(has_device, "no evidence of {device} in {family}");
     found
 }
 

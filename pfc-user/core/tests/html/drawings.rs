@@ -17,8 +17,8 @@ use crate::{named, page, pages, parse, samples, text_of};
 fn each_family_is_drawn() {
     let samples = samples();
     for (family, class, number) in [
-        // Three cases with one repetition, and two with two.
-        ("pfc", "timeline", 7),
+        // Four cases with one repetition, and two with two.
+        ("pfc", "timeline", 8),
         ("mad", "ladder", 6),
         ("rc", "ladder", 3),
     ] {

@@ -33,7 +33,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
         "response" => response(e),
-        "xon" => xon(e),
+        "xon" | "resumes" => xon(e),
         "no-dip" => dip::resolution(e).map(dips),
         "throughput" => Some(format!(
             "{} of the rate",

@@ -45,6 +45,7 @@ pub enum Bug {
     XonOnlyIfAll,
     XonSlow,
     ZeroIsLongest,
+    XonPausesIdle,
     // Expiry.
     NeverEnds,
     EndsThenOne,

@@ -148,6 +148,11 @@ impl Foreign {
 
     pub(super) fn xon(&mut self, p: usize, paused: bool, all_zero: bool) {
         if !paused {
+            // The timer runs from 0 down, and round.
+            if self.bug == Bug::XonPausesIdle {
+                self.since[p] = self.now;
+                self.until[p] = self.now + self.quanta(0xffff);
+            }
             return;
         }
         match self.bug {

@@ -12,7 +12,7 @@ use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
+use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{Nanos, ProbeBurst, ProbePlan};
 use crate::quantity::ms;
 
@@ -38,10 +38,13 @@ const XON: Question = Question {
 };
 
 impl Question {
-    /// True if a pause of `burst` ends in that way.
+    /// True if a pause of `burst` ends in that way, or an XON of it finds none.
     fn concerns(self, plan: &ProbePlan, burst: &ProbeBurst) -> bool {
         let mut paused = plan.priorities.iter();
-        paused.any(|priority| burst.ends_by_xon(*priority) == Some(self.by_xon))
+        paused.any(|priority| {
+            let idle = self.by_xon && burst.is_idle_xon(*priority);
+            idle || burst.ends_by_xon(*priority) == Some(self.by_xon)
+        })
     }
 }
 
@@ -228,7 +231,8 @@ fn response_of(
             let place = "round the end of the pause";
             measured.quick_round_end(traffic, pause.earliest, pause.latest, place)?;
             let what = format!("priority {priority} after the quanta of an XOFF");
-            let (again, until) = ((*priority, *arrivals, pause), measured.until(probe));
+            let end = (pause.earliest, pause.latest);
+            let (again, until) = ((*priority, *arrivals, end), measured.until(probe));
             compared.extend(goes_on(measured, traffic, again, until, what)?);
         }
     }
@@ -279,20 +283,19 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
     }
 }
 
-/// The priority goes on in time after the end of its pause, and for good: the first frame comes in
-/// time, and so does each later one after the one before it, and the link is not idle while frames
-/// wait that were held.
+/// The priority goes on in time after the end of its pause, of which the earliest and the latest
+/// time are given, and for good: the first frame comes in time, and so does each later one after
+/// the one before it, and the link is not idle while frames wait that were held.
 fn goes_on(
     measured: &Measured,
     traffic: &Traffic,
-    (priority, arrivals, pause): (Priority, &[&Arrival], &Pause),
+    (priority, arrivals, (earliest, end)): (Priority, &[&Arrival], (Nanos, Nanos)),
     until: Nanos,
     what: String,
 ) -> Result<Vec<Comparison>, NotCounted> {
     let allowed = measured.allowed();
     let expected = format!("within {}", ms(allowed));
-    let end = pause.latest;
-    let all = within(arrivals, pause.earliest, until);
+    let all = within(arrivals, earliest, until);
     let Some(first) = all.first().map(|arrival| arrival.time) else {
         let deadline = end + allowed;
         let place = "after the priority had to go on";
@@ -346,7 +349,7 @@ fn goes_on(
         )?,
     ];
     if measured.whole && measured.logs_all() {
-        let drain = measured.drain(&all, pause.earliest, first);
+        let drain = measured.drain(&all, earliest, first);
         if drain.idle > drain.allowed {
             measured.quick(traffic, first, drain.last, "while held frames left")?;
         }
@@ -452,14 +455,16 @@ pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
     judge_probes(e, XON)
 }
 
-/// Pauses of a probe that an XON ends.
+/// Pauses of a probe that an XON ends, and priorities that one finds without a pause.
 fn xon_of(
     measured: &Measured,
     probe: &ProbeReport,
     traffic: &Traffic,
 ) -> Result<Vec<Comparison>, NotCounted> {
     let mut compared = Vec::new();
-    for (priority, pause, arrivals) in subjects(measured, probe, traffic, true) {
+    let subjects = subjects(measured, probe, traffic, true);
+    for (priority, pause, arrivals) in &subjects {
+        let priority = *priority;
         let runs_out = measured.without_xon(probe, priority);
         if pause.latest + measured.allowed() >= runs_out {
             let needed = pause.lasts + measured.allowed();
@@ -480,8 +485,36 @@ fn xon_of(
             )));
         }
         let what = format!("priority {priority} after the XON");
-        let (again, until) = ((priority, arrivals, &pause), measured.until(probe));
+        let end = (pause.earliest, pause.latest);
+        let (again, until) = ((priority, *arrivals, end), measured.until(probe));
+        compared.extend(goes_on(measured, traffic, again, until, what)?);
+    }
+    for (priority, arrivals) in &traffic.paused {
+        let Some(xon) = idle_xon(probe, *priority) else {
+            continue;
+        };
+        // An XON that ends other pauses was looked at with these.
+        if subjects.is_empty() {
+            measured.quick_round_xoff(traffic, probe, xon)?;
+        }
+        let until = measured.until(probe);
+        // The DUT holds none of it for certain, so that no frame need come.
+        if within(arrivals, xon.before, until).is_empty() {
+            return Err(NotCounted::Tester(format!(
+                "no frame of priority {priority} came after the XON"
+            )));
+        }
+        let what = format!("priority {priority}, which was not paused, after the XON");
+        let again = (*priority, arrivals.as_slice(), (xon.before, xon.after));
         compared.extend(goes_on(measured, traffic, again, until, what)?);
     }
     Ok(compared)
+}
+
+/// The last XON of `probe` for `priority`, where the probe has no pause of it.
+fn idle_xon(probe: &ProbeReport, priority: Priority) -> Option<Departure> {
+    let frames = probe.burst.frames.iter().zip(&probe.left);
+    let mut named = frames.filter(|(one, _)| one.frame.time(priority).is_some());
+    let (_, last) = named.next_back()?;
+    probe.burst.is_idle_xon(priority).then_some(*last)
 }

@@ -61,7 +61,7 @@ impl Measured<'_> {
         };
         let first = probe.left.first().map_or(0, |left| left.before);
         let from = first.saturating_sub(self.vicinity());
-        let unnamed = Priority::all().filter(|priority| !probe.names(*priority));
+        let unnamed = Priority::all().filter(|priority| !probe.pauses(*priority));
         let of_each: Vec<(Priority, Vec<&Arrival>)> = unnamed
             .map(|priority| (priority, self.near(priority, from, self.until(probe))))
             .filter(|(_, arrivals)| !arrivals.is_empty())
@@ -168,7 +168,7 @@ impl Measured<'_> {
     pub(in crate::cases::pfc) fn least_beside(&self) -> Option<Nanos> {
         let flows = || self.plan.flows.iter().map(|flow| flow.priority);
         let shows = |probe: &ProbeReport| {
-            let mut unnamed = flows().filter(|priority| !probe.names(*priority));
+            let mut unnamed = flows().filter(|priority| !probe.pauses(*priority));
             let first = unnamed.next();
             probe.burst.load < FULL && unnamed.any(|priority| Some(priority) != first)
         };
