@@ -96,14 +96,14 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     } else {
         Depth::Active
     };
-    let mut found = port_check::check(testbed, depth)?;
+    let mut found = port_check::check(&config, depth)?;
     if args.fix {
         let done = port_check::fix(testbed, &found)?;
         for line in &done {
             output::note(line);
         }
         if !done.is_empty() {
-            found = port_check::check(testbed, depth)?;
+            found = port_check::check(&config, depth)?;
         }
     }
     found.unfit = run::unfit(&config, &found.ports);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
 
-use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed};
+use crate::config::{Config, Dut, PfcTestbed, RcDut, RcTestbed, Testbed};
 use crate::driver::bpf::{Sizes, XdpError};
 use crate::driver::bringup::journal::Journal;
 use crate::driver::bringup::testbed::{self, Ports};
@@ -34,13 +34,13 @@ pub enum Depth {
     Active,
 }
 
-/// Examines all ports of the testbed. Fails if one of them does not exist.
-pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
+/// Examines the ports that the plan's cases use. Fails if one of them does not exist.
+pub fn check(config: &Config, depth: Depth) -> Result<Preflight> {
     let mut ports = Vec::new();
-    if let Some(config) = &testbed.pfc {
+    if let Some(config) = config.pfc() {
         ports.extend(pfc_ports(config, depth)?);
     }
-    ports.extend(testbed.rc.as_ref().map(rc_port).transpose()?.flatten());
+    ports.extend(config.rc().map(rc_port).transpose()?.flatten());
     Ok(Preflight {
         kernel: Some(kernel_release()?),
         ports,

@@ -47,3 +47,14 @@ fn what_a_run_cannot_open_is_a_problem_of_check() {
         "{checked:?}"
     );
 }
+
+#[test]
+fn only_ports_that_the_plan_uses_are_looked_at() {
+    let folder = Folder::new();
+    let text = "name = \"t\"\ndut.kind = \"external\"\nqos.dscp_map = \"sonic\"\n\
+                qos.lossless = [3]\nports.tx.interface = \"none0\"\n\
+                ports.rx.interface = \"none1\"\nmad.transport = \"sim\"\n";
+    let checked = check(&folder.file("testbed.toml", text));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(!checked.stdout.contains("none0"), "{checked:?}");
+}
