@@ -74,7 +74,10 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         None => None,
     };
     let mad = match config.mad() {
-        Some(testbed) => Some(live::mad::Live::open(testbed)?),
+        Some(testbed) => {
+            found.ports.extend(port_check::mad_port(testbed));
+            Some(live::mad::Live::open(testbed)?)
+        }
         None => None,
     };
     let rc = match config.rc() {
