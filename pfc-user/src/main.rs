@@ -96,14 +96,14 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     } else {
         Depth::Active
     };
-    let mut found = port_check::check(testbed, depth)?;
+    let mut found = port_check::check(&config, depth)?;
     if args.fix {
         let done = port_check::fix(testbed, &found)?;
         for line in &done {
             output::note(line);
         }
         if !done.is_empty() {
-            found = port_check::check(testbed, depth)?;
+            found = port_check::check(&config, depth)?;
         }
     }
     found.unfit = run::unfit(&config, &found.ports);
@@ -155,16 +155,13 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     let mut events = |event| progress.show(&event);
     if args.trace {
         config.trace = Some(match &mut out {
-            // Before the run, which writes lines from the beginning.
-            Some(folder) => {
-                folder.begin()?;
-                TraceTo::File(folder.vacate(report::TRACE)?)
-            }
+            // Lines are written from the beginning, when the run may yet be refused.
+            Some(folder) => TraceTo::File(folder.stage(report::TRACE)?),
             None => TraceTo::Terminal,
         });
     }
     let prepared = run::prepare(&config, &mut events)?;
-    if let Some(folder) = out.as_mut().filter(|_| !args.trace) {
+    if let Some(folder) = &mut out {
         folder.begin()?;
     }
     let evidence = run::run(prepared, &mut interrupt, &mut events)?;

@@ -196,6 +196,19 @@ fn a_case_of_another_plan_is_refused_with_that_plan() {
 }
 
 #[test]
+fn a_value_counts_for_the_chosen_cases_alone() {
+    for (case, taken) in [(CASES[3], true), (CASES[5], false), (CASES[6], false)] {
+        let choice = PlanChoice::Cases {
+            plan: "all".to_owned(),
+            ids: vec![case.to_owned()],
+        };
+        let sets = ["testbed.dut.faults=[\"leaks=100\"]".to_owned()];
+        let loaded = config::load(&file("testbeds/sim.toml"), &choice, &sets, &CASES);
+        assert_eq!(loaded.is_ok(), taken, "{case}: {loaded:?}");
+    }
+}
+
+#[test]
 fn built_in_plans_are_the_files_of_the_same_name() {
     for (name, _) in BUILT_IN_PLANS {
         let path = file(&format!("plans/{name}.toml"));
