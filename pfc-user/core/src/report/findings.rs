@@ -216,6 +216,7 @@ mod tests {
             expected: "9".into(),
             actual: found.into(),
             verdict: Verdict::Fail,
+            about: Vec::new(),
         };
         let mut all: Vec<Assertion> = (0..64).map(|flow| lost(flow, "Storm", "0")).collect();
         all.push(lost(0, "Resume", "0"));

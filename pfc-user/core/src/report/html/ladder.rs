@@ -7,10 +7,11 @@ use ib_mad::smp::Smp;
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 
-use super::expected;
+use super::expected::{self, Failed};
 use super::markup::{Element, el};
 use super::plot;
 use super::words::{self, label};
+use crate::case::{CaseResult, Subject};
 use crate::evidence::mad::{Exchange, MadEvidence, Octets};
 use crate::evidence::rc::{Packet, Phase, RcEvidence};
 use crate::plan::rc::RcPlan;
@@ -68,6 +69,15 @@ impl Event {
         Self { wrong, ..self }
     }
 
+    /// Names the checks that failed on it.
+    fn failed(mut self, checks: &[&str]) -> Self {
+        if !checks.is_empty() {
+            self.label += &format!("; fails {}", checks.join(", "));
+            self.wrong = true;
+        }
+        self
+    }
+
     /// `class`, and a further one where something is wrong.
     fn class(&self, class: &str) -> String {
         match self.wrong {
@@ -78,26 +88,35 @@ impl Event {
 }
 
 /// Draws the packets of a MAD repetition; `None` if none was recorded.
-pub fn mad(e: &MadEvidence, name: &str) -> Option<Element> {
+pub fn mad(e: &MadEvidence, result: &CaseResult, name: &str) -> Option<Element> {
+    let failed = Failed::of(result, Some(&e.plan.name));
+    // The repetition whose request it answers judges an answer that came in a later one.
+    let failed_in_any = Failed::of(result, None);
     let mut events = Vec::new();
     let mut rest = &e.exchanges[..];
     while let [first, ..] = rest {
         let alike = rest
             .iter()
-            .take_while(|other| looks_like(first, other))
+            .take_while(|other| looks_like(first, other, &failed))
             .count();
         let (run, after) = rest.split_at(alike.max(1));
         if run.len() >= ALIKE {
-            events.extend(folded(e, run));
+            events.extend(folded(e, run, &failed));
         } else {
-            events.extend(run.iter().flat_map(|one| exchange(e, one)));
+            events.extend(run.iter().flat_map(|one| exchange(e, one, &failed)));
         }
         rest = after;
     }
     for stray in &e.strays {
         let label = format!("unasked: {}", packet(&stray.packet.octets));
         let stray_event = Event::new(stray.packet.at, Way::ToTester, label);
-        events.push(stray_event.wrong(expected::is_wrong(stray)));
+        let stray_event = stray_event.wrong(expected::is_wrong(stray));
+        let failed = if stray.of_earlier {
+            &failed_in_any
+        } else {
+            &failed
+        };
+        events.push(stray_event.failed(failed.on(Subject::Packet(stray.packet.at))));
     }
     let end = match (&e.error, e.interrupted) {
         (Some(error), _) => Some(format!("ended early: {error}")),
@@ -109,7 +128,7 @@ pub fn mad(e: &MadEvidence, name: &str) -> Option<Element> {
 }
 
 /// True if one arrow may stand for both.
-fn looks_like(one: &Exchange, other: &Exchange) -> bool {
+fn looks_like(one: &Exchange, other: &Exchange, failed: &Failed<'_>) -> bool {
     let answer = |exchange: &Exchange| {
         let answer = exchange.answer.as_ref();
         answer.map(|answer| packet(&answer.octets))
@@ -119,11 +138,17 @@ fn looks_like(one: &Exchange, other: &Exchange) -> bool {
         && packet(&one.request) == packet(&other.request)
         && answer(one) == answer(other)
         && one.answer.is_some()
+        && failed.on(subject(one)) == failed.on(subject(other))
+}
+
+fn subject(exchange: &Exchange) -> Subject {
+    Subject::Exchange(exchange.sent)
 }
 
 /// An exchange: the request, and the answer or the wait for it.
-fn exchange(e: &MadEvidence, exchange: &Exchange) -> Vec<Event> {
-    let wrong = !expected::is_right(e, exchange);
+fn exchange(e: &MadEvidence, exchange: &Exchange, failed: &Failed<'_>) -> Vec<Event> {
+    let wrong = !expected::is_answered(e, exchange);
+    let failed = failed.on(subject(exchange));
     let purpose = purpose(exchange);
     let label = format!("{} ({purpose})", packet(&exchange.request));
     let mut request = Event::new(exchange.sent, Way::ToDut, label);
@@ -134,19 +159,19 @@ fn exchange(e: &MadEvidence, exchange: &Exchange) -> Vec<Event> {
                 label += ", late";
             }
             let answer = Event::new(answer.at, Way::ToTester, label).wrong(wrong);
-            vec![request, answer]
+            vec![request, answer.failed(failed)]
         }
         None => {
             let waited = exchange.deadline.saturating_sub(exchange.sent);
             let text = format!("no answer within {}", plot::time(waited));
             request.wait = Some((exchange.deadline, text));
-            vec![request.wrong(wrong)]
+            vec![request.wrong(wrong).failed(failed)]
         }
     }
 }
 
 /// One arrow each way for exchanges that look alike.
-fn folded(e: &MadEvidence, run: &[Exchange]) -> Vec<Event> {
+fn folded(e: &MadEvidence, run: &[Exchange], failed: &Failed<'_>) -> Vec<Event> {
     let (Some(first), Some(last)) = (run.first(), run.last()) else {
         return Vec::new();
     };
@@ -170,11 +195,9 @@ fn folded(e: &MadEvidence, run: &[Exchange]) -> Vec<Event> {
     );
     request.wait = Some((answer.at, text));
     let label = format!("{number} times {}", packet(&answer.octets));
-    let wrong = run.iter().any(|one| !expected::is_right(e, one));
-    vec![
-        request,
-        Event::new(answer.at, Way::ToTester, label).wrong(wrong),
-    ]
+    let wrong = run.iter().any(|one| !expected::is_answered(e, one));
+    let answer = Event::new(answer.at, Way::ToTester, label).wrong(wrong);
+    vec![request, answer.failed(failed.on(subject(first)))]
 }
 
 /// The purpose's word in evidence.
@@ -201,16 +224,17 @@ fn packet(octets: &Octets) -> String {
 }
 
 /// Draws the packets of an RC repetition; `None` if none was recorded.
-pub fn rc(e: &RcEvidence, name: &str) -> Option<Element> {
+pub fn rc(e: &RcEvidence, result: &CaseResult, name: &str) -> Option<Element> {
+    let failed = Failed::of(result, Some(&e.plan.name));
     let phases = [
         ("positive control", &e.control),
         ("test", &e.test),
         ("flush", &e.flush),
     ];
     let timer = RcPlan::transport_timer(e.plan.timeout.min(31));
-    let events = phases
-        .into_iter()
-        .filter_map(|(word, phase)| Some(self::phase(word, phase.as_ref()?, &e.plan, timer)));
+    let events = phases.into_iter().filter_map(|(word, phase)| {
+        Some(self::phase(word, phase.as_ref()?, &e.plan, timer, &failed))
+    });
     let mut events: Vec<Event> = events.flatten().collect();
     if let Some(reason) = &e.unreachable {
         let label = format!("no channel: {reason}");
@@ -219,7 +243,13 @@ pub fn rc(e: &RcEvidence, name: &str) -> Option<Element> {
     draw(events, name)
 }
 
-fn phase(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
+fn phase(
+    word: &str,
+    phase: &Phase,
+    plan: &RcPlan,
+    timer: Nanos,
+    failed: &Failed<'_>,
+) -> Vec<Event> {
     let begin = match &phase.refused {
         Some(reason) => format!("{word}: the DUT refused the READ: {reason}"),
         None => format!("{word}: the DUT is asked to send a READ"),
@@ -243,14 +273,15 @@ fn phase(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
             let text = format!("{waited} to {what}; T_tr {}", plot::time(timer));
             (until, text)
         });
-        events.push(event);
+        events.push(event.failed(failed.on(Subject::Packet(packet.time))));
     }
     let answers = phase.answers.iter();
     events.extend(answers.map(|answer| Event::new(answer.time, Way::ToDut, read(answer))));
     for completion in &phase.completions {
         let label = format!("the DUT completes it with status {}", completion.status);
         let wrong = !expected::is_status(word, completion);
-        events.push(Event::new(completion.time, Way::Note, label).wrong(wrong));
+        let event = Event::new(completion.time, Way::Note, label).wrong(wrong);
+        events.push(event.failed(failed.on(Subject::Completion(completion.time))));
     }
     events.extend(missing(word, phase, plan, timer));
     events
@@ -440,7 +471,8 @@ fn table(events: &[Event], first: Nanos, name: &str) -> Element {
         };
         let wait = event.wait.as_ref().map_or("", |wait| &wait.1);
         let since = since(event.at, first);
-        body = body.child(words::row(&since, [way, &event.label, wait]));
+        let row = words::row(&since, [way, &event.label, wait]);
+        body = body.child(if event.wrong { row.class("wrong") } else { row });
     }
     let caption = format!("Packets of {name} in order");
     let columns = ["time", "way", "packet or event", "wait"];

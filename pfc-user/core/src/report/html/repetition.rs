@@ -96,7 +96,7 @@ fn one(
         let columns =
             (detail.all_attempts || index + 1 == attempts.len()).then_some(detail.columns);
         part = part
-            .children(recorded(attempt, &title, columns))
+            .children(recorded(case, attempt, &title, columns))
             .children(figures(case, &of_attempt(name, attempt.attempt())));
     }
     part.children(figures(case, name))
@@ -104,7 +104,12 @@ fn one(
 }
 
 /// The drawings and counts of an attempt; `None`: neither.
-fn recorded(repetition: &Repetition, title: &str, columns: Option<Columns>) -> Vec<Element> {
+fn recorded(
+    case: &Numbered<'_>,
+    repetition: &Repetition,
+    title: &str,
+    columns: Option<Columns>,
+) -> Vec<Element> {
     match repetition {
         Repetition::Pfc(e) => {
             let Some(columns) = columns else {
@@ -125,8 +130,8 @@ fn recorded(repetition: &Repetition, title: &str, columns: Option<Columns>) -> V
                 .chain(dut_counters(e, title))
                 .collect()
         }
-        Repetition::Mad(e) => ladder::mad(e, title).into_iter().collect(),
-        Repetition::Rc(e) => ladder::rc(e, title).into_iter().collect(),
+        Repetition::Mad(e) => ladder::mad(e, case.result, title).into_iter().collect(),
+        Repetition::Rc(e) => ladder::rc(e, case.result, title).into_iter().collect(),
     }
 }
 
