@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{Nanos, Priority};
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a case, a check or an assertion.
@@ -172,6 +172,8 @@ pub enum Subject {
     Packet(Nanos),
     /// The completion that was reported then.
     Completion(Nanos),
+    /// The test frame of that priority that came then.
+    Frame(Priority, Nanos),
 }
 
 /// A single comparison of what was expected with what was found.

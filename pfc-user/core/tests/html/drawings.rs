@@ -93,6 +93,7 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         "dut-stall",
         "leaked",
         "late",
+        "overdue",
         "twice",
         "damaged",
         "lost",
@@ -215,6 +216,57 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
             (found - expected).abs() <= 1.1,
             "{class} at {found}, not at {expected}"
         );
+    }
+}
+
+#[test]
+fn a_frame_that_came_too_late_after_a_storm_an_expiry_or_an_xon_is_marked() {
+    let samples = samples();
+    let (_, good) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
+    assert_eq!(places(&page(good), "overdue"), [0.0; 0]);
+    for (device, is_late_after_storm, by_xon) in
+        [("pauses-longer", true, false), ("ignores-xon", false, true)]
+    {
+        let mut evidence = pages::run(pages::on("pfc", device));
+        evidence.cases.truncate(1);
+        let page = page(&evidence);
+        let e = &*pages::pfc(&mut evidence).next().unwrap();
+        let priority = e.plan.lossless[0];
+        let is_of = |flow: u16| {
+            let mut flows = e.plan.flows.iter();
+            flows.any(|of| of.id == flow && of.priority == priority)
+        };
+        let held = e.received.iter();
+        let held = held.filter(|found| is_of(found.flow) && found.phase == Phase::Storm);
+        let after_storm = held.map(|found| found.first).min();
+        let mut expected = Vec::from_iter(after_storm.filter(|_| is_late_after_storm));
+        let probes = e.probes.iter();
+        let probes = probes.filter(|probe| probe.burst.ends_by_xon(priority) == Some(by_xon));
+        expected.extend(probes.map(|probe| {
+            // The DUT stops within that time, and is silent until it goes on.
+            let from = probe.left[0].after + e.limits.max_response;
+            let arrivals = e.arrivals.records.iter();
+            let probed = arrivals.filter(|arrival| arrival.phase == Phase::Probe);
+            let again = probed.filter(|arrival| is_of(arrival.flow) && arrival.time > from);
+            again.map(|arrival| arrival.time).min().unwrap()
+        }));
+        let found = places(&page, "overdue");
+        assert_eq!(found.len(), expected.len(), "{device}: {found:?}");
+        let document = parse(&page);
+        let mut drawings = named(&document, "svg");
+        let drawing = drawings.find(|svg| svg.attribute("class") == Some("timeline"));
+        let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
+        let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
+        let begin = e.phases.iter().map(|span| span.from).min().unwrap();
+        let bands = ["phase", "phase odd"].map(|class| places(&page, class));
+        let zero = bands.into_iter().flatten().fold(width, f64::min);
+        for (found, time) in found.iter().zip(expected) {
+            let expected = zero + (time - begin) as f64 / 1e9 / seconds * width;
+            assert!(
+                (found - expected).abs() <= 1.1,
+                "{device}: {found}, not {expected}"
+            );
+        }
     }
 }
 

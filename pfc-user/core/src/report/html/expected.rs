@@ -1,11 +1,12 @@
-//! Faults that a ladder shows in red: what a check failed on, an answer that is late or did not
-//! come, and a packet that is missing. Verdicts are the judges'; this only points at the place.
+//! Faults that drawings show: what a check failed on, an answer that is late or did not come, and
+//! a packet that is missing. Verdicts are the judges'; this only points at the place.
 
 use std::collections::BTreeMap;
 
 use ib_mad::smp::Smp;
+use pfc_ebpf::units::{Nanos, Priority};
 
-use crate::case::{CaseResult, Subject, Verdict};
+use crate::case::{CaseResult, CheckResult, Subject, Verdict};
 use crate::evidence::mad::{Exchange, MadEvidence, Purpose, Stray};
 use crate::evidence::rc::Completion;
 use crate::plan::mad::MadStimulus;
@@ -14,14 +15,29 @@ use crate::plan::mad::MadStimulus;
 pub struct Failed<'a>(BTreeMap<Subject, Vec<&'a str>>);
 
 impl<'a> Failed<'a> {
-    /// Those of a repetition; of all repetitions where `repetition` is `None`.
-    pub fn of(result: &'a CaseResult, repetition: Option<&str>) -> Self {
+    /// Those of all repetitions.
+    pub fn in_any(result: &'a CaseResult) -> Self {
+        Self::of(result.checks.iter())
+    }
+
+    /// Those of a repetition.
+    pub fn in_repetition(result: &'a CaseResult, name: &str) -> Self {
+        let checks = result.checks.iter();
+        Self::of(checks.filter(|check| check.repetition == name))
+    }
+
+    /// Those of an attempt at a repetition.
+    pub fn in_attempt(result: &'a CaseResult, name: &str, attempt: u32) -> Self {
+        let mut attempts = result.attempts.iter();
+        match attempts.find(|made| (made.repetition.as_str(), made.attempt) == (name, attempt)) {
+            Some(made) => Self::of(made.checks.iter()),
+            None => Self::in_repetition(result, name),
+        }
+    }
+
+    fn of(checks: impl Iterator<Item = &'a CheckResult>) -> Self {
         let mut failed: BTreeMap<Subject, Vec<&str>> = BTreeMap::new();
-        let checks = result.checks.iter().filter(|check| {
-            let is_of = repetition.is_none_or(|repetition| check.repetition == repetition);
-            is_of && check.verdict == Verdict::Fail
-        });
-        for check in checks {
+        for check in checks.filter(|check| check.verdict == Verdict::Fail) {
             let made = check.assertions.iter();
             let made = made.filter(|made| made.verdict == Verdict::Fail);
             for subject in made.flat_map(|made| &made.about) {
@@ -37,6 +53,15 @@ impl<'a> Failed<'a> {
     /// Those that failed on `subject`.
     pub fn on(&self, subject: Subject) -> &[&'a str] {
         self.0.get(&subject).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Times of the test frames of a priority on which one failed.
+    pub fn frames(&self, priority: Priority) -> Vec<Nanos> {
+        let of_priority = |subject: &Subject| match subject {
+            Subject::Frame(of, time) if *of == priority => Some(*time),
+            _ => None,
+        };
+        self.0.keys().filter_map(of_priority).collect()
     }
 }
 

@@ -89,9 +89,9 @@ impl Event {
 
 /// Draws the packets of a MAD repetition; `None` if none was recorded.
 pub fn mad(e: &MadEvidence, result: &CaseResult, name: &str) -> Option<Element> {
-    let failed = Failed::of(result, Some(&e.plan.name));
+    let failed = Failed::in_repetition(result, &e.plan.name);
     // The repetition whose request it answers judges an answer that came in a later one.
-    let failed_in_any = Failed::of(result, None);
+    let failed_in_any = Failed::in_any(result);
     let mut events = Vec::new();
     let mut rest = &e.exchanges[..];
     while let [first, ..] = rest {
@@ -225,7 +225,7 @@ fn packet(octets: &Octets) -> String {
 
 /// Draws the packets of an RC repetition; `None` if none was recorded.
 pub fn rc(e: &RcEvidence, result: &CaseResult, name: &str) -> Option<Element> {
-    let failed = Failed::of(result, Some(&e.plan.name));
+    let failed = Failed::in_repetition(result, &e.plan.name);
     let phases = [
         ("positive control", &e.control),
         ("test", &e.test),

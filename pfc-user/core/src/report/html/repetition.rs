@@ -4,6 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::columns::Columns;
+use super::expected::Failed;
 use super::markup::{Element, el};
 use super::{Detail, Numbered, distributions, ladder, matrix, plot, timeline, words};
 use crate::case::Verdict;
@@ -121,7 +122,8 @@ fn recorded(
             let distributions = distributions::draw(e, title);
             let distributions = (!distributions.is_empty())
                 .then(|| el("div").class("distributions").children(distributions));
-            let drawn = timeline::draw(e, title, columns);
+            let failed = Failed::in_attempt(case.result, &e.plan.name, e.attempt);
+            let drawn = timeline::draw(e, &failed, title, columns);
             drawn
                 .into_iter()
                 .chain([flows(e), counts(e, title)])
