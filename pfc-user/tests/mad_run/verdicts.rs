@@ -155,8 +155,13 @@ fn failing(fault: &str) -> BTreeSet<String> {
     let failing = report_failing(&folder.report());
     // The last lines name what failed, and the page that shows it.
     let (_, end) = ended.stdout.split_once("\nverdict: fail ").unwrap();
-    let mut named = end.lines().filter(|line| line.starts_with("failed: "));
-    let named = named.next().unwrap();
+    let (_, named) = end.split_once("\nfailed: ").unwrap();
+    let mut named = named.split_inclusive('\n');
+    let first = named.next().unwrap().to_owned();
+    let named = first
+        + &named
+            .take_while(|line| line.starts_with(' '))
+            .collect::<String>();
     for check in &failing {
         let name = check.split(' ').next().unwrap();
         assert!(named.contains(name), "{name} in {named}");

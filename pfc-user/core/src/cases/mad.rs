@@ -11,8 +11,6 @@ pub mod planning;
 pub mod session;
 pub mod stimulate;
 
-pub use c14_024_10_01::CODE as FORWARDING_TABLE_STATUS;
-
 use judge::Mad;
 use judge::consistency;
 use judge::decoded::View;

@@ -142,12 +142,14 @@ pub(super) fn status(view: &View<'_>) -> Finding {
 }
 
 fn resp_time_value(view: &View<'_>) -> Finding {
-    let Some(port) = view.port() else {
+    let Some((port, read)) = view.port().zip(view.asking(Purpose::DutPort)) else {
         return Finding::inconclusive("PortInfo was not read");
     };
     let mut finding = Finding::new();
     let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
-    finding.expect("RespTimeValue", expected, found, found <= GREATEST);
+    finding.about(&[read.last().subject()], |finding| {
+        finding.expect("RespTimeValue", expected, found, found <= GREATEST)
+    });
     finding
 }
 
@@ -183,13 +185,15 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
         finding.undecided(what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
-        finding.prove(
-            what,
-            expected,
-            format!("after {}", ms(took)),
-            took <= longest,
-            true,
-        );
+        finding.about(&[asked.subject()], |finding| {
+            finding.prove(
+                what,
+                expected,
+                format!("after {}", ms(took)),
+                took <= longest,
+                true,
+            )
+        });
     }
 }
 

@@ -233,7 +233,10 @@ fn resp_time(view: &View<'_>) -> Finding {
         finding.undecided(what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
-        finding.prove(what, expected, found, holds, true);
+        let subjects: Vec<_> = times.answered.iter().map(|(of, _)| of.subject()).collect();
+        finding.about(&subjects, |finding| {
+            finding.prove(what, expected, found, holds, true)
+        });
     }
     finding
 }

@@ -43,7 +43,9 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     }
     let held = held(e);
     if held > 0 {
-        let frames = format!("{held} frames");
+        // The log holds no more: those that did not fit may be among them.
+        let least = if e.arrivals.lost > 0 { "at least " } else { "" };
+        let frames = format!("{least}{held} frames");
         named.push(("held in the storm phase and received later".into(), frames));
     }
     if let Some(worst) = worst_window(e) {

@@ -11,6 +11,7 @@ use self::measured::{NotCounted, Pause, Traffic, heard, within};
 use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
+use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{Nanos, ProbeBurst, ProbePlan};
@@ -64,6 +65,8 @@ struct Comparison {
     expected: String,
     actual: String,
     holds: bool,
+    /// The frame whose wait it is about.
+    frame: Option<Subject>,
     /// Where it does not hold, the time in which a stall may be the reason, and by how much it does
     /// not.
     late: Late,
@@ -133,7 +136,9 @@ fn judge_probes(e: &PfcEvidence, question: Question) -> Finding {
                 missing.retain(|burst| **burst != probe.burst);
                 for one in compared {
                     let certain = lost_by_tester(e).0 == 0;
-                    finding.prove(one.what, one.expected, one.actual, one.holds, certain);
+                    finding.about(one.frame.as_slice(), |finding| {
+                        finding.prove(one.what, one.expected, one.actual, one.holds, certain)
+                    });
                 }
             }
             Err(why) => {
@@ -275,6 +280,7 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
         expected: "0".into(),
         actual,
         holds: early.is_empty(),
+        frame: None,
         late: Late {
             from: pause.xoff.before,
             to: last,
@@ -305,6 +311,7 @@ fn goes_on(
             expected: expected.clone(),
             actual: "never".into(),
             holds: false,
+            frame: None,
             late: Late {
                 by: Nanos::MAX,
                 ..Late::default()
@@ -329,7 +336,7 @@ fn goes_on(
             quick_meanwhile(measured, traffic, wait, "while the priority was awaited")?;
         }
         Ok(in_time(
-            what,
+            (priority, what),
             expected.clone(),
             wait,
             allowed,
@@ -358,6 +365,7 @@ fn goes_on(
             expected: format!("at most {}", ms(drain.allowed)),
             actual: drain.text(),
             holds: drain.idle <= drain.allowed,
+            frame: None,
             late: Late {
                 from: first.saturating_sub(measured.limits.max_response),
                 to: drain.last,
@@ -381,9 +389,9 @@ fn quick_meanwhile(
     measured.quick(traffic, wait.since, wait.until, place)
 }
 
-/// A frame that had to wait for no longer than is allowed.
+/// A frame of a priority that had to wait for no longer than is allowed.
 fn in_time(
-    what: String,
+    (priority, what): (Priority, String),
     expected: String,
     wait: Wait,
     allowed: Nanos,
@@ -394,6 +402,7 @@ fn in_time(
         expected,
         actual: wait.text(),
         holds: wait.counted <= allowed,
+        frame: Some(Subject::Frame(priority, wait.until)),
         late: Late {
             from: wait.since.saturating_sub(max_response),
             to: wait.until,
@@ -437,10 +446,11 @@ fn not_held(
                 "while a lossy priority was awaited",
             )?;
         }
+        let what = format!(
+            "longest wait of a frame of lossy priority {priority}, which the XOFF names too"
+        );
         compared.push(in_time(
-            format!(
-                "longest wait of a frame of lossy priority {priority}, which the XOFF names too"
-            ),
+            (priority, what),
             format!("within {}", ms(allowed)),
             wait,
             allowed,

@@ -12,6 +12,7 @@ use pfc_ebpf::units::{Nanos, Priority};
 
 use super::super::stalls::stalled_within;
 use super::measured::{Measured, Pause, Wait, within};
+use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::pfc::probing::{FULL, interval, two_frames};
 use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
@@ -205,21 +206,24 @@ pub(super) fn expect_none_held(finding: &mut Finding, e: &PfcEvidence) {
         let same = |other: &Held| (other.priority, other.begin) == (first.priority, first.begin);
         let again = later.find(|(other, held)| other == burst && same(held));
         if let Some((_, second)) = again {
-            finding.prove(
-                format!(
-                    "waits of priority {} that begin with {}, while others go on",
-                    first.priority,
-                    first.begin.words()
-                ),
-                format!("within {}", ms(measured.allowed())),
-                format!(
-                    "{}, and {} when it was sent again",
-                    first.wait.text(),
-                    second.wait.text()
-                ),
-                false,
-                true,
-            );
+            let frame = |held: &Held| Subject::Frame(held.priority, held.wait.until);
+            finding.about(&[frame(first), frame(second)], |finding| {
+                finding.prove(
+                    format!(
+                        "waits of priority {} that begin with {}, while others go on",
+                        first.priority,
+                        first.begin.words()
+                    ),
+                    format!("within {}", ms(measured.allowed())),
+                    format!(
+                        "{}, and {} when it was sent again",
+                        first.wait.text(),
+                        second.wait.text()
+                    ),
+                    false,
+                    true,
+                )
+            });
         }
     }
 }
