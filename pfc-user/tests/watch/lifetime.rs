@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::{need_root, need_tool};
-use crate::exposition::{listening, scrape};
+use crate::exposition::{listening, of_t0, scrape};
 use crate::lab::{BEYOND, Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
 
@@ -88,13 +88,7 @@ fn root_an_interface_that_comes_back_is_counted_on_and_its_series_end_meanwhile(
     for more in ["t1", "t1 --attach tc", ""] {
         let lab = Lab::new();
         let (mut running, address) = listening(&lab, format!("t0 --interval 20ms {more}").trim());
-        let of = |name: &str, labels: &[(&str, &str)]| {
-            let all = [("interface", "t0"), ("direction", "receive")];
-            let labels = all.iter().chain(labels);
-            let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            (format!("validator_{name}"), labels.collect())
-        };
-        let held = of("pfc_xoff_frames_total", &[("priority", "3")]);
+        let held = of_t0("pfc_xoff_frames_total", &[("priority", "3")]);
         let await_held = |count: f64| {
             let begin = Instant::now();
             while scrape(&lab, address).get(&held) != Some(&count) {
@@ -111,14 +105,17 @@ fn root_an_interface_that_comes_back_is_counted_on_and_its_series_end_meanwhile(
                 .get("interface")
                 .is_some_and(|interface| interface == "t0")
         });
-        assert_eq!(of_port.collect::<Vec<_>>(), [(&of("port_up", &[]), &0.0)]);
+        assert_eq!(
+            of_port.collect::<Vec<_>>(),
+            [(&of_t0("port_up", &[]), &0.0)]
+        );
         // As udev gives an interface its name.
         lab.pair("new", 0);
         lab.ip(&lab.tester, "link set dev new down");
         lab.ip(&lab.tester, "link set dev new name t0");
         lab.ip(&lab.tester, "link set dev t0 up");
         assert_eq!(running.event("counted-again")["interface"], "t0");
-        assert_eq!(scrape(&lab, address)[&of("port_up", &[])], 1.0);
+        assert_eq!(scrape(&lab, address)[&of_t0("port_up", &[])], 1.0);
         for _ in 0..9 {
             lab.device_port().send(&xoff()).unwrap();
         }
@@ -174,11 +171,15 @@ fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
         return;
     }
     let lab = Lab::new();
-    let mut running = lab.watch("t0 --interval 50ms");
+    let (mut running, address) = listening(&lab, "t0 --interval 50ms");
+    let carrier = || scrape(&lab, address)[&of_t0("port_carrier", &[])];
+    assert_eq!(carrier(), 1.0);
     lab.ip(&lab.device, "link set dev d0 down");
     assert_eq!(running.event("carrier-lost")["interface"], "t0");
+    assert_eq!(carrier(), 0.0);
     lab.ip(&lab.device, "link set dev d0 up");
     running.event("carrier-up");
+    assert_eq!(carrier(), 1.0);
     lab.ip(&lab.tester, "link set dev t0 mtu 1400");
     assert_eq!(
         running.event("mtu")["message"],
