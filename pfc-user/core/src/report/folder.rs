@@ -5,7 +5,7 @@ mod opened;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -17,6 +17,9 @@ pub const MARKER: &str = "validator.txt";
 
 /// First line of that file.
 const HEADING: &str = "Files of validator; another run with its results here replaces them.";
+
+/// Octets of the longest such file that is read: of another user it may have any length.
+const LONGEST: u64 = 1 << 20;
 
 /// Files that results may have beside the captures.
 const FILES: [&str; 5] = [EVIDENCE, REPORT, JUNIT, PAGE, TRACE];
@@ -299,18 +302,24 @@ impl Folder {
 /// The files that the marker of a folder lists; `None` without a marker. Names that the tool never
 /// writes are left out, for the marker may come with somebody else's results.
 fn listed(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
-    let path = folder.join(MARKER);
-    match path.symlink_metadata() {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Ok(None),
+    let file = match opened::regular(&folder.join(MARKER)) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-    }
-    let text = fs::read(path)?;
+    };
+    let mut text = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut text)?;
+    let is_cut = text.len() as u64 > LONGEST;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines();
     if lines.next() != Some(HEADING) {
         return Ok(None);
+    }
+    if is_cut {
+        return Err(io::Error::other(format!(
+            "expected at most {LONGEST} octets in its {MARKER}, found more; remove that file"
+        )));
     }
     let names = lines.filter(|name| FILES.contains(name) || is_capture(name));
     Ok(Some(names.map(str::to_owned).collect()))

@@ -1,6 +1,7 @@
-//! Links that somebody puts in the place of folders and files while results are written.
+//! Links and other files that somebody puts in the place of folders and files.
 
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use super::*;
 
@@ -122,4 +123,45 @@ fn what_cannot_be_replaced_is_refused_before_the_run() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_list_of_somebody_else_is_read_up_to_a_length() {
+    let place = tempfile::tempdir().unwrap();
+    let of_others = |length: u64| {
+        let mut marker = File::create(place.path().join(MARKER)).unwrap();
+        write!(marker, "{HEADING}\n{REPORT}\n").unwrap();
+        marker.set_len(length).unwrap();
+        listed(place.path())
+    };
+    let own = BTreeSet::from([REPORT.to_owned()]);
+    assert_eq!(of_others(LONGEST).unwrap(), Some(own));
+    let error = of_others(1 << 30).unwrap_err().to_string();
+    let expected = "expected at most 1048576 octets in its validator.txt, found more";
+    assert!(error.contains(expected), "{error}");
+    // A long file that is no list is one of somebody else.
+    let file = File::create(place.path().join(MARKER)).unwrap();
+    file.set_len(1 << 30).unwrap();
+    assert_eq!(listed(place.path()).unwrap(), None);
+}
+
+#[test]
+fn nobody_is_led_or_held_up_by_what_is_no_list_and_no_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    fs::write(path("precious"), format!("{HEADING}\n{REPORT}\n")).unwrap();
+    symlink(path("precious"), path(MARKER)).unwrap();
+    assert_eq!(listed(place.path()).unwrap(), None);
+    fs::remove_file(path(MARKER)).unwrap();
+    fs::create_dir(path(MARKER)).unwrap();
+    assert_eq!(listed(place.path()).unwrap(), None);
+    fs::remove_dir(path(MARKER)).unwrap();
+    // Nobody ever writes into it.
+    let made = Command::new("mkfifo").arg(path(MARKER)).status().unwrap();
+    assert!(made.success());
+    for name in ["precious", MARKER] {
+        let error = Opened::folder(&path(name)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory, "{name}");
+    }
+    assert_eq!(listed(place.path()).unwrap(), None);
 }
