@@ -12,7 +12,10 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use validator::cases;
+use validator::config::{self, PlanChoice};
 use validator::evidence::hooks::{HookOutput, changes};
+use validator::plan::Nanos;
 
 /// Branches of sonic-utilities whose answers are recorded.
 const RELEASES: [&str; 3] = ["202305", "202411", "202511"];
@@ -44,6 +47,9 @@ const RECORDED: [(&str, [&str; 3]); 5] = [
         ["202411/show-pfc-priority-unknown"; 3],
     ),
 ];
+
+/// Seconds that a command may take: on a switch each is a program in Python that reads databases.
+const COMMAND: u64 = 3;
 
 /// A switch as it is in what is recorded: its ports have PFC for 3 and 4, and the watchdog.
 struct Switch {
@@ -375,6 +381,55 @@ fn a_command_that_does_not_end_is_given_up() {
     python.args(["-B", "-c", script]).env("PYTHONPATH", hooks());
     let refused = switch.run(&mut python, "3,4", "Ethernet4");
     assert_refused(&refused, "`pfcwd show config` did not end within 1 s");
+}
+
+/// `hooks.timeout` of a testbed with this text.
+fn timeout_of(testbed: &str) -> Nanos {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("testbed.toml");
+    fs::write(&path, testbed).unwrap();
+    let known: Vec<_> = cases::all().iter().map(|case| case.id).collect();
+    let plan = PlanChoice::Plan("pfc".to_owned());
+    let config = config::load(&path, &plan, &[], &known).unwrap();
+    config.testbed.pfc.unwrap().hooks.timeout
+}
+
+#[test]
+fn the_time_out_that_is_shipped_is_longer_than_the_commands_of_each_hook() {
+    let switch = Switch::new("202511");
+    let mut most = 0;
+    for (hook, lossless) in [
+        ("prepare", "3,4"),
+        ("counters", "3,4"),
+        ("configure", "4"),
+        // Both priorities of both ports change.
+        ("configure", "3"),
+        ("restore", "3"),
+    ] {
+        let before = switch.log().len();
+        switch.succeeds(hook, lossless);
+        most = most.max(switch.log().len() - before);
+    }
+    let text = fs::read_to_string(hooks().join("sonic.py")).unwrap();
+    let mut lines = text.lines();
+    let answer = lines.find_map(|line| line.strip_prefix("ANSWER = "));
+    // A command that does not end is told by the hook itself.
+    let longest = (most as u64 - 1) * COMMAND + answer.unwrap().parse::<u64>().unwrap();
+
+    let path = hooks().join("../../testbeds/lab-example.toml");
+    let example = fs::read_to_string(path).unwrap();
+    let (before, after) = example.split_once("\ntimeout = ").unwrap();
+    let (_, after) = after.split_once('\n').unwrap();
+    for (of, testbed) in [
+        ("the example", &example),
+        ("the default", &format!("{before}\n{after}")),
+    ] {
+        let shipped = timeout_of(testbed) / 1_000_000_000;
+        assert!(
+            shipped >= longest,
+            "{of}: {shipped} s for {most} commands, which may take {longest} s"
+        );
+    }
 }
 
 /// A switch of several ASICs, whose ports here are those of the first.

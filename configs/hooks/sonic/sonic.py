@@ -8,7 +8,8 @@ import shlex
 import subprocess
 import sys
 
-# Seconds for a connection, and for a command: `show` takes some on a busy switch.
+# Seconds for a connection, and for a command: `show` takes some on a busy switch. All commands of a
+# hook have to end within hooks.timeout of the testbed.
 CONNECT = 5
 ANSWER = 20
 
