@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use ib_mad::mad::MKey;
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Quanta};
 
 use serde_json::{Value, json};
 
@@ -265,19 +265,22 @@ fn probe(probe: &ProbePlan, limits: &Limits) -> String {
 
 /// The pause frames of a burst with what each says.
 fn burst(burst: &ProbeBurst, limits: &Limits) -> String {
+    let told = |quanta: Quanta| format!("{} ({})", quanta.0, about(limits.pause_time(quanta)));
     let frames = burst.frames.iter().map(|ProbeFrame { after, frame }| {
-        let times = frame.classes.iter().map(|class| {
-            let quanta = frame.times[class.index()];
-            match quanta.0 {
-                0 => format!("{class}: XON"),
-                _ => format!(
-                    "{class}: {} ({})",
-                    quanta.0,
-                    about(limits.pause_time(quanta))
-                ),
-            }
-        });
-        let times = times.collect::<Vec<_>>().join(", ");
+        let times = if frame.classes.is_empty() {
+            // No class is to read its times.
+            let mut different = frame.times.to_vec();
+            different.dedup();
+            let times = different.into_iter().map(told).collect::<Vec<_>>();
+            format!("vector 0, all times {}", times.join(", "))
+        } else {
+            let classes = frame.classes.iter();
+            let times = classes.map(|class| match frame.times[class.index()] {
+                Quanta::ZERO => format!("{class}: XON"),
+                quanta => format!("{class}: {}", told(quanta)),
+            });
+            times.collect::<Vec<_>>().join(", ")
+        };
         match after {
             0 => times,
             after => format!("after {} {times}", about(*after)),

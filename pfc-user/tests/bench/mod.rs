@@ -851,9 +851,9 @@ impl Bench for VirtualBench<'_> {
         })
     }
 
-    fn held_until(&mut self) -> Nanos {
+    fn pauses(&mut self) -> Option<Vec<Nanos>> {
         let ends = self.tx.pauses().iter().map(|pause| pause.until);
-        ends.max().unwrap_or(0)
+        Some(ends.collect())
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {

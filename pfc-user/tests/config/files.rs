@@ -376,7 +376,7 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
             example.watchdog.as_deref(),
             example.hooks.timeout
         ),
-        (None, Some("off"), 10_000 * MS)
+        (None, Some("off"), 60_000 * MS)
     );
     assert_eq!(
         (example.dscp_map[48], example.limits.load),
