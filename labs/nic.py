@@ -1,4 +1,4 @@
-"""Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases.
+"""Drivers of real network cards in QEMU with virtual time: check, watch, PFC cases and OTG.
 
 Tester, simulated switch and pairs of network cards are in one guest; QEMU hubs are the cables. A
 card with several queues is cabled by taps of the host instead, for a hub has one queue.

@@ -20,12 +20,58 @@ MAX_WAIT_MS = 10_000
 FLUSHED, RETRIES_EXCEEDED = 5, 12  # ibv_wc_status
 
 
+def number(allowed):
+    """The check of a field that has one of these numbers."""
+    # True and 1.0 equal 1.
+    return lambda value: type(value) is int and value in allowed
+
+
+def text(value):
+    return isinstance(value, str)
+
+
+def text_or_null(value):
+    return value is None or text(value)
+
+
+BITS_24, BITS_32, BITS_64 = (number(range(1 << bits)) for bits in (24, 32, 64))
+# The verbs, with a check of each field.
+REQUESTS = {
+    "hello": {"version": BITS_32, "token": text_or_null},
+    "open": {
+        "path_mtu": number((256, 512, 1024, 2048, 4096)),
+        "retry_count": number(range(8)),
+        "timeout": number(range(32)),
+        "remote": text,
+        "remote_queue_pair": BITS_24,
+        "psn": BITS_24,
+        "remote_psn": BITS_24,
+    },
+    "post-read": {
+        "work_request": BITS_64,
+        "address": BITS_64,
+        "r_key": BITS_32,
+        "length": BITS_32,
+    },
+    "poll": {"wait_ms": BITS_32},
+    "query": {},
+    "close": {},
+}
+
+
 class Failure(Exception):
     """A request that cannot be done: the kind, and a message for people."""
 
     def __init__(self, kind, message):
         super().__init__(message)
         self.kind = kind
+
+
+class Malformed(Failure):
+    """What came is no request. The connection ends with the answer."""
+
+    def __init__(self, message):
+        super().__init__("request", message)
 
 
 class Adapter:
@@ -78,46 +124,68 @@ class Adapter:
         self.wanted = None
 
 
-def answer(adapter, request):
+def answer(adapter, ask, fields):
     """The response to one request after hello."""
-    ask = request.pop("ask", None)
+    if ask == "hello":
+        raise Failure("request", "hello was said already")
     if ask == "open":
-        return {"answer": "opened", **adapter.open(request)}
-    if ask not in ("post-read", "poll", "query", "close"):
-        raise Failure("request", f"this agent knows no request {ask!r}")
+        return {"answer": "opened", **adapter.open(fields)}
     if not adapter.wanted:
         raise Failure("request", "there is no channel: open one first")
     if ask == "post-read":
-        adapter.post_read(**request)
+        adapter.post_read(**fields)
         return {"answer": "posted"}
     if ask == "poll":
-        return {"answer": "completions", "completions": adapter.poll(**request)}
+        return {"answer": "completions", "completions": adapter.poll(**fields)}
     if ask == "query":
         return {"answer": "queue-pair", **adapter.query()}
     adapter.close()
     return {"answer": "closed"}
 
 
-def greeting(request, token):
+def greeting(ask, fields, token):
     """The response to the first request."""
-    if request.get("ask") != "hello":
+    if ask != "hello":
         raise Failure("request", "expected hello first")
-    if request.get("version") != VERSION:
+    if fields["version"] != VERSION:
         raise Failure("version", f"this agent speaks version {VERSION}")
-    if token and not hmac.compare_digest(request.get("token") or "", token):
+    tokens = (fields["token"] or "", token or "")
+    told, secret = (one.encode(errors="surrogatepass") for one in tokens)
+    if token and not hmac.compare_digest(told, secret):
         raise Failure("token", "wrong or missing token")
     return {"answer": "welcome", "version": VERSION, "device": Adapter.device}
 
 
 def receive(stream):
-    """The next message; None at the end of the connection."""
+    """The next message in octets; None at the end of the connection."""
     head = stream.read(4)
     if len(head) < 4:
         return None
     (length,) = struct.unpack("!I", head)
     if length > MAX_MESSAGE:
-        return None
-    return json.loads(stream.read(length))
+        raise Malformed(f"a message of more than {MAX_MESSAGE} octets")
+    octets = stream.read(length)
+    return octets if len(octets) == length else None
+
+
+def parse(octets):
+    """The verb of a request, and its fields."""
+    try:
+        message = json.loads(octets)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"a message that is no request: {error}") from None
+    if not isinstance(message, dict) or not isinstance(message.get("ask"), str):
+        raise Malformed("a message that is no request: expected an object with a verb in `ask`")
+    ask = message["ask"]
+    if ask not in REQUESTS:
+        *verbs, last = REQUESTS
+        expected = f"expected {', '.join(verbs)} or {last}"
+        raise Failure("request", f"no request is called {json.dumps(ask)}: {expected}")
+    fields = {name: message.get(name) for name in REQUESTS[ask]}
+    for name, may_be in REQUESTS[ask].items():
+        if not may_be(fields[name]):
+            raise Malformed(f"{ask} cannot have {json.dumps(fields[name])} as its {name}")
+    return ask, fields
 
 
 def send(stream, message):
@@ -128,17 +196,23 @@ def send(stream, message):
 
 def serve(stream, token):
     """One tester, from its hello to its end."""
-    adapter, greeted = Adapter(), False
+    adapter, greeted, goes_on = Adapter(), False, True
     try:
-        while (request := receive(stream)) is not None:
+        while goes_on:
             try:
-                response = answer(adapter, request) if greeted else greeting(request, token)
-                greeted = True
+                octets = receive(stream)
+                if octets is None:
+                    break
+                ask, fields = parse(octets)
+                if greeted:
+                    response = answer(adapter, ask, fields)
+                else:
+                    response = greeting(ask, fields, token)
+                    greeted = True
             except Failure as failure:
                 response = {"answer": "failed", "kind": failure.kind, "message": str(failure)}
+                goes_on = greeted and not isinstance(failure, Malformed)
             send(stream, response)
-            if not greeted:
-                break
     finally:
         adapter.close()
 
@@ -149,8 +223,12 @@ def main():
         print("listening on", *server.getsockname(), flush=True)
         while True:
             connection, _ = server.accept()
-            with connection, connection.makefile("rwb") as stream:
-                serve(stream, token)
+            try:
+                with connection, connection.makefile("rwb") as stream:
+                    serve(stream, token)
+            except OSError as error:
+                # The next tester is served all the same.
+                print("the connection broke off:", error, file=sys.stderr)
 
 
 if __name__ == "__main__":

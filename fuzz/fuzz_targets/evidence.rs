@@ -7,4 +7,6 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../pfc-user/core/tests/exercise/evidence.rs"]
 mod exercise;
 
-fuzz_target!(|octets: &[u8]| exercise::exercise(octets));
+fuzz_target!(|octets: &[u8]| {
+    exercise::exercise(octets);
+});

@@ -86,5 +86,22 @@ if [ -n "$RESETS" ]; then
     TRUST=pcp
     step "run --plan nic-quick on $DRIVER, by PCP" runs nic-quick --set 'testbed.qos.trust="pcp"'
 fi
+# Virtio has no speed of its own.
+case $(cat /sys/class/net/t0/speed) in
+    1000) other=speed_10_gbps told="to be 10 Gbit/s, and the link of t0 has 1 Gbit/s" ;;
+    10000) other=speed_1_gbps told="to be 1 Gbit/s, and the link of t0 has 10 Gbit/s" ;;
+    *) other= ;;
+esac
+serves() {
+    /tools/validator otg --grpc 127.0.0.1:0 --http 127.0.0.1:0 > /tmp/otg & otg=$!
+    until grep -qs ready /tmp/otg; do kill -0 $otg || return 1; usleep 10000; done
+    wget -q -O /tmp/reply "$(sed 's/.*HTTP \(http:[^ ]*\).*/\1/' /tmp/otg)/config" --post-data \
+        '{"ports": [{"name": "p", "location": "t0"}], "layer1": [{"name": "l", "port_names": ["p"],
+        "speed": "'$other'"}]}' || return 1
+    kill $otg && wait $otg || return 1
+    echo "$(cat /tmp/reply)"
+    grep -q "$told" /tmp/reply
+}
+[ -z "$other" ] || step "otg warns of a speed that is not that of $DRIVER" serves
 echo "lab: row $(uname -r) | ${mode%% *} | ${queues:-?} | ${verdict:-none}"
 echo "lab: done"

@@ -243,11 +243,8 @@ fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
 const fn hidden(protocol: u8) -> Option<Hidden> {
     match protocol {
         segment::FRAGMENT => Some(Hidden::Fragment),
-        segment::HOP_BY_HOP
-        | segment::ROUTING
-        | segment::DESTINATION_OPTIONS
-        | segment::AUTHENTICATION => Some(Hidden::Extension),
-        segment::IPV4 | segment::IPV6 | segment::GRE | segment::ETHERNET => Some(Hidden::Tunnel),
+        _ if segment::is_extension(protocol) => Some(Hidden::Extension),
+        _ if segment::is_encapsulation(protocol) => Some(Hidden::Tunnel),
         _ => None,
     }
 }
@@ -381,6 +378,22 @@ mod tests {
         };
         let (Volume { frames, octets }, untold) = merged.volume(length, 4);
         ([frames, octets], untold)
+    }
+
+    #[test]
+    fn the_number_behind_the_ip_header_tells_what_hides_a_transport() {
+        let mut frame = [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8], &[0; 42]].concat();
+        let mut numbers = [const { Vec::new() }; Hidden::COUNT];
+        for number in 0..=u8::MAX {
+            frame[20] = number;
+            if let Content::Hidden(hidden) = observe(&frame[..], None).content {
+                numbers[hidden as usize].push(number);
+            }
+        }
+        let [extension, fragment, tunnel] = numbers;
+        assert_eq!(extension, [0, 43, 50, 51, 60, 135, 139, 140, 253, 254]);
+        assert_eq!(fragment, [44]);
+        assert_eq!(tunnel, [4, 41, 47, 97, 108, 115, 137, 143]);
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub struct CheckArgs {
     /// Testbed file: the ports and the DUT.
     #[arg(long, value_name = "FILE", required_unless_present = "undo")]
     pub testbed: Option<PathBuf>,
-    /// Plan whose cases are to work at the ports' speed: a built-in plan or a plan file.
+    /// Plan whose cases the ports are to serve: a built-in plan or a plan file.
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN)]
     pub plan: String,
     /// Change a value of the testbed, such as testbed.ports.xdp=skb.

@@ -75,6 +75,31 @@ pub struct Config {
     pub out: Option<PathBuf>,
 }
 
+impl Config {
+    /// The PFC part of the testbed; `None` also where no case of the plan uses it.
+    pub fn pfc(&self) -> Option<&PfcTestbed> {
+        let used = self.plans(|case| matches!(case, PlannedCase::Pfc(..)));
+        self.testbed.pfc.as_ref().filter(|_| used)
+    }
+
+    /// The MAD part, likewise.
+    pub fn mad(&self) -> Option<&MadTestbed> {
+        let used = self.plans(|case| matches!(case, PlannedCase::Mad(..)));
+        self.testbed.mad.as_ref().filter(|_| used)
+    }
+
+    /// The RC part, likewise.
+    pub fn rc(&self) -> Option<&RcTestbed> {
+        let used = self.plans(|case| matches!(case, PlannedCase::Rc(..)));
+        self.testbed.rc.as_ref().filter(|_| used)
+    }
+
+    /// True if the plan has a case of that family.
+    fn plans(&self, family: fn(&PlannedCase) -> bool) -> bool {
+        self.plan.cases.iter().any(family)
+    }
+}
+
 /// Destination of the lines that programs write about frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceTo {
@@ -159,8 +184,8 @@ pub fn load(
         if of(&others).is_ok_and(|without| is_same(&without, &config)) {
             return Err(ConfigError::Argument {
                 argument: format!("--set {argument}"),
-                problem: "it changes nothing: that is the value already, or another key or \
-                          argument takes its place; leave it out"
+                problem: "it changes nothing: that is the value already, another key or argument \
+                          takes its place, or no case of the plan uses it; leave it out"
                     .to_owned(),
             });
         }
@@ -168,11 +193,14 @@ pub fn load(
     Ok(config)
 }
 
-/// True if both do the same, however it is written.
+/// True if the cases of the plan do the same with both, however it is written.
 fn is_same(one: &Config, other: &Config) -> bool {
-    let nameless = |config: &Config| Config {
+    let used = |config: &Config| Config {
         testbed: Testbed {
             toml: String::new(),
+            pfc: config.pfc().cloned(),
+            mad: config.mad().cloned(),
+            rc: config.rc().cloned(),
             ..config.testbed.clone()
         },
         plan: Plan {
@@ -181,7 +209,7 @@ fn is_same(one: &Config, other: &Config) -> bool {
         },
         ..config.clone()
     };
-    nameless(one) == nameless(other)
+    used(one) == used(other)
 }
 
 fn read(file: &str) -> Result<String, ConfigError> {

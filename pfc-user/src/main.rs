@@ -25,11 +25,12 @@ use validator::report::{self, Folder, progress::Progress};
 use validator::{agent, cases, dut, error_text, output, run, watch};
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
     interrupt::outlive_file_limits();
-    let outcome = match descriptors::ensure() {
-        Ok(()) => perform(command),
-        Err(error) => Err(error.into()),
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => descriptors::ensure()
+            .map_err(anyhow::Error::from)
+            .and_then(|()| perform(cli.command)),
+        Err(told) => tell(&told),
     };
     // As the process ends, the rest of standard output's buffer is written and its errors are lost.
     let outcome = outcome.and_then(|exit| match exit {
@@ -43,6 +44,20 @@ fn main() -> ExitCode {
     });
     output::finish();
     ExitCode::from(exit as u8)
+}
+
+/// Shows help or the version, or says what is wrong with the command line.
+fn tell(told: &clap::Error) -> Result<Exit> {
+    let text = |colour: bool| match colour {
+        true => told.render().ansi().to_string(),
+        false => told.render().to_string(),
+    };
+    if told.use_stderr() {
+        output::Stderr.write_all(text(report::colour(&io::stderr())).as_bytes())?;
+        return Ok(Exit::Usage);
+    }
+    output::stdout().write_all(text(report::colour(&io::stdout())).as_bytes())?;
+    Ok(Exit::Passed)
 }
 
 /// Does what the command line says.
@@ -96,14 +111,14 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     } else {
         Depth::Active
     };
-    let mut found = port_check::check(testbed, depth)?;
+    let mut found = port_check::check(&config, depth)?;
     if args.fix {
         let done = port_check::fix(testbed, &found)?;
         for line in &done {
             output::note(line);
         }
         if !done.is_empty() {
-            found = port_check::check(testbed, depth)?;
+            found = port_check::check(&config, depth)?;
         }
     }
     found.unfit = run::unfit(&config, &found.ports);
@@ -155,16 +170,13 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     let mut events = |event| progress.show(&event);
     if args.trace {
         config.trace = Some(match &mut out {
-            // Before the run, which writes lines from the beginning.
-            Some(folder) => {
-                folder.begin()?;
-                TraceTo::File(folder.vacate(report::TRACE)?)
-            }
+            // Lines are written from the beginning, when the run may yet be refused.
+            Some(folder) => TraceTo::File(folder.stage(report::TRACE)?),
             None => TraceTo::Terminal,
         });
     }
     let prepared = run::prepare(&config, &mut events)?;
-    if let Some(folder) = out.as_mut().filter(|_| !args.trace) {
+    if let Some(folder) = &mut out {
         folder.begin()?;
     }
     let evidence = run::run(prepared, &mut interrupt, &mut events)?;

@@ -7,13 +7,15 @@ use anyhow::{Context, Result};
 use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
 
-use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed};
+use crate::config::{
+    Config, Dut, MadTestbed, MadTransport, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode,
+};
 use crate::driver::bpf::{Sizes, XdpError};
 use crate::driver::bringup::journal::Journal;
 use crate::driver::bringup::testbed::{self, Ports};
-use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
-use crate::evidence::preflight::{Port, Preflight, Role, SelfTest, Wanted};
+use crate::driver::kernel::{adapter, link};
+use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted};
 use crate::{error_text, preflight};
 
 /// Smallest maps that suffice for the self-test.
@@ -34,13 +36,14 @@ pub enum Depth {
     Active,
 }
 
-/// Examines all ports of the testbed. Fails if one of them does not exist.
-pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
+/// Examines the ports that the plan's cases use. Fails if one of them does not exist.
+pub fn check(config: &Config, depth: Depth) -> Result<Preflight> {
     let mut ports = Vec::new();
-    if let Some(config) = &testbed.pfc {
+    if let Some(config) = config.pfc() {
         ports.extend(pfc_ports(config, depth)?);
     }
-    ports.extend(testbed.rc.as_ref().map(rc_port).transpose()?.flatten());
+    ports.extend(config.mad().and_then(mad_port));
+    ports.extend(config.rc().map(rc_port).transpose()?.flatten());
     Ok(Preflight {
         kernel: Some(kernel_release()?),
         ports,
@@ -114,7 +117,8 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
     let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
     roles
         .map(|(role, (interface, namespace))| {
-            let mut port = examine_port(role, wanted.clone(), namespace, interface)?;
+            let facts = link::examine(namespace, interface)?;
+            let mut port = examined(role, wanted.clone(), facts);
             port.pfc_visible = testbed::declared_pfc(config, &port.facts.driver.name);
             Ok(port)
         })
@@ -136,6 +140,27 @@ pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
     }
 }
 
+/// Examines the adapter of the MAD cases; `None` where they use none, or where it is not there, as
+/// the transport then says itself.
+pub fn mad_port(config: &MadTestbed) -> Option<Port> {
+    let MadTransport::Umad {
+        device,
+        port,
+        sysfs,
+    } = &config.transport
+    else {
+        return None;
+    };
+    let wanted = Wanted {
+        xdp: XdpMode::Auto,
+        line_rate: None,
+        tagged: false,
+        max_response: None,
+    };
+    let facts = adapter::examine(device, *port, sysfs)?;
+    Some(examined(Role::Mad, wanted, facts))
+}
+
 /// Examines the port of the RC case; `None` if the tool makes it.
 pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
     let RcDut::Agent { port, .. } = &config.dut else {
@@ -149,22 +174,12 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
         tagged: false,
         max_response: None,
     };
-    Ok(Some(examine_port(
-        Role::Rc,
-        wanted,
-        &namespace,
-        &port.interface,
-    )?))
+    let facts = link::examine(&namespace, &port.interface)?;
+    Ok(Some(examined(Role::Rc, wanted, facts)))
 }
 
-fn examine_port(
-    role: Role,
-    wanted: Wanted,
-    namespace: &Namespace,
-    interface: &str,
-) -> Result<Port> {
-    let facts = link::examine(namespace, interface)?;
-    Ok(Port {
+fn examined(role: Role, wanted: Wanted, facts: Facts) -> Port {
+    Port {
         role,
         wanted,
         facts,
@@ -172,7 +187,7 @@ fn examine_port(
             reason: "there is none for this port".into(),
         },
         pfc_visible: None,
-    })
+    }
 }
 
 fn place(namespace: Option<&str>) -> Result<Namespace> {

@@ -59,33 +59,33 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     for said in journal.recover()?.into_iter().chain(journal.kept()) {
         events(Event::Note(said));
     }
-    let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
     let mut found = Preflight {
         kernel: Some(port_check::kernel_release()?),
         ..Preflight::default()
     };
-    let pfc = match &config.testbed.pfc {
-        Some(testbed) if wants(|case| matches!(case, PlannedCase::Pfc(..))) => {
+    let pfc = match config.pfc() {
+        Some(testbed) => {
             let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
             found.ports = port_check::examine(&laid, testbed)?;
             let testbed = laid.open(testbed, sizes(config, testbed))?;
             port_check::note_tests(&mut found.ports, &testbed);
             Some(testbed)
         }
-        _ => None,
+        None => None,
     };
-    let mad = match &config.testbed.mad {
-        Some(testbed) if wants(|case| matches!(case, PlannedCase::Mad(..))) => {
+    let mad = match config.mad() {
+        Some(testbed) => {
+            found.ports.extend(port_check::mad_port(testbed));
             Some(live::mad::Live::open(testbed)?)
         }
-        _ => None,
+        None => None,
     };
-    let rc = match &config.testbed.rc {
-        Some(testbed) if wants(|case| matches!(case, PlannedCase::Rc(..))) => {
+    let rc = match config.rc() {
+        Some(testbed) => {
             found.ports.extend(port_check::rc_port(testbed)?);
             Some(RcPort::open(testbed)?)
         }
-        _ => None,
+        None => None,
     };
     for line in report::preflight::shortfalls(&found) {
         events(Event::Note(format!("preflight: {line}")));
@@ -113,7 +113,6 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
 /// those of the MAD and RC cases, each taken for a moment as a run takes it first. Nothing is sent
 /// to a DUT; `attach` allows a program on the port of the RC cases.
 pub fn ways(config: &Config, attach: bool) -> Vec<Way> {
-    let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
     let way = |table: &str, place: String, opened: Result<()>| Way {
         what: "way to the DUT",
         table: table.into(),
@@ -122,17 +121,14 @@ pub fn ways(config: &Config, attach: bool) -> Vec<Way> {
         error: opened.err().map(|error| in_words(&error)),
     };
     let mut ways = Vec::new();
-    let pfc = config.testbed.pfc.as_ref();
-    if let Some(pfc) = pfc.filter(|_| wants(|case| matches!(case, PlannedCase::Pfc(..)))) {
+    if let Some(pfc) = config.pfc() {
         ways.extend(live::pfc::hooks::programs(pfc));
     }
-    let mad = config.testbed.mad.as_ref();
-    if let Some(mad) = mad.filter(|_| wants(|case| matches!(case, PlannedCase::Mad(..)))) {
+    if let Some(mad) = config.mad() {
         let opened = live::mad::Live::open(mad).map(drop);
         ways.push(way("mad", live::mad::way(mad), opened));
     }
-    let rc = config.testbed.rc.as_ref();
-    if let Some(rc) = rc.filter(|_| wants(|case| matches!(case, PlannedCase::Rc(..)))) {
+    if let Some(rc) = config.rc() {
         let opened = match attach {
             true => RcPort::open(rc).map(drop),
             false => RcPort::reach(rc),

@@ -5,13 +5,14 @@
 mod common;
 
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use validator::case::Exit;
@@ -139,6 +140,9 @@ fn each_command_ends_as_it_does_with_a_reader() {
     let dir = dir.path();
     write_evidence(&dir.join("out"));
     for (code, command) in [
+        (0, "--help"),
+        (0, "--version"),
+        (2, "no-command"),
         (0, "list"),
         (0, "list --format json"),
         (3, "judge out"),
@@ -148,6 +152,31 @@ fn each_command_ends_as_it_does_with_a_reader() {
         (2, "watch nothing"),
     ] {
         ends_with(code, command, dir);
+    }
+}
+
+#[test]
+fn help_and_version_that_do_not_fit_are_no_success() {
+    let dir = tempfile::tempdir().unwrap();
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    for arguments in ["--help", "--version", "run --help"] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let told = "standard output cannot be written";
+        let (code, messages) = ends(&arguments, dir.path(), full().into());
+        assert_eq!(code, Some(2), "{arguments:?}: {messages}");
+        assert_eq!(messages.matches(told).count(), 1, "{messages}");
+
+        // Beyond the limit comes SIGXFSZ, and then the error.
+        let limit = || Ok(setrlimit(Resource::RLIMIT_FSIZE, 8, 8)?);
+        let mut command = Command::new(PROGRAM);
+        command.args(&arguments).stderr(Stdio::piped());
+        command.stdout(fs::File::create(dir.path().join("out")).unwrap());
+        // SAFETY: the closure makes one system call and touches no memory of others.
+        unsafe { command.pre_exec(limit) };
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {messages}");
+        assert!(messages.contains("File too large"), "{messages}");
     }
 }
 
@@ -162,14 +191,16 @@ fn full() -> (io::PipeReader, Stdio) {
 
 #[test]
 fn a_message_that_nobody_takes_holds_up_no_end() {
-    let (_reader, stderr) = full();
-    let mut child = Command::new(PROGRAM)
-        .args(["watch", "nothing"])
-        .stdout(Stdio::null())
-        .stderr(stderr)
-        .spawn()
-        .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(2));
+    for arguments in [&["watch", "nothing"][..], &["no-command"]] {
+        let (_reader, stderr) = full();
+        let mut child = Command::new(PROGRAM)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{arguments:?}");
+    }
 }
 
 /// The run goes on to its end and writes its reports. Its summary waits for the reader, until a

@@ -10,7 +10,7 @@ use validator::evidence::Testbed;
 use validator::evidence::preflight::*;
 use validator::evidence::xdp::{XdpFeatures, XdpMode};
 use validator::nic::Feature;
-use validator::preflight::{Item, State, judge, worst};
+use validator::preflight::{Item, State, judge, kernel, worst};
 use validator::report;
 
 const MLX5: &str = "mlx5_core";
@@ -429,6 +429,34 @@ fn flow_control_and_rdma() {
         table.shortfalls(&format!("{} with an RDMA device", role.word()), &port);
     }
     table.check("flow_control");
+}
+
+#[test]
+fn an_adapter_of_the_mad_cases_is_named_and_nothing_of_frames_is_asked_of_it() {
+    // Too old for programs, of which this port has none; and a driver of which nothing is known.
+    let with = |ports: Vec<Port>| Preflight {
+        kernel: Some("5.10.0".into()),
+        ports,
+        ..Preflight::default()
+    };
+    let mut mad = port(Role::Mad, "ib_qib");
+    mad.facts.speed = Some(1_000_000_000);
+    let alone = with(vec![mad.clone()]);
+    let judged = judge(&alone);
+    let found: Vec<_> = judged[0]
+        .iter()
+        .map(|item| (item.what, item.state, item.found.as_str()))
+        .collect();
+    let named = "ib_qib, version 6.18.0, firmware 1.2, at 0000:03:00.3";
+    assert_eq!(found, [("driver", State::Ok, named)]);
+    assert_eq!((worst(&alone), kernel::lacks(&alone)), (State::Ok, None));
+
+    let names = |items: &[Item]| -> Vec<_> { items.iter().map(|item| item.what).collect() };
+    let judged = judge(&with(vec![mad, port(Role::Tx, "ixgbe")]));
+    assert_eq!(names(&judged[0]), ["driver"]);
+    assert_eq!(names(&judged[1])[..2], ["kernel", "driver"]);
+    let speed = judged[1].iter().find(|item| item.what == "speed");
+    assert_eq!(speed.unwrap().state, State::Ok);
 }
 
 #[test]

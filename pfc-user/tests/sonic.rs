@@ -12,7 +12,10 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use validator::cases;
+use validator::config::{self, PlanChoice};
 use validator::evidence::hooks::{HookOutput, changes};
+use validator::plan::Nanos;
 
 /// Branches of sonic-utilities whose answers are recorded.
 const RELEASES: [&str; 3] = ["202305", "202411", "202511"];
@@ -44,6 +47,9 @@ const RECORDED: [(&str, [&str; 3]); 5] = [
         ["202411/show-pfc-priority-unknown"; 3],
     ),
 ];
+
+/// Seconds that a command may take: on a switch each is a program in Python that reads databases.
+const COMMAND: u64 = 3;
 
 /// A switch as it is in what is recorded: its ports have PFC for 3 and 4, and the watchdog.
 struct Switch {
@@ -122,7 +128,11 @@ impl Switch {
 
     fn hook(&self, hook: &str, lossless: &str) -> Output {
         let mut command = Command::new(hooks().join(hook));
-        self.run(command.arg("admin@switch"), lossless, "Ethernet4")
+        command.arg("admin@switch");
+        if let Some(asic) = self.state()["asic"].as_str() {
+            command.args(["-n", asic]);
+        }
+        self.run(&mut command, lossless, "Ethernet4")
     }
 
     /// The output of a hook that must succeed.
@@ -373,28 +383,122 @@ fn a_command_that_does_not_end_is_given_up() {
     assert_refused(&refused, "`pfcwd show config` did not end within 1 s");
 }
 
+/// `hooks.timeout` of a testbed with this text.
+fn timeout_of(testbed: &str) -> Nanos {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("testbed.toml");
+    fs::write(&path, testbed).unwrap();
+    let known: Vec<_> = cases::all().iter().map(|case| case.id).collect();
+    let plan = PlanChoice::Plan("pfc".to_owned());
+    let config = config::load(&path, &plan, &[], &known).unwrap();
+    config.testbed.pfc.unwrap().hooks.timeout
+}
+
 #[test]
-fn on_a_switch_of_several_asics_the_one_of_the_ports_is_named() {
-    let switch = Switch::new("202411");
-    for hook in ["counters", "configure", "prepare"] {
-        let mut command = Command::new(hooks().join(hook));
-        command.args(["admin@switch", "-n", "asic0"]);
-        let lossless = if hook == "configure" { "4" } else { "3,4" };
-        let output = switch.run(&mut command, lossless, "Ethernet4");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{hook}: {said}");
-    }
-    let log = switch.log();
-    for command in [
-        "show pfc counters -n asic0",
-        "show queue counters Ethernet4 -n asic0",
-        "sonic-db-cli -n asic0 CONFIG_DB KEYS 'BUFFER_PG|Ethernet0|*'",
-        "sudo -n config interface pfc priority Ethernet0 3 off -n asic0",
-        "pfcwd show config -n asic0",
+fn the_time_out_that_is_shipped_is_longer_than_the_commands_of_each_hook() {
+    let switch = Switch::new("202511");
+    let mut most = 0;
+    for (hook, lossless) in [
+        ("prepare", "3,4"),
+        ("counters", "3,4"),
+        ("configure", "4"),
+        // Both priorities of both ports change.
+        ("configure", "3"),
+        ("restore", "3"),
     ] {
+        let before = switch.log().len();
+        switch.succeeds(hook, lossless);
+        most = most.max(switch.log().len() - before);
+    }
+    let text = fs::read_to_string(hooks().join("sonic.py")).unwrap();
+    let mut lines = text.lines();
+    let answer = lines.find_map(|line| line.strip_prefix("ANSWER = "));
+    // A command that does not end is told by the hook itself.
+    let longest = (most as u64 - 1) * COMMAND + answer.unwrap().parse::<u64>().unwrap();
+
+    let path = hooks().join("../../testbeds/lab-example.toml");
+    let example = fs::read_to_string(path).unwrap();
+    let (before, after) = example.split_once("\ntimeout = ").unwrap();
+    let (_, after) = after.split_once('\n').unwrap();
+    for (of, testbed) in [
+        ("the example", &example),
+        ("the default", &format!("{before}\n{after}")),
+    ] {
+        let shipped = timeout_of(testbed) / 1_000_000_000;
         assert!(
-            log.iter().any(|found| found == command),
-            "{command}: {log:#?}"
+            shipped >= longest,
+            "{of}: {shipped} s for {most} commands, which may take {longest} s"
         );
     }
+}
+
+/// A switch of several ASICs, whose ports here are those of the first.
+fn of_several_asics(release: &str) -> Switch {
+    Switch::new(release).but("asic", "asic0".into())
+}
+
+#[test]
+fn on_a_switch_of_several_asics_the_one_of_the_ports_is_named() {
+    for release in ["202411", "202511"] {
+        let switch = of_several_asics(release);
+        let before = switch.configuration();
+        switch.succeeds("prepare", "3,4");
+        switch.succeeds("counters", "3,4");
+        switch.succeeds("configure", "4");
+        let [watchdog, lossless] = switch.configuration();
+        assert_eq!(
+            (&watchdog["Ethernet0"], &lossless["Ethernet0"]),
+            (&Value::Null, &"4".into())
+        );
+        switch.succeeds("restore", "4");
+        assert_eq!(switch.configuration(), before, "{release}");
+        let log = switch.log();
+        for command in [
+            "show pfc counters -n asic0",
+            "show queue counters Ethernet4 -n asic0",
+            "show pfc priority Ethernet0 -n asic0",
+            "sonic-db-cli -n asic0 CONFIG_DB KEYS 'BUFFER_PG|Ethernet0|*'",
+            "sudo -n config interface -n asic0 pfc priority Ethernet0 3 off -n asic0",
+            "sudo -n config interface -n asic0 pfc priority Ethernet0 3 on -n asic0",
+            "pfcwd show config -n asic0",
+        ] {
+            assert!(
+                log.iter().any(|found| found == command),
+                "{command}: {log:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn on_a_switch_of_several_asics_the_stand_in_answers_with_what_is_recorded() {
+    for release in ["202411", "202511"] {
+        for (port, file) in [
+            ("Ethernet0", "show-pfc-priority-asic0"),
+            ("Ethernet1234", "show-pfc-priority-asic0-unknown"),
+        ] {
+            let command = format!("show pfc priority {port} -n asic0");
+            let mut ssh = Command::new(stand_in().join("bin/ssh"));
+            let switch = of_several_asics(release);
+            let output = switch.run(ssh.args(["admin@switch", &command]), "", "");
+            let recorded = stand_in().join("answers/202411").join(file);
+            assert_eq!(
+                String::from_utf8(output.stdout).unwrap(),
+                fs::read_to_string(recorded).unwrap(),
+                "{release}: {command}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_asic_is_refused_where_the_release_has_no_pfc_by_asic() {
+    let switch = of_several_asics("202305");
+    let before = switch.configuration();
+    let words = "`show pfc priority Ethernet0 -n asic0` takes no -n here: PFC by ASIC needs \
+                 release 202405 or newer";
+    for hook in ["prepare", "configure"] {
+        assert_refused(&switch.hook(hook, "3,4"), words);
+    }
+    assert_eq!(switch.configuration(), before);
 }

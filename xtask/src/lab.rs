@@ -32,7 +32,7 @@ enum Device {
     /// Every BPF program on every kernel of the range, in QEMU with virtual time
     #[command(disable_help_flag = true)]
     Kernel(Words),
-    /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
+    /// Drivers of real network cards in QEMU with virtual time: check, watch, PFC cases and OTG
     #[command(disable_help_flag = true)]
     Nic(Words),
     /// Clients of the Open Traffic Generator API against `validator otg` (as root)
@@ -134,7 +134,7 @@ fn with_options(root: &Path, name: &str, groups: &[Group]) -> Result<ExitCode> {
         "rxe" => build_ebpf::run(root).and_then(|()| rxe::build_agent(root)),
         "userspace" => Ok(()),
         "otg" if asked("--offline") => Ok(()),
-        "otg" => otg::build(root),
+        "nic" | "otg" => otg::build(root),
         _ => build_ebpf::run(root),
     };
     step::explain_cargo(built, root)?;

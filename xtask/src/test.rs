@@ -119,7 +119,7 @@ impl Suite<'_> {
             let book = self.this("the book", &["docs", "--no-pages"])?;
             let portable = portable::check(self.root)?;
             let portable = Part::new("validator-core for wasm32", portable);
-            builds.push(Lane(vec![book, portable]));
+            builds.push(Lane(vec![book, portable, self.fuzz_targets()]));
         }
         let client = thread::scope(|scope| {
             let client = scope.spawn(otg::client);
@@ -252,6 +252,17 @@ impl Suite<'_> {
 
     fn check(&self, name: &str, arguments: &[&str]) -> Part {
         Part::new(name, self.cargo(arguments))
+    }
+
+    /// The fuzz targets, which are not of the workspace. Their instruments need a nightly compiler,
+    /// and to check them needs none, nor the library of C++ that nothing is linked with here.
+    fn fuzz_targets(&self) -> Part {
+        let mut part = self.check("fuzz targets", &["check", "--all-features", "--locked"]);
+        part.command
+            .args(["--manifest-path", "fuzz/Cargo.toml"])
+            .args(["--target-dir", "target/fuzz"])
+            .env("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a");
+        part
     }
 
     fn documentation(&self) -> Part {

@@ -8,7 +8,8 @@ import shlex
 import subprocess
 import sys
 
-# Seconds for a connection, and for a command: `show` takes some on a busy switch.
+# Seconds for a connection, and for a command: `show` takes some on a busy switch. All commands of a
+# hook have to end within hooks.timeout of the testbed.
 CONNECT = 5
 ANSWER = 20
 
@@ -60,6 +61,8 @@ class Switch:
             raise Failed(f"`{command}` needs sudo without a password: {said}")
         if done.returncode == 127:
             raise Failed(f"its image has no `{words[0]}`: {said}")
+        if self.asic and "no such option: -n" in said.lower():
+            raise Failed(f"`{command}` takes no -n here: PFC by ASIC needs release 202405 or newer")
         raise Failed(f"`{command}` failed with status {done.returncode}: {said}")
 
     def sudo(self, *words):
@@ -68,7 +71,7 @@ class Switch:
 
     def lossless(self, port):
         """The priorities of `port` for which PFC is on."""
-        answer = self.run("show", "pfc", "priority", port)
+        answer = self.run("show", "pfc", "priority", port, *self.asic)
         for row in rows(answer):
             if row.get("Interface") == port:
                 return {int(one) for one in re.findall(r"[0-7]", row["Lossless priorities"])}
@@ -81,7 +84,8 @@ class Switch:
         for priority in sorted(self.lossless(port) ^ wanted):
             word = "on" if priority in wanted else "off"
             change = ["pfc", "priority", port, str(priority), word]
-            self.sudo("config", "interface", *change, *self.asic)
+            # The group has to be told the ASIC. The command goes to all of them unless it is too.
+            self.sudo("config", "interface", *self.asic, *change, *self.asic)
         found = self.lossless(port)
         if found != wanted:
             raise Failed(f"{port} has lossless priorities {text(found)}, expected {text(wanted)}")

@@ -151,12 +151,13 @@ impl Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hidden {
-    /// An extension header of IPv6, or an authentication header. RoCEv2 has none: its next header
-    /// is UDP (InfiniBand Architecture Specification, annex A17).
+    /// An extension header of IPv6 but the fragment header, also over IPv4, which may have those of
+    /// IPsec. RoCEv2 has none: its next header is UDP (InfiniBand Architecture Specification, annex
+    /// A17).
     Extension = 0,
     /// The packet is one of several fragments.
     Fragment = 1,
-    /// A tunnel: IP in IP, GRE, Ethernet in SRv6, or one on UDP.
+    /// A tunnel: IP, GRE, Ethernet, MPLS, L2TP or a compressed payload in IP, or one on UDP.
     Tunnel = 2,
 }
 

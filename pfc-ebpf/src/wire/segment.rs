@@ -13,21 +13,73 @@ pub const READ: usize = 8;
 /// Hop-by-hop options (RFC 8200, 4.3); a protocol number, as are those below.
 pub const HOP_BY_HOP: u8 = 0;
 /// IPv4 in IP (RFC 2003).
-pub const IPV4: u8 = 4;
+const IPV4: u8 = 4;
 /// IPv6 in IP (RFC 2473).
-pub const IPV6: u8 = 41;
+const IPV6: u8 = 41;
 /// Routing header, that of SRv6 too (RFC 8754).
 pub const ROUTING: u8 = 43;
 /// Fragment header (RFC 8200, 4.5).
 pub const FRAGMENT: u8 = 44;
 /// GRE (RFC 2784).
 pub const GRE: u8 = 47;
+/// Encapsulating security payload (RFC 4303).
+const ESP: u8 = 50;
 /// Authentication header (RFC 4302).
-pub const AUTHENTICATION: u8 = 51;
+const AUTHENTICATION: u8 = 51;
 /// Destination options (RFC 8200, 4.6).
 pub const DESTINATION_OPTIONS: u8 = 60;
+/// Ethernet in IP (RFC 3378).
+const ETHER_IP: u8 = 97;
+/// Compressed payload (RFC 3173).
+const COMPRESSED: u8 = 108;
+/// L2TP, version 3 (RFC 3931, 4.1.1).
+const L2TP: u8 = 115;
+/// Mobility header (RFC 6275, 6.1).
+const MOBILITY: u8 = 135;
+/// MPLS in IP (RFC 4023).
+const MPLS: u8 = 137;
+/// Host identity protocol (RFC 7401).
+const HIP: u8 = 139;
+/// Shim6 (RFC 5533).
+const SHIM6: u8 = 140;
 /// Ethernet in SRv6 (RFC 8986, 4.9).
-pub const ETHERNET: u8 = 143;
+const ETHERNET: u8 = 143;
+/// Experiments (RFC 3692).
+const EXPERIMENT: u8 = 253;
+const OTHER_EXPERIMENT: u8 = 254;
+
+/// Returns true for the extension headers of IPv6 that IANA lists, but for the fragment header.
+#[inline(always)]
+pub const fn is_extension(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        HOP_BY_HOP
+            | ROUTING
+            | ESP
+            | AUTHENTICATION
+            | DESTINATION_OPTIONS
+            | MOBILITY
+            | HIP
+            | SHIM6
+            | EXPERIMENT
+            | OTHER_EXPERIMENT
+    )
+}
+
+/// Returns true for a protocol number behind which another frame or packet stands.
+#[inline(always)]
+pub const fn is_encapsulation(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        IPV4 | IPV6 | GRE | ETHER_IP | COMPRESSED | L2TP | MPLS | ETHERNET
+    )
+}
+
+/// Octets of an extension header with that many times eight behind its first eight (RFC 8200, 4).
+#[inline(always)]
+pub const fn extension(eights: u8) -> usize {
+    (eights as usize + 1) * 8
+}
 
 /// UDP ports of VXLAN: that of RFC 7348, and the one that Linux had before.
 const VXLAN: [u16; 2] = [4789, 8472];
@@ -176,7 +228,7 @@ pub fn step(walk: Walk, read: impl Fn(usize) -> Option<[u8; READ]>) -> Step {
             what: part[0] as u64,
             removed: (removed + JUMBO) as u64,
         }),
-        AT_HOP_BY_HOP | AT_ROUTING | AT_OPTIONS => on((part[1] as usize + 1) * 8, part[0] as u32),
+        AT_HOP_BY_HOP | AT_ROUTING | AT_OPTIONS => on(extension(part[1]), part[0] as u32),
         AT_GRE if part[0] & !GRE_KNOWN == 0 && part[1] & 7 == 0 => {
             on(gre(part[0]), ethertype(word))
         }

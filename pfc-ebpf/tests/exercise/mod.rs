@@ -7,7 +7,7 @@ use pfc_ebpf::flow_stamp::{self, FlowStamp};
 use pfc_ebpf::observe::{Tag, observe};
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::mac_control::MacControl;
-use pfc_ebpf::wire::{neighbour, roce, segment};
+use pfc_ebpf::wire::{neighbour, roce, segment, wrap};
 
 /// Reads a frame by each of them, and asserts what holds for any.
 pub fn exercise(frame: &[u8]) {
@@ -54,6 +54,8 @@ pub fn exercise(frame: &[u8]) {
         packet.reth(frame);
     }
     neighbour::is_message(frame);
+    let wrap = wrap::wrap(frame);
+    assert!(wrap.is_power_of_two() && wrap & wrap::ALL != 0);
     segment::headers(|at| frame.get(at..)?.first_chunk().copied());
     if let Some(end) = frame.last_chunk::<{ flow_stamp::LEN }>()
         && let Ok(stamp) = FlowStamp::read(*end)

@@ -96,14 +96,6 @@ fn print(name: &str, unit: &str, values: &[f64]) {
     REPORT.figure(name, unit, values);
 }
 
-fn header(protocol: Protocol) -> Header {
-    Header {
-        protocol,
-        fields: Vec::new(),
-        octets: Vec::new(),
-    }
-}
-
 /// Returns `flows` flows that together want `frames` frames a second, from the first port to the
 /// last.
 fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
@@ -114,7 +106,7 @@ fn data(ports: usize, flows: usize, frames: u64) -> Vec<Flow> {
         to: vec![PortIndex(ports - 1)],
         queue: Priority::from_low_bits(number as u8),
         packet: Packet {
-            headers: stack.map(header).into(),
+            headers: stack.map(Header::new).into(),
             ..Packet::default()
         },
         length: Length::Fixed(64),
@@ -289,7 +281,7 @@ fn latencies(engine: &mut LiveEngine) -> (f64, f64) {
 fn storm(engine: &mut LiveEngine) {
     for gbits in [100, 400] {
         let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate");
-        let mut pauses = header(Protocol::PfcPause);
+        let mut pauses = Header::new(Protocol::PfcPause);
         pauses.fields = vec![
             ("class_enable_vector", Value::Fixed(1 << 3)),
             ("pause_class_3", Value::Fixed(0xffff)),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pfc_ebpf::units::{Nanos, Priority};
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a case, a check or an assertion.
@@ -162,6 +163,19 @@ pub struct Judged {
     pub figures: Vec<Figure>,
 }
 
+/// Something in the evidence that a comparison is about, by its time there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The exchange whose request was sent then.
+    Exchange(Nanos),
+    /// The packet that came then.
+    Packet(Nanos),
+    /// The completion that was reported then.
+    Completion(Nanos),
+    /// The test frame of that priority that came then.
+    Frame(Priority, Nanos),
+}
+
 /// A single comparison of what was expected with what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assertion {
@@ -173,6 +187,9 @@ pub struct Assertion {
     pub actual: String,
     /// Outcome.
     pub verdict: Verdict,
+    /// What it is about, where that is a packet: drawings mark it.
+    #[serde(skip)]
+    pub about: Vec<Subject>,
 }
 
 /// A check's outcome in one repetition.

@@ -66,8 +66,8 @@ impl FlowPlan {
 pub enum StormKind {
     /// PFC frames (opcode 0x0101) for these priorities.
     Pfc(Vec<Priority>),
-    /// PFC frames whose eight times all ask for the pause, with the bits of these priorities alone
-    /// in the class-enable vector; of none, if the list is empty.
+    /// PFC frames whose eight times are all that of the storm, with the bits of these priorities
+    /// alone in the class-enable vector; of none, if the list is empty.
     Vector(Vec<Priority>),
     /// 802.3x PAUSE frames (opcode 0x0001).
     Pause,
@@ -88,7 +88,7 @@ impl StormKind {
 pub struct StormPlan {
     /// Frame type.
     pub kind: StormKind,
-    /// Pause time in each frame.
+    /// Pause time in each frame; 0 where each is an XON.
     pub quanta: Quanta,
     /// Time from one frame of a sender to its next; a storm of short pauses has two senders.
     pub interval: Nanos,
@@ -144,7 +144,26 @@ impl PfcFrame {
     }
 }
 
+/// Intervals without a frame after which a storm of XONs has a gap: as many as a pause has by
+/// default.
+const INTERVALS: Nanos = 3;
+
 impl StormPlan {
+    /// True if its frames ask for a pause: else each is an XON.
+    pub fn asks(&self) -> bool {
+        self.quanta > Quanta::ZERO
+    }
+
+    /// The longest time from one frame to the next in which the storm goes on: that of its pause,
+    /// which XONs do not have.
+    pub fn lapse(&self, line_rate: LineRate) -> Nanos {
+        if self.asks() {
+            self.quanta.nanos(line_rate)
+        } else {
+            INTERVALS.saturating_mul(self.interval)
+        }
+    }
+
     /// The frame that is repeated.
     pub fn control(&self) -> MacControl {
         match &self.kind {
@@ -207,6 +226,11 @@ impl ProbeBurst {
     pub fn end(&self, priority: Priority, limits: &Limits) -> Option<Nanos> {
         let last = self.times(priority).last();
         last.map(|(after, time)| after + limits.pause_time(time))
+    }
+
+    /// True if it has an XON for `priority`, and no pause that this could end.
+    pub fn is_idle_xon(&self, priority: Priority) -> bool {
+        self.times(priority).next().is_some() && self.longest(&[priority]) == Quanta::ZERO
     }
 
     /// True if an XON ends its pause of `priority`, and `None` where it has none.
@@ -372,9 +396,9 @@ impl RepetitionPlan {
         self.lossless.contains(&priority)
     }
 
-    /// True if the storm is PFC and addresses `priority`.
+    /// True if the storm is PFC that asks for pauses of `priority`.
     pub fn is_stormed(&self, priority: Priority) -> bool {
         let named = self.storm.kind.named();
-        named.is_some_and(|named| named.contains(&priority))
+        self.storm.asks() && named.is_some_and(|named| named.contains(&priority))
     }
 }

@@ -12,7 +12,7 @@ use self::merging::merging;
 use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
 pub use self::speed::wrong_line_rate;
 use self::speed::{pause_time, speed};
-use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
+use crate::evidence::preflight::{Driver, Facts, Port, Preflight, Role, SelfTest};
 use crate::evidence::xdp::{XdpFeatures, XdpMode};
 use crate::nic::Feature;
 use crate::nic::{self, Xdp};
@@ -62,17 +62,23 @@ const LEAST_MTU: u32 = 1006;
 const LARGEST_MTU: u32 = 3498;
 
 /// The items of each port, in the ports' order. The kernel, which they share, is an item of the
-/// first.
+/// first that has a program.
 pub fn judge(preflight: &Preflight) -> Vec<Vec<Item>> {
     let mut ports: Vec<Vec<Item>> = preflight
         .ports
         .iter()
         .map(|port| items(port, preflight))
         .collect();
-    if let Some((first, kernel)) = ports.first_mut().zip(kernel::kernel(preflight)) {
-        first.insert(0, kernel);
+    let first = preflight.ports.iter().position(has_program);
+    if let Some((first, kernel)) = first.zip(kernel::kernel(preflight)) {
+        ports[first].insert(0, kernel);
     }
     ports
+}
+
+/// True if a program of the tester is attached to the port in a run.
+fn has_program(port: &Port) -> bool {
+    port.role != Role::Mad
 }
 
 /// The worst of all.
@@ -93,6 +99,10 @@ pub fn worst(preflight: &Preflight) -> State {
 }
 
 fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
+    if !has_program(port) {
+        // Whether its driver can be used is seen when it is opened.
+        return vec![ok("driver", named(&port.facts.driver))];
+    }
     let mut items = vec![
         driver(port),
         link(port),
@@ -108,7 +118,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     match port.role {
         Role::Tx => items.extend([received(port), counters(port)]),
         Role::Rx => items.push(sent(port, preflight)),
-        Role::Rc => {}
+        Role::Rc | Role::Mad => {}
     }
     items.extend([filters(port), rdma(port)]);
     items
@@ -214,8 +224,11 @@ fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &s
 const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run `validator check` \
                      again: its self-test then shows it";
 
-fn driver(port: &Port) -> Item {
-    let driver = &port.facts.driver;
+/// A driver with version, firmware and place.
+fn named(driver: &Driver) -> String {
+    if driver.name.is_empty() {
+        return "the kernel names none".to_owned();
+    }
     let mut found = driver.name.clone();
     for (what, value) in [
         ("version", &driver.version),
@@ -226,10 +239,16 @@ fn driver(port: &Port) -> Item {
             found += &format!(", {what} {value}");
         }
     }
+    found
+}
+
+fn driver(port: &Port) -> Item {
+    let driver = &port.facts.driver;
+    let found = named(driver);
     if driver.name.is_empty() {
         return unknown(
             "driver",
-            "the kernel names none",
+            found,
             "a driver of which something is known",
             CABLE,
         );
@@ -467,7 +486,7 @@ fn rdma(port: &Port) -> Item {
     let devices = port.facts.rdma.join(", ");
     match (port.facts.rdma.as_slice(), port.role) {
         ([], _) => ok(WHAT, "none on the port"),
-        (_, Role::Tx | Role::Rx) => ok(
+        (_, Role::Tx | Role::Rx | Role::Mad) => ok(
             WHAT,
             format!("{devices}; the test frames are no RoCE, and it lets them pass"),
         ),

@@ -9,6 +9,8 @@ mod agent;
 mod evidence;
 #[path = "exercise/frames.rs"]
 mod frames;
+#[path = "exercise/hooks.rs"]
+mod hooks;
 
 /// Calls `exercise` with each file of a folder, beginning at this crate's.
 fn each_seed(folder: &str, exercise: fn(&[u8])) {
@@ -28,7 +30,16 @@ fn messages_of_the_agent() {
 
 #[test]
 fn evidence_of_anybody() {
-    each_seed("tests/seeds/evidence", evidence::exercise);
+    each_seed("tests/seeds/evidence", |octets| {
+        assert!(evidence::exercise(octets), "no report has it");
+    });
+}
+
+#[test]
+fn counters_of_anybody() {
+    each_seed("tests/seeds/hooks", |octets| {
+        assert!(hooks::exercise(octets) > 0, "no counter changed");
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use pfc_ebpf::abi::account::MAX_FLOWS;
-use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage as _, Value};
 
 use crate::error::{self, Refusal, Why};
 use crate::model;
@@ -227,6 +227,17 @@ impl<'a> Reader<'a> {
             .warn(format!("{} {}", self.at(field), text.as_ref()));
     }
 
+    /// True if the message has such a field.
+    pub fn knows(&self, field: &str) -> bool {
+        self.message.descriptor().get_field_by_name(field).is_some()
+    }
+
+    /// True if the field is a text, or a list of texts.
+    pub fn is_text(&self, field: &str) -> bool {
+        let field = self.message.descriptor().get_field_by_name(field);
+        field.is_some_and(|field| field.kind() == Kind::String)
+    }
+
     /// True if the field is set.
     pub fn has(&self, field: &str) -> bool {
         self.message.has_field_by_name(field)
@@ -256,7 +267,7 @@ impl<'a> Reader<'a> {
     /// The value of a field that is set.
     fn value(&self, field: &str) -> Option<&'a Value> {
         debug_assert!(
-            self.message.descriptor().get_field_by_name(field).is_some(),
+            self.knows(field),
             "{} has a field {field}",
             self.message.descriptor().full_name()
         );
@@ -399,22 +410,15 @@ impl<'a> Reader<'a> {
         if let Some(name) = self.enumeration("choice") {
             return name;
         }
-        let set = choices(self.message).into_iter().find(|name| {
-            // A choice without an object of its own has no field.
-            let field = self.message.descriptor().get_field_by_name(name);
-            field.is_some() && self.has(name)
-        });
+        let mut set = choices(self.message).into_iter();
+        // A choice without an object of its own has no field, and is not set.
+        let set = set.find(|name| self.has(name));
         set.unwrap_or_else(|| default.to_owned())
     }
 
     /// Refuses a choice that is not known here.
     pub fn refuse_choice(&self, chosen: &str, needs: &str) {
-        if self
-            .message
-            .descriptor()
-            .get_field_by_name(chosen)
-            .is_some()
-        {
+        if self.knows(chosen) {
             self.leave(chosen);
         }
         self.error("choice", format!("\"{chosen}\" is not supported: {needs}"));

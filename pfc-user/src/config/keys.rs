@@ -353,7 +353,7 @@ pub const TESTBED: &[Table] = &[
             key(
                 "hooks.timeout",
                 TIME,
-                "\"10s\"",
+                "\"60s\"",
                 "Longest time for each. At most 10min. The first MiB of what they print is kept.",
             ),
         ],

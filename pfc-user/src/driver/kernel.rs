@@ -1,5 +1,6 @@
-//! The kernel: namespaces, links, packet sockets, clocks, scheduling, processes.
+//! The kernel: namespaces, links, adapters, packet sockets, clocks, scheduling, processes.
 
+pub mod adapter;
 pub mod clock;
 pub mod descriptors;
 pub mod interrupt;

@@ -29,15 +29,15 @@ pub struct Storm {
 
 impl Storm {
     /// Sends the first frame as soon as every sender is in its place, and goes on until it is
-    /// stopped; each sender keeps to [`StormPlan::interval`]. The number of senders depends on the
-    /// pause time at `line_rate`, with which gaps are compared, and on the CPUs that the calling
-    /// thread may use.
+    /// stopped; each sender keeps to [`StormPlan::interval`]. The number of senders depends on its
+    /// [`StormPlan::lapse`] at `line_rate`, with which gaps are compared, and on the CPUs that the
+    /// calling thread may use.
     pub fn start(
         sender: impl Transmit + 'static,
         plan: &StormPlan,
         line_rate: LineRate,
     ) -> std::io::Result<Self> {
-        let placement = Placement::choose(plan.quanta.nanos(line_rate), &realtime::allowed_cpus());
+        let placement = Placement::choose(plan.lapse(line_rate), &realtime::allowed_cpus());
         Self::start_on(sender, plan, line_rate, placement)
     }
 
@@ -50,7 +50,7 @@ impl Storm {
     ) -> std::io::Result<Self> {
         let frame = plan.control();
         let cpus = placement.cpus();
-        let pause = shortest_pause(plan.quanta, line_rate);
+        let lapse = shortest_lapse(plan, line_rate);
         let (sender, latest) = (Arc::new(sender), Arc::new(Latest::default()));
         let awake = Awake::hold();
         // A sender that is still being moved to its CPU when the first frame leaves is missed at
@@ -63,7 +63,7 @@ impl Storm {
                 frame,
                 interval: plan.interval,
                 place: (index, count),
-                ledger: GapLedger::new(pause),
+                ledger: GapLedger::new(lapse),
                 latest: latest.clone(),
                 times: None,
             };
@@ -179,8 +179,8 @@ impl Work for Job {
 }
 
 /// A DUT with a fast clock goes on a little earlier: 2 quanta and the 100 ppm of IEEE 802.3.
-fn shortest_pause(quanta: Quanta, line_rate: LineRate) -> Nanos {
-    let full = quanta.nanos(line_rate);
+fn shortest_lapse(plan: &StormPlan, line_rate: LineRate) -> Nanos {
+    let full = plan.lapse(line_rate);
     full.saturating_sub(Quanta(2).nanos(line_rate) + full / 10_000)
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use ib_mad::mad::MKey;
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Quanta};
 
 use serde_json::{Value, json};
 
@@ -225,20 +225,28 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
 
 fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
     let storm = &plan.storm;
+    let times = if storm.asks() {
+        "all eight times"
+    } else {
+        "eight times of 0"
+    };
     let what = match &storm.kind {
         StormKind::Pfc(stormed) => format!("PFC for {}", priorities(stormed.iter().copied())),
         StormKind::Vector(named) if named.is_empty() => {
-            "PFC with all eight times and no bit in its vector".to_owned()
+            format!("PFC with {times} and no bit in its vector")
         }
         StormKind::Vector(named) => format!(
-            "PFC with all eight times and in its vector the bits of {}",
+            "PFC with {times} and in its vector the bits of {}",
             priorities(named.iter().copied())
         ),
         StormKind::Pause => "802.3x PAUSE".to_owned(),
     };
+    let every = about(storm.interval);
+    if !storm.asks() {
+        return format!("{what} every {every}, each an XON");
+    }
     format!(
-        "{what} every {}, {} quanta each (a pause of {})",
-        about(storm.interval),
+        "{what} every {every}, {} quanta each (a pause of {})",
         storm.quanta.0,
         about(limits.pause_time(storm.quanta))
     )
@@ -257,19 +265,22 @@ fn probe(probe: &ProbePlan, limits: &Limits) -> String {
 
 /// The pause frames of a burst with what each says.
 fn burst(burst: &ProbeBurst, limits: &Limits) -> String {
+    let told = |quanta: Quanta| format!("{} ({})", quanta.0, about(limits.pause_time(quanta)));
     let frames = burst.frames.iter().map(|ProbeFrame { after, frame }| {
-        let times = frame.classes.iter().map(|class| {
-            let quanta = frame.times[class.index()];
-            match quanta.0 {
-                0 => format!("{class}: XON"),
-                _ => format!(
-                    "{class}: {} ({})",
-                    quanta.0,
-                    about(limits.pause_time(quanta))
-                ),
-            }
-        });
-        let times = times.collect::<Vec<_>>().join(", ");
+        let times = if frame.classes.is_empty() {
+            // No class is to read its times.
+            let mut different = frame.times.to_vec();
+            different.dedup();
+            let times = different.into_iter().map(told).collect::<Vec<_>>();
+            format!("vector 0, all times {}", times.join(", "))
+        } else {
+            let classes = frame.classes.iter();
+            let times = classes.map(|class| match frame.times[class.index()] {
+                Quanta::ZERO => format!("{class}: XON"),
+                quanta => format!("{class}: {}", told(quanta)),
+            });
+            times.collect::<Vec<_>>().join(", ")
+        };
         match after {
             0 => times,
             after => format!("after {} {times}", about(*after)),

@@ -134,8 +134,7 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
 
 /// The hooks that are called for the whole run.
 pub fn hooks_around_run(config: &Config) -> Vec<hooks::Planned> {
-    let testbed = config.testbed.pfc.as_ref();
-    testbed.map_or_else(Vec::new, |testbed| {
+    config.pfc().map_or_else(Vec::new, |testbed| {
         hooks::around_run(testbed, config.out.as_deref())
     })
 }
@@ -216,18 +215,7 @@ pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<I
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the
 /// plan and testbed needs one.
 pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
-    let asked = config
-        .plan
-        .cases
-        .iter()
-        .any(|case| matches!(case, PlannedCase::Pfc(..)));
-    config
-        .testbed
-        .pfc
-        .as_ref()
-        .filter(|_| asked)
-        .map(testbed::planned_line_rate)
-        .transpose()
+    config.pfc().map(testbed::planned_line_rate).transpose()
 }
 
 /// The state of the PFC watchdog that the testbed declares.

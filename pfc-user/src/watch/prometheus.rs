@@ -243,6 +243,25 @@ mod tests {
     }
 
     #[test]
+    fn a_port_without_a_link_says_so_and_one_without_a_known_speed_serves_none() {
+        let mut exposed = port();
+        let present = exposed.present.as_mut().unwrap();
+        (present.carrier, present.name.line_rate) = (false, None);
+        let rendered = render(&[exposed], 0);
+        let of = |name: &str| -> Vec<&str> {
+            let begin = format!("validator_{name}{{");
+            let lines = rendered.lines();
+            lines.filter(|line| line.starts_with(&begin)).collect()
+        };
+        let [carrier] = of("port_carrier")[..] else {
+            panic!("{rendered}")
+        };
+        assert!(carrier.ends_with(" 0"), "{carrier}");
+        let rates = of("port_line_rate_bytes_per_second");
+        assert!(rates.is_empty(), "{rates:?}");
+    }
+
+    #[test]
     fn the_info_of_a_port_says_whether_its_map_was_asked_for() {
         for (is_default, is_dscp, expected) in [
             (

@@ -4,9 +4,7 @@ mod output;
 mod ports;
 mod window;
 
-use std::fs::File;
-use std::io::{self, BufWriter};
-use std::path::Path;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,7 +89,7 @@ struct Session {
     signals: Signals,
     ports: Ports,
     output: Output,
-    capture: Option<Capture<BufWriter<File>>>,
+    capture: Option<Capture>,
     /// A file or standard output could not be written.
     unwritten: bool,
     scraped: mpsc::Receiver<server::Scrape>,
@@ -116,7 +114,10 @@ impl Session {
         let capture = args
             .pcap
             .as_deref()
-            .map(|path| open_capture(path, &ports))
+            .map(|path| {
+                Capture::begin(path, &ports.names())
+                    .with_context(|| format!("--pcap: cannot write {}", path.display()))
+            })
             .transpose()?;
         let (scrapes, scraped) = mpsc::channel(1);
         if let Some(listener) = listener {
@@ -205,13 +206,12 @@ impl Session {
     /// Moves PAUSE and PFC frames to the capture. One that cannot be written ends alone.
     fn drain(&mut self) -> Result<()> {
         if let Err(error) = self.ports.drain(self.capture.as_mut()) {
-            if error.downcast_ref::<io::Error>().is_none() {
+            let Some(unwritten) = error.downcast_ref::<io::Error>() else {
                 return Err(error);
-            }
+            };
+            let message = tell_capture(unwritten);
             self.capture = None;
             self.unwritten = true;
-            let message = format!("--pcap: cannot be written, and ends here: {error}");
-            crate::output::note(format_args!("validator: {message}"));
             let elapsed = self.ports.elapsed();
             self.output.event(elapsed, "", "capture-ended", &message);
         }
@@ -255,8 +255,8 @@ impl Session {
             let ends = ends.map(|(end, egress)| &self.ports.find(end, egress).name);
             self.output.loss(self.ports.elapsed(), report, ends)?;
         }
-        let failure = hand_over(self.output, &mut self.signals).await?;
-        self.unwritten |= tell(failure);
+        let capture = self.capture.map(|capture| (capture, self.ports.left_out()));
+        self.unwritten |= hand_over(self.output, capture, &mut self.signals).await?;
         Ok(match (end, report.map(|report| report.verdict)) {
             _ if self.unwritten => Exit::Usage,
             (End::Interrupted, _) => Exit::Interrupted,
@@ -282,14 +282,28 @@ fn tell(failure: Option<io::Error>) -> bool {
     true
 }
 
-/// Waits for the reader to take the last lines, until it stalls or a signal comes. Returns the
-/// error that ended the output, unless it was told already.
-async fn hand_over(mut output: Output, signals: &mut Signals) -> Result<Option<io::Error>> {
+/// Says on standard error that the capture could not be written, and returns the words.
+fn tell_capture(error: &io::Error) -> String {
+    let message = format!("--pcap: cannot be written, and ends here: {error}");
+    crate::output::note(format_args!("validator: {message}"));
+    message
+}
+
+/// Waits for the readers of the output and of the capture, with the number of frames that are left
+/// out there, to take the rest, until they stall or a signal comes. Returns true if one could not
+/// be written.
+async fn hand_over(
+    mut output: Output,
+    capture: Option<(Capture, u64)>,
+    signals: &mut Signals,
+) -> Result<bool> {
     let goes_on = Arc::new(AtomicBool::new(true));
     let shared = goes_on.clone();
     let mut rest = spawn_blocking(move || {
-        let took_all = output.finish(|| shared.load(Ordering::Relaxed));
-        (took_all, output)
+        let goes_on = || shared.load(Ordering::Relaxed);
+        let capture = capture.map(|(capture, left_out)| (capture.finish(goes_on), left_out));
+        let took_all = output.finish(goes_on);
+        (took_all, output, capture)
     });
     let ended = tokio::select! {
         ended = &mut rest => ended,
@@ -298,22 +312,30 @@ async fn hand_over(mut output: Output, signals: &mut Signals) -> Result<Option<i
             rest.await
         }
     };
-    let (took_all, mut output) = ended.context("standard output cannot be written")?;
-    let dropped = output.dropped();
-    if !took_all || dropped > 0 {
+    let (took_all, mut output, capture) = ended.context("standard output cannot be written")?;
+    let too_slow = |reader: &str, dropped: String, took_all: bool| {
         let rest = if took_all { "" } else { ", and the last ones" };
         crate::output::note(format_args!(
-            "validator: the reader of standard output was too slow: {dropped} lines or tables \
-             were dropped{rest}"
+            "validator: the reader of {reader} was too slow: {dropped} were dropped{rest}"
         ));
+    };
+    let mut unwritten = false;
+    match capture {
+        Some((Err(error), _)) => {
+            tell_capture(&error);
+            unwritten = true;
+        }
+        Some((Ok(is_all), left_out)) if !is_all || left_out > 0 => {
+            too_slow("the capture", format!("{left_out} frames"), is_all);
+        }
+        Some(_) | None => {}
     }
-    Ok(output.failure())
-}
-
-fn open_capture(path: &Path, ports: &Ports) -> Result<Capture<BufWriter<File>>> {
-    let file =
-        File::create(path).with_context(|| format!("--pcap: cannot write {}", path.display()))?;
-    Capture::begin(BufWriter::new(file), &ports.names()).context("--pcap: cannot write")
+    let dropped = output.dropped();
+    if !took_all || dropped > 0 {
+        let dropped = format!("{dropped} lines or tables");
+        too_slow("standard output", dropped, took_all);
+    }
+    Ok(unwritten | tell(output.failure()))
 }
 
 /// Progress of the judgement of loss.

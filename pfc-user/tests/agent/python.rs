@@ -1,13 +1,14 @@
 //! The example of an agent in the book, by the tester's client.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use validator::agent::client::Agent;
 use validator::agent::protocol::{FailureKind, OpenChannel, State};
 
-use super::fake::{open_channel, read};
+use super::fake::{Raw, assert_failed, frame, open, open_channel, read};
 use crate::common::need_tool;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -87,4 +88,74 @@ fn the_example_in_the_book_is_an_agent() {
     drop(agent);
     let mut agent = Agent::connect(&example.1, Some("secret"), PATIENCE).unwrap();
     agent.open(&wanted).unwrap();
+}
+
+#[test]
+fn the_example_serves_the_next_tester_whatever_one_has_sent() {
+    const NAME: &str = "the_example_serves_the_next_tester_whatever_one_has_sent";
+    if !need_tool(NAME, "python3") {
+        return;
+    }
+    let example = Example::start("secret");
+    let connect = || Raw(TcpStream::connect(&example.1).unwrap());
+    let welcome = || {
+        let mut raw = connect();
+        let hello = r#"{"ask":"hello","version":1,"token":"secret"}"#;
+        assert_eq!(raw.ask(hello)["answer"], "welcome");
+        raw
+    };
+    for (octets, says) in [
+        (frame(b"GET / HTTP"), "a message that is no request: "),
+        (frame(b"\xff\xfe"), "a message that is no request: "),
+        (frame(&[b'['; 60_000]), "a message that is no request: "),
+        (frame(b"[1]"), "a message that is no request: "),
+        (
+            frame(br#"{"ask":["poll"]}"#),
+            "a message that is no request: ",
+        ),
+        (
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            "a message of more than 65536 octets",
+        ),
+        (
+            frame(br#"{"ask":"poll"}"#),
+            "poll cannot have null as its wait_ms",
+        ),
+        (
+            frame(br#"{"ask":"poll","wait_ms":true}"#),
+            "poll cannot have true as its wait_ms",
+        ),
+        (
+            frame(open().replace(":18,", ":32,").as_bytes()),
+            "open cannot have 32 as its timeout",
+        ),
+    ] {
+        let mut raw = welcome();
+        raw.0.write_all(&octets).unwrap();
+        let answer = raw.answer();
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.starts_with(says), "{answer}");
+        assert_failed(&answer, FailureKind::Request, message);
+        raw.ended();
+    }
+
+    let mut raw = connect();
+    let newer = r#"{"ask":"hello","version":2,"token":"secret"}"#;
+    let says = "this agent speaks version 1";
+    assert_failed(&raw.ask(newer), FailureKind::Version, says);
+    raw.ended();
+
+    // An answer that nobody has read makes the end a reset, which the next answer meets.
+    let mut raw = welcome();
+    raw.send(open().as_bytes());
+    raw.0.peek(&mut [0]).unwrap();
+    raw.send(br#"{"ask":"poll","wait_ms":100}"#);
+    drop(raw);
+
+    let mut raw = welcome();
+    let unknown = "no request is called \"frobnicate\": expected hello, open, post-read, poll, query \
+                   or close";
+    let answer = raw.ask(r#"{"ask":"frobnicate"}"#);
+    assert_failed(&answer, FailureKind::Request, unknown);
+    assert_eq!(raw.ask(&open())["answer"], "opened");
 }

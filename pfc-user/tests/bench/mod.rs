@@ -471,7 +471,7 @@ impl VirtualBench<'_> {
             let due = self.switch.next_event().unwrap_or(Nanos::MAX);
             let first = self.waiting.front().map_or(Nanos::MAX, |waiting| waiting.0);
             let from = due.min(first).max(stop.from);
-            if from + Stall::ABOVE < stop.to {
+            if from.saturating_add(Stall::ABOVE) < stop.to {
                 let to = stop.to;
                 self.device_stalls.push(Stall { from, to });
             }
@@ -827,7 +827,7 @@ impl Bench for VirtualBench<'_> {
             due: self.now,
             left: 0,
             frame,
-            ledger: GapLedger::new(self.limits.pause_time(self.plan.storm.quanta)),
+            ledger: GapLedger::new(self.plan.storm.lapse(self.limits.line_rate)),
             latest: Latest::default(),
         });
         Ok(())
@@ -851,9 +851,9 @@ impl Bench for VirtualBench<'_> {
         })
     }
 
-    fn held_until(&mut self) -> Nanos {
+    fn pauses(&mut self) -> Option<Vec<Nanos>> {
         let ends = self.tx.pauses().iter().map(|pause| pause.until);
-        ends.max().unwrap_or(0)
+        Some(ends.collect())
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {

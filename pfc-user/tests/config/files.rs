@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
-const CASES: [&str; 9] = [
+const CASES: [&str; 11] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -24,6 +24,8 @@ const CASES: [&str; 9] = [
     "rc.c09-142-01",
     "pfc.enable-vector",
     "mad.c13-013",
+    "mad.c13-014-01",
+    "pfc.zero-time",
 ];
 const MS: u64 = 1_000_000;
 
@@ -171,10 +173,13 @@ fn the_default_plan_has_the_cases_of_the_documents() {
 }
 
 #[test]
-fn a_further_case_has_its_vectors() {
+fn the_further_cases_have_their_vectors() {
     let config = sim("pfc-further", &[]);
     let sets = ["34 storm ", "34 storm 3", "34 storm 4"].map(str::to_owned);
-    assert_eq!(repetitions(&config), [(CASES[7], sets.to_vec())]);
+    assert_eq!(
+        repetitions(&config),
+        [(CASES[7], sets.to_vec()), (CASES[9], vec!["34".to_owned()]),]
+    );
 }
 
 #[test]
@@ -188,6 +193,19 @@ fn a_case_of_another_plan_is_refused_with_that_plan() {
         error.to_string(),
         "--case pfc.enable-vector: no case of the plan all; `--plan pfc-further` has it"
     );
+}
+
+#[test]
+fn a_value_counts_for_the_chosen_cases_alone() {
+    for (case, taken) in [(CASES[3], true), (CASES[5], false), (CASES[6], false)] {
+        let choice = PlanChoice::Cases {
+            plan: "all".to_owned(),
+            ids: vec![case.to_owned()],
+        };
+        let sets = ["testbed.dut.faults=[\"leaks=100\"]".to_owned()];
+        let loaded = config::load(&file("testbeds/sim.toml"), &choice, &sets, &CASES);
+        assert_eq!(loaded.is_ok(), taken, "{case}: {loaded:?}");
+    }
 }
 
 #[test]
@@ -358,7 +376,7 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
             example.watchdog.as_deref(),
             example.hooks.timeout
         ),
-        (None, Some("off"), 10_000 * MS)
+        (None, Some("off"), 60_000 * MS)
     );
     assert_eq!(
         (example.dscp_map[48], example.limits.load),

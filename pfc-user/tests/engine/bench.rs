@@ -33,9 +33,8 @@ pub fn gigabit() -> LineRate {
 
 pub fn header(protocol: Protocol, fields: &[(&'static str, Value)]) -> Header {
     Header {
-        protocol,
         fields: fields.to_vec(),
-        octets: Vec::new(),
+        ..Header::new(protocol)
     }
 }
 

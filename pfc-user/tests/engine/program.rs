@@ -247,6 +247,11 @@ fn root_frames_that_another_quotes_or_has_in_a_tunnel_are_not_the_flows_own() {
         return;
     }
     let program = loaded(false);
+    let expected = Expected {
+        wraps: wrap::PLAIN,
+        ..expected(false)
+    };
+    program.places().begin(PLACE, expected);
     let own = frame(&udp(), 100, &stamp(PLACE, 0));
     let mut damaged = own.clone();
     damaged[90] ^= 1;
@@ -258,20 +263,53 @@ fn root_frames_that_another_quotes_or_has_in_a_tunnel_are_not_the_flows_own() {
         frame.extend([0, 0, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 9, 192, 0, 2, 1]);
         [&frame[..], rest, inner].concat()
     };
-    let within = |inner: &[u8]| {
-        [
-            ip(1, &[11, 0, 0, 0, 0, 0, 0, 0], &inner[14..]),
-            ip(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1], inner),
-            ip(4, &[], &inner[14..]),
-        ]
+    let ipv6 = |next: u8, rest: &[u8], inner: &[u8]| {
+        let mut frame = [&own[..12], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
+        let length = (rest.len() + inner.len()) as u16;
+        frame.extend(length.to_be_bytes());
+        frame.extend([next, 64]);
+        frame.extend([0xfd; 32]);
+        [&frame[..], rest, inner].concat()
     };
-    let others: Vec<_> = within(&own).into_iter().chain(within(&damaged)).collect();
-    for frame in &others {
-        run(&program, frame);
+    let mut others = Vec::new();
+    for inner in [&own[..], &damaged[..]] {
+        // Protocol, its first octets, and what is within.
+        let mut within: Vec<(u8, [u8; 8], &[u8])> = vec![
+            // GRE of frames, and a mirror (ERSPAN).
+            (47, [0x10, 0, 0x65, 0x58, 0, 0, 0, 1], inner),
+            (47, [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1], inner),
+        ];
+        // IP, Ethernet, a compressed payload, L2TP, MPLS.
+        within.extend([4, 41, 97, 108, 115, 137, 143].map(|number| (number, [0; 8], inner)));
+        for port in [2152, 4500, 4754, 4789, 4790, 6080, 6081, 6635, 8472_u16] {
+            let [high, low] = port.to_be_bytes();
+            within.push((17, [0xc0, 0, high, low, 0, 0, 0, 0], inner));
+        }
+        for (protocol, first, inner) in &within {
+            others.push(ip(*protocol, first, inner));
+        }
+        others.push(ip(1, &[11, 0, 0, 0, 0, 0, 0, 0], &inner[14..]));
+        within.push((58, [3, 0, 0, 0, 0, 0, 0, 0], &inner[14..]));
+        for (protocol, first, inner) in within {
+            others.push(ipv6(protocol, &first, inner));
+            // Hop-by-hop options, a routing header, and the options in which Linux says how many
+            // tunnels may follow.
+            for extension in [0, 43, 60] {
+                let header = [protocol, 0, 4, 1, 4, 1, 1, 0];
+                others.push(ipv6(extension, &[header, first].concat(), inner));
+            }
+            let options = [60, 0, 1, 4, 0, 0, 0, 0, protocol, 0, 4, 1, 4, 1, 1, 0];
+            others.push(ipv6(0, &[&options[..], &first].concat(), inner));
+        }
+        // The last fragment of such a packet.
+        others.push(ipv6(44, &[60, 0, 0, 8, 0, 0, 0, 1], inner));
     }
-    let found = program.places().read(PLACE.flow);
-    assert_eq!((found.frames, found.duplicates, found.corrupt), (0, 0, 0));
-    assert_eq!(found.wrapped, others.len() as u64);
+    for (count, frame) in (1..).zip(&others) {
+        run(&program, frame);
+        let found = program.places().read(PLACE.flow);
+        assert_eq!(found.wrapped, count, "{frame:02x?}");
+        assert_eq!((found.frames, found.duplicates, found.corrupt), (0, 0, 0));
+    }
     run(&program, &own);
     let found = program.places().read(PLACE.flow);
     assert_eq!((found.frames, found.duplicates), (1, 0));

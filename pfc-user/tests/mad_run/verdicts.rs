@@ -98,6 +98,23 @@ fn a_good_agent_passes_and_every_step_and_assertion_is_reported() {
     );
 }
 
+#[test]
+fn a_good_agent_answers_in_time_and_the_tester_s_own_part_is_told() {
+    let folder = Folder::new();
+    let ended = folder.run(Path::new(SIM), "--plan mad-siblings");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report = folder.report();
+    for id in ["mad.c13-013", "mad.c13-014-01"] {
+        assert_eq!(case(&report, id)["verdict"], "pass", "{ended:?}");
+    }
+    let timed = case(&report, "mad.c13-014-01");
+    assert_eq!(numbers(timed, "timed"), ["init 1", "1", "2", "3", "4"]);
+    let found = |index: usize| timed["steps"][index]["found"].as_str().unwrap();
+    assert!(found(1).starts_with("sent 20"), "{}", found(1));
+    let own = "the tester's own port answers after";
+    assert!(found(4).contains(own), "{}", found(4));
+}
+
 /// Numbers of the steps of one repetition, in their order.
 fn numbers(case: &Value, repetition: &str) -> Vec<String> {
     let of = case["steps"]
@@ -138,8 +155,13 @@ fn failing(fault: &str) -> BTreeSet<String> {
     let failing = report_failing(&folder.report());
     // The last lines name what failed, and the page that shows it.
     let (_, end) = ended.stdout.split_once("\nverdict: fail ").unwrap();
-    let mut named = end.lines().filter(|line| line.starts_with("failed: "));
-    let named = named.next().unwrap();
+    let (_, named) = end.split_once("\nfailed: ").unwrap();
+    let mut named = named.split_inclusive('\n');
+    let first = named.next().unwrap().to_owned();
+    let named = first
+        + &named
+            .take_while(|line| line.starts_with(' '))
+            .collect::<String>();
     for check in &failing {
         let name = check.split(' ').next().unwrap();
         assert!(named.contains(name), "{name} in {named}");
@@ -182,6 +204,45 @@ fn faults_are_found_over_the_socket_too() {
         failing("answers-wrong-key"),
         set(["no-answer [protect-bits-2]", "no-answer [protect-bits-3]"])
     );
+    // The simulated agent's socket leaves the upper half of a TID alone.
+    assert_eq!(
+        failing("header=tid-zero"),
+        set([
+            "header [blocks-0-to-767]",
+            "header [protect-bits-0]",
+            "header [protect-bits-1]",
+            "header [protect-bits-2]",
+            "header [protect-bits-3]"
+        ])
+    );
+}
+
+/// Upper halves of the TIDs that a run sends.
+fn upper_halves() -> Vec<String> {
+    let folder = Folder::new();
+    let ended = folder.run(Path::new(SIM), "--plan mad-siblings --case mad.c13-013");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let evidence = std::fs::read_to_string(folder.out().join("evidence.json")).unwrap();
+    let evidence: Value = serde_json::from_str(&evidence).unwrap();
+    let exchanges = &evidence["cases"][0]["repetitions"][0]["exchanges"];
+    let requests = exchanges.as_array().unwrap().iter();
+    // Octets 8 to 11.
+    let upper_half = |one: &Value| one["request"].as_str().unwrap()[16..24].to_owned();
+    requests.map(upper_half).collect()
+}
+
+/// Else a node that writes the same upper half into each answer would not be found.
+#[test]
+fn upper_halves_of_tids_differ_between_requests_and_between_runs() {
+    let (first, second) = (upper_halves(), upper_halves());
+    for halves in [&first, &second] {
+        let different = BTreeSet::from_iter(halves);
+        assert!(
+            different.len() == halves.len() && halves.len() > 1,
+            "{halves:?}"
+        );
+    }
+    assert_ne!(first, second);
 }
 
 #[test]

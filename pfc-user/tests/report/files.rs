@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use validator::case::Exit;
 use validator::evidence::{Evidence, Repetition};
@@ -96,8 +96,10 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     );
 
     let mut folder = Folder::make(&dir.path().join("out")).unwrap();
-    let way = folder.vacate("report.json").unwrap();
-    fs::create_dir(way).unwrap();
+    folder.write("report.json", |_| Ok(())).unwrap();
+    let way = dir.path().join("out/report.json");
+    fs::remove_file(&way).unwrap();
+    fs::create_dir(&way).unwrap();
     let error = report::render(&mut folder, &evidence(), &[], Exit::Undecided)
         .unwrap_err()
         .to_string();
@@ -116,32 +118,31 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     );
 }
 
+/// Runs the MAD cases with `--force` on a folder `out` in which the shell has done `before`.
+fn run_after(before: &str, folder: &Path) -> Output {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let arguments = "run --plan mad --set testbed.mad.timeout=50ms --out out --force --testbed";
+    Command::new("sh")
+        .args(["-c", &format!(r#"{before} && exec "$0" "$@""#)])
+        .arg(env!("CARGO_BIN_EXE_validator"))
+        .args(arguments.split(' '))
+        .arg(repository.join("configs/testbeds/sim.toml"))
+        .current_dir(folder)
+        .env("VALIDATOR_JOURNAL", folder.join("journal"))
+        .output()
+        .unwrap()
+}
+
 #[test]
 fn where_evidence_cannot_be_written_the_verdict_is_shown_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    fs::create_dir_all(out.join("evidence.json")).unwrap();
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let output = Command::new(env!("CARGO_BIN_EXE_validator"))
-        .args([
-            "run",
-            "--plan",
-            "mad",
-            "--set",
-            "testbed.mad.timeout=50ms",
-            "--testbed",
-        ])
-        .arg(repository.join("configs/testbeds/sim.toml"))
-        .arg("--out")
-        .arg(&out)
-        .arg("--force")
-        .env("VALIDATOR_JOURNAL", folder.path().join("journal"))
-        .output()
-        .unwrap();
+    // The file that becomes the evidence once it is complete has the number of the process, which
+    // stays that of the shell.
+    let output = run_after("mkdir -p out/.evidence.json.$$", folder.path());
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(
-        error.contains("evidence.json: cannot be written: Is a directory"),
+        error.contains("evidence.json: cannot be written: File exists"),
         "{error}"
     );
     let shown = String::from_utf8(output.stdout).unwrap();
@@ -149,5 +150,23 @@ fn where_evidence_cannot_be_written_the_verdict_is_shown_all_the_same() {
         shown.lines().any(|line| line.starts_with("verdict: ")),
         "{shown}"
     );
-    assert!(out.join("report.json").is_file());
+    assert!(folder.path().join("out/report.json").is_file());
+}
+
+#[test]
+fn what_stands_in_the_way_of_results_is_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run_after("mkdir -p out/report.json", folder.path());
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (
+            Some(2),
+            "validator: out/report.json: cannot be written: expected a file, found a directory; \
+             remove it, or name another folder with --out\n"
+        )
+    );
+    assert!(output.stdout.is_empty());
+    let left = fs::read_dir(folder.path().join("out")).unwrap().count();
+    assert_eq!(left, 1, "nothing is written beside it");
 }

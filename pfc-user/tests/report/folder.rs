@@ -108,6 +108,32 @@ fn a_folder_of_others_is_refused_before_anything_is_done() {
 }
 
 #[test]
+fn a_run_that_is_refused_leaves_the_results_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // MAD cases write nothing there.
+    let (code, _, error) = run(folder, &["--trace", "--out", "results"]);
+    assert_eq!(code, Some(0), "{error}");
+    let first = files(&folder.join("results"));
+    let testbed = "name = \"t\"\n[mad]\ntransport = \"umad\"\ndevice = \"none_0\"\n";
+    fs::write(folder.join("none.toml"), testbed).unwrap();
+    for out in ["results", "new"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+        command
+            .args("run --plan mad --testbed none.toml --trace --out".split(' '))
+            .arg(out)
+            .current_dir(folder)
+            .env("VALIDATOR_JOURNAL", folder.join("journal"));
+        let (code, _, error) = ended(command.output().unwrap());
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains("none_0"), "{error}");
+    }
+    assert_eq!(files(&folder.join("results")), first);
+    assert!(!folder.join("new").exists());
+    assert!(report::read_evidence(&folder.join("results")).is_ok());
+}
+
+#[test]
 fn a_run_without_a_folder_says_that_its_evidence_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let gone = "nothing was kept: without --out DIR the evidence of a run is gone\n";

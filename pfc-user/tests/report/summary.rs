@@ -4,7 +4,7 @@ use pfc_ebpf::units::{Dscp, Priority};
 use validator::case::{CheckResult, Exit, Verdict};
 use validator::evidence::Repetition;
 use validator::plan::{FlowPlan, Role};
-use validator::report::text;
+use validator::report::{html, text};
 
 use super::samples::{ALL, check, every_verdict, evidence, result};
 
@@ -84,7 +84,7 @@ fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
         mad.long-name  fail            checks: 1 failed\n\
         \n\
         verdict: fail (cases: 1 failed, 1 passed; exit code 1)\n\
-        failed: paused [a]\n";
+        failed: mad.long-name paused [a]\n";
     assert!(summary.ends_with(table), "{summary}");
     assert!(summary.contains("reason of paused in a"), "{summary}");
     assert!(!summary.contains("pfc.x  pass\n"), "{summary}");
@@ -122,14 +122,39 @@ fn what_failed_stands_first_and_its_name_last() {
         lines[1..3],
         [
             "",
-            "fail  paused [lossless 0]: frames: expected 0, found 5 in lossless 0"
+            "fail  pfc.x paused [lossless 0]: frames: expected 0, found 5 in lossless 0"
         ]
     );
     assert_eq!(lines[14], "and 9 more, below");
-    let end = "failed: paused [lossless 0], paused [lossless 1], paused [lossless 2], paused \
-               [lossless 3] and 16 more inconclusive: xon [lossless 3]";
+    let end = "failed: pfc.x paused [lossless 0], pfc.x paused [lossless 1], pfc.x paused \
+               [lossless 2], pfc.x paused [lossless 3] and 16 more inconclusive: pfc.x xon \
+               [lossless 3]";
     let words: Vec<_> = summary.split_whitespace().collect();
     assert!(words.join(" ").ends_with(end), "{summary}");
+}
+
+#[test]
+fn a_repetition_that_two_cases_have_is_named_with_its_case() {
+    let of = |case: &str| {
+        let paused = check("paused", "lossless 3", Verdict::Fail);
+        result(case, "", vec![paused])
+    };
+    let both = [of("pfc.x"), of("pfc.y")];
+    let summary = text::summary(&evidence(), &both, Exit::Failed, false);
+    let first: Vec<_> = summary.lines().skip(2).take(2).collect();
+    let line =
+        |case: &str| format!("fail  {case} paused [lossless 3]: reason of paused in lossless 3");
+    assert_eq!(first, [line("pfc.x"), line("pfc.y")]);
+    let last = "\nfailed: pfc.x paused [lossless 3], pfc.y paused [lossless 3]\n";
+    assert!(summary.ends_with(last), "{summary}");
+    let page = html::page(&evidence(), &both, Exit::Failed);
+    for case in ["pfc.x", "pfc.y"] {
+        let link = format!("{case} paused [lossless 3]</a>");
+        assert!(page.contains(&link), "{link}");
+    }
+    let summary = text::summary(&evidence(), &both[..1], Exit::Failed, false);
+    let last = "\nfailed: paused [lossless 3]\n";
+    assert!(summary.ends_with(last), "{summary}");
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! Output before and during a run: the dry run and the progress.
 
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator::case::{Case, CaseResult, Check, Event, Verdict};
+use validator::cases::pfc::CASES;
+use validator::cases::pfc::planning::RepetitionRequest;
+use validator::cases::pfc::port::PortContext;
 use validator::plan::{
     Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
     StormKind, StormPlan,
@@ -197,6 +201,49 @@ pfc.x [lossless 3]
     assert_eq!(dry_run::pfc("pfc.x", &plan(), &limits()), expected);
 }
 
+/// The probe of a case as it is planned on a port of 1 Gbit/s.
+#[test]
+fn a_dry_run_tells_every_frame_of_a_planned_probe() {
+    let id = "pfc.pause-multi-lossless";
+    let case = CASES.iter().find(|case| case.case.id == id).unwrap();
+    let limits = limits();
+    let port = PortContext {
+        line_rate: limits.line_rate,
+        max_response: limits.max_response,
+        max_residence: limits.max_residence,
+        load: 1.0,
+        trust: Trust::Dscp,
+        dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+        vlan: false,
+        fixed_lossless: None,
+    };
+    let request = RepetitionRequest {
+        lossless: &[priority(3), priority(4)],
+        storm: None,
+        turn: 0,
+        durations: plan().durations,
+        frame: 1024,
+        quanta: Quanta::MAX,
+        interval: 11 * MS,
+    };
+    let planned = (case.plan)(&port, &request).unwrap();
+    let text = dry_run::pfc(id, &planned, &limits);
+    let expected = "\
+   7  probe: on running traffic single PFC frames for priorities 3-4; the DUT has 1ms to respond: at
+      50 % of the rates 3: 39225 (20.083ms), 4: 39225 (20.083ms); at 50 % of the rates 3: 65439
+      (33.505ms), 4: 65439 (33.505ms), after 11.168ms 3: XON, 4: XON; at 50 % of the rates 3: 65439
+      (33.505ms), 4: 65439 (33.505ms), after 8.376ms 3: 22969 (11.76ms), 4: 22969 (11.76ms); at 50 %
+      of the rates 3: 52332 (26.794ms), 4: 52332 (26.794ms), after 8.931ms 3: XON; at 50 % of the
+      rates 3: 45907 (23.504ms), 4: 22969 (11.76ms), 1: 29651 (15.181ms), 2: 29651 (15.181ms), 5:
+      29651 (15.181ms), 6: 29651 (15.181ms), 7: 29651 (15.181ms), after 3.92ms 1: XON, after 7.84ms
+      vector 0, all times 65439 (33.505ms); at 50 % of the rates 3: 59014 (30.215ms), 4: 59014
+      (30.215ms), after 10.072ms 3: XON, 4: XON; at 100 % of the rates 3: 19628 (10.05ms), 4: 19628
+      (10.05ms)
+";
+    let at = text.find("   7  probe:").expect("a probe as step 7");
+    assert_eq!(&text[at..], expected);
+}
+
 #[test]
 fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_early() {
     let mut plan = plan();
@@ -210,6 +257,18 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
             && text.contains("   3  storm: from the rx port send 802.3x PAUSE every 11ms,"),
         "{text}"
     );
+}
+
+#[test]
+fn a_dry_run_says_of_a_storm_of_xons_that_it_asks_for_no_pause() {
+    let mut plan = plan();
+    plan.storm.kind = StormKind::Vector(Priority::all().collect());
+    plan.storm.quanta = Quanta::ZERO;
+    let text = dry_run::pfc("pfc.x", &plan, &limits());
+    let words: Vec<_> = text.split_whitespace().collect();
+    let expected = "send PFC with eight times of 0 and in its vector the bits of priorities 0-7 \
+        every 11ms, each an XON";
+    assert!(words.join(" ").contains(expected), "{text}");
 }
 
 #[test]

@@ -345,7 +345,7 @@ fn root_a_place_for_the_results_that_cannot_be_written() {
     let file = lab.file("file", "");
     // Not even root can create a file in these.
     for (out, reason) in [
-        (file.as_str(), "read: not a directory"),
+        (file.as_str(), "read: Not a directory (os error 20)"),
         (
             "/proc/nothing",
             "written: No such file or directory (os error 2)",

@@ -631,6 +631,23 @@ fn a_dry_run_is_told_to_programs_too() {
 }
 
 #[test]
+fn a_run_without_pfc_cases_calls_no_hook() {
+    let folder = tempfile::tempdir().unwrap();
+    let testbed = folder.path().join("testbed.toml");
+    let text = "name = \"t\"\ndut.kind = \"sim\"\nports.line_rate = \"1G\"\n\
+                hooks.prepare = \"true\"\nmad.transport = \"sim\"\n";
+    fs::write(&testbed, text).unwrap();
+    let hooks = |plan: &str| {
+        let arguments = ["run", "--dry-run", "--format", "json", "--plan", plan];
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).arg("--testbed").arg(&testbed);
+        let planned = json(&Outcome::of(command.output().unwrap()));
+        planned["hooks"].as_array().unwrap().len()
+    };
+    assert_eq!((hooks("smoke"), hooks("mad")), (1, 0));
+}
+
+#[test]
 fn root_a_journal_of_another_user_is_named() {
     const NOBODY: u32 = 65534;
     let Some(lab) = Lab::new("root_a_journal_of_another_user_is_named") else {

@@ -132,6 +132,27 @@ fn root_zero_vector_names_all() {
     });
 }
 
+/// It ends pauses at a time of 0, as it should.
+#[test]
+fn root_zero_pauses_idle() {
+    let test = "root_zero_pauses_idle";
+    let Some(lab) = Lab::new(test) else { return };
+    let testbed = of_repository("configs/testbeds/sim.toml");
+    let expected = ["zero ignored", "zero no-dip", "zero resumes"];
+    settle::until_all_fail(test, &expected, &[], |_| {
+        let out = lab.out();
+        let run = lab.run(&format!(
+            "run --testbed {testbed} --plan pfc-further --case pfc.zero-time --out {} --format \
+             json --set testbed.dut.faults=[\"zero-pauses-idle\"] --set \
+             testbed.limits.attempts=1 --set plan.durations.baseline=500ms --set \
+             plan.durations.traffic=500ms",
+            out.display()
+        ));
+        lab.assert_nothing_is_left();
+        (run, hindrances(&out))
+    });
+}
+
 #[test]
 fn root_a_good_switch_fails_nothing() {
     let Some(lab) = Lab::new("root_a_good_switch_fails_nothing") else {

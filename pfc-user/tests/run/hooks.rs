@@ -201,7 +201,6 @@ fn of_sonic(hooked: &Hooked) -> serde_json::Value {
             "hooks.{hook} = \"PATH={bin}:$PATH STAND_IN={stand_in} {folder}/{hook} admin@switch\""
         )
     }));
-    lines.push("hooks.timeout = \"60s\"\n".into());
     fs::write(path, lines.join("\n")).unwrap();
     was
 }

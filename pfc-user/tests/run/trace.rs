@@ -18,6 +18,21 @@ fn root_trace_log_has_the_frames_of_both_ports_and_is_not_there_unasked() {
 
     let plain = Outcome::of(lab.start(&arguments).wait_with_output().unwrap());
     assert!(!log.exists(), "{}", plain.stdout);
+    let results = || {
+        let entries = fs::read_dir(lab.out()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let earlier = results();
+
+    // One that is refused when the programs are attached already.
+    let refused = lab.start(&format!(
+        "{arguments} --trace --set testbed.hooks.prepare=\"false\""
+    ));
+    let refused = Outcome::of(refused.wait_with_output().unwrap());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(results(), earlier);
 
     let traced = lab.start(&format!("{arguments} --trace"));
     let traced = Outcome::of(traced.wait_with_output().unwrap());

@@ -148,6 +148,10 @@ fn root_tshark_reads_the_storms_frames_as_intended() {
                 storm(StormKind::Vector(vec![priority(4)]), 0xffff),
                 "0x0101 0x0010  65535 65535 65535 65535 65535 65535 65535 65535",
             ),
+            (
+                storm(StormKind::Vector((0..8).map(priority).collect()), 0),
+                "0x0101 0x00ff  0 0 0 0 0 0 0 0",
+            ),
             (storm(StormKind::Pause, 0xffff), "0x0001  65535        "),
         ];
         let times = (0..8).map(|class| format!("macc.cbfc.pause_time.c{class}"));

@@ -20,7 +20,7 @@ const RESUME: u64 = 250 * MS;
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
-const REPETITIONS: [Repetition; 9] = [
+const REPETITIONS: [Repetition; 10] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -30,16 +30,18 @@ const REPETITIONS: [Repetition; 9] = [
     ("pfc.pause-multi-lossless", &[2, 3, 4], Some(&[3, 4])),
     ("pfc.enable-vector", &[3, 4], Some(&[])),
     ("pfc.enable-vector", &[3, 4], Some(&[4])),
+    ("pfc.zero-time", &[3, 4], None),
 ];
 
 /// Those of a switch whose lossless priorities are 3 and 4 and cannot be changed.
-const FIXED: [Repetition; 6] = [
+const FIXED: [Repetition; 7] = [
     ("pfc.pause-single-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-single-lossless", &[3, 4], Some(&[4])),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-lossy", &[3, 4], None),
     ("pfc.global-pause", &[3, 4], None),
+    ("pfc.zero-time", &[3, 4], None),
 ];
 
 /// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`, as is one
@@ -94,6 +96,7 @@ fn bugs() -> Vec<Bug> {
         LossyToo,
         AllIfSeveral,
         LossyTooIfSeveral,
+        LossyNamedForLossless,
         // XON.
         XonIgnored,
         XonLets(1),
@@ -105,6 +108,7 @@ fn bugs() -> Vec<Bug> {
         XonOnlyIfAll,
         XonSlow,
         ZeroIsLongest,
+        XonPausesIdle,
         // The end of a pause.
         NeverEnds,
         EndsThenOne,
@@ -124,6 +128,8 @@ fn bugs() -> Vec<Bug> {
         LeakEvery(10 * MS),
         LeakEvery(100 * MS),
         // Traffic that is not paused.
+        LossyStopsAtEnd(5 * MS),
+        LossyStopsAtEnd(30 * MS),
         LossyStopsFirst(5 * MS),
         LossyStopsFirst(30 * MS),
         LossyThrottled,
@@ -136,6 +142,8 @@ fn bugs() -> Vec<Bug> {
         LowestLossyStarves,
         IsolationSlow,
         IsolationLate(5 * MS),
+        IsolationStopsAtEnd(5 * MS),
+        IsolationStopsAtEnd(20 * MS),
         // Classification.
         OnlyDscpEqual,
         HighDscpTo0,

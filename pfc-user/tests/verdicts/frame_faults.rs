@@ -30,6 +30,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable ignored",
             "enable no-corruption",
             "enable only-enabled",
+            "zero ignored",
+            "zero no-corruption",
         ],
     ),
     ("appends", &ALL.resize),
@@ -69,6 +71,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable no-dip",
         ],
     ),
+    // No other storm has an XON in it, and no frame of the probes comes when their traffic is over.
+    ("delays-lossy-after-xon", &["zero no-delay", "zero no-dip"]),
     ("sends-pause", &ALL.pause),
     // A frame whose end is missing is lost.
     (
@@ -90,16 +94,18 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable ignored",
             "enable no-resize",
             "enable only-enabled",
+            "zero ignored",
+            "zero no-resize",
         ],
     ),
 ];
 
 /// One check in all cases.
 struct InAll {
-    duplicate: [&'static str; 5],
-    corruption: [&'static str; 5],
-    resize: [&'static str; 5],
-    pause: [&'static str; 5],
+    duplicate: [&'static str; 6],
+    corruption: [&'static str; 6],
+    resize: [&'static str; 6],
+    pause: [&'static str; 6],
 }
 
 const ALL: InAll = InAll {
@@ -109,6 +115,7 @@ const ALL: InAll = InAll {
         "lossy no-duplicate",
         "global no-duplicate",
         "enable no-duplicate",
+        "zero no-duplicate",
     ],
     corruption: [
         "single no-corruption",
@@ -116,6 +123,7 @@ const ALL: InAll = InAll {
         "lossy no-corruption",
         "global no-corruption",
         "enable no-corruption",
+        "zero no-corruption",
     ],
     resize: [
         "single no-resize",
@@ -123,6 +131,7 @@ const ALL: InAll = InAll {
         "lossy no-resize",
         "global no-resize",
         "enable no-resize",
+        "zero no-resize",
     ],
     pause: [
         "single no-pause",
@@ -130,6 +139,7 @@ const ALL: InAll = InAll {
         "lossy no-pause",
         "global no-pause",
         "enable no-pause",
+        "zero no-pause",
     ],
 };
 

@@ -90,14 +90,17 @@ fn ecn(octets: &[u8]) -> usize {
     usize::from(traffic_class & 3)
 }
 
-/// Frames with each of what hides a transport, of which arbitrary ones have little.
+/// Frames with each number behind the IP header, and tunnels: arbitrary frames have few.
 fn hidden_transports() -> impl Iterator<Item = Vec<u8>> {
-    const FRAGMENT: u8 = 44;
-    let extended = TUNNELS.iter().find(|(name, _)| *name == EXTENDED);
-    let mut fragment = extended.unwrap().1(1);
-    fragment[20] = FRAGMENT;
-    let tunnels = TUNNELS.iter().map(|(_, make)| make(1));
-    tunnels.chain([fragment])
+    /// Offset of the number of IPv6's next header.
+    const NEXT: usize = 14 + 6;
+    let (_, make) = TUNNELS.iter().find(|(name, _)| *name == EXTENDED).unwrap();
+    let numbers = (0..=u8::MAX).map(move |number| {
+        let mut frame = make(1);
+        frame[NEXT] = number;
+        frame
+    });
+    TUNNELS.iter().map(|(_, make)| make(1)).chain(numbers)
 }
 
 /// What stands before the transport of a frame with a whole IP header, and a whole UDP header if it
@@ -117,8 +120,8 @@ fn hidden(octets: &[u8]) -> Option<Hidden> {
             _ => None,
         },
         44 => Some(Hidden::Fragment),
-        0 | 43 | 51 | 60 => Some(Hidden::Extension),
-        4 | 41 | 47 | 143 => Some(Hidden::Tunnel),
+        0 | 43 | 50 | 51 | 60 | 135 | 139 | 140 | 253 | 254 => Some(Hidden::Extension),
+        4 | 41 | 47 | 97 | 108 | 115 | 137 | 143 => Some(Hidden::Tunnel),
         _ => None,
     }
 }

@@ -12,7 +12,29 @@ use crate::lab::{Lab, PATIENCE, Running};
 use crate::roce_frames::Request;
 
 /// Name and labels of a sample.
-type Key = (String, BTreeMap<String, String>);
+pub type Key = (String, BTreeMap<String, String>);
+
+/// Reads the name and the labels of a series, of which none comes twice, is empty or has to be
+/// escaped.
+fn key(series: &str) -> Key {
+    let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+    let labels = labels.strip_suffix('}').unwrap();
+    let mut named = BTreeMap::new();
+    for label in labels.split(',').filter(|label| !label.is_empty()) {
+        let (label, value) = label.split_once('=').unwrap();
+        let value = value
+            .strip_prefix('"')
+            .and_then(|value| value.strip_suffix('"'))
+            .unwrap();
+        assert!(
+            !value.is_empty() && !value.contains(['"', '\\']),
+            "{series}"
+        );
+        let before = named.insert(label.to_owned(), value.to_owned());
+        assert!(before.is_none(), "{series}");
+    }
+    (name.to_owned(), named)
+}
 
 /// Reads the text format 0.0.4 strictly: HELP and TYPE lines come before the samples of each
 /// family, the samples of a family stand together, names and labels have legal characters, no
@@ -46,29 +68,13 @@ fn parse(text: &str) -> BTreeMap<Key, f64> {
             continue;
         }
         let (series, value) = line.rsplit_once(' ').unwrap();
-        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+        let (name, labels) = key(series);
         assert_eq!(name, family, "{line}");
-        let labels = labels.strip_suffix('}').unwrap();
-        let mut named = BTreeMap::new();
-        for label in labels.split(',').filter(|label| !label.is_empty()) {
-            let (label, value) = label.split_once('=').unwrap();
-            let value = value
-                .strip_prefix('"')
-                .and_then(|value| value.strip_suffix('"'))
-                .unwrap();
-            assert!(
-                legal(label) && !value.is_empty() && !value.contains(['"', '\\']),
-                "{line}"
-            );
-            assert!(
-                named.insert(label.to_owned(), value.to_owned()).is_none(),
-                "{line}"
-            );
-        }
+        assert!(labels.keys().all(|label| legal(label)), "{line}");
         let value: f64 = value.parse().unwrap();
         assert!(value >= 0.0 && value.is_finite(), "{line}");
         assert!(
-            samples.insert((name.to_owned(), named), value).is_none(),
+            samples.insert((name, labels), value).is_none(),
             "twice: {line}"
         );
     }
@@ -107,10 +113,24 @@ pub fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
     parse(body)
 }
 
-pub fn listening(lab: &Lab, ports: &str) -> (Running, SocketAddr) {
+/// The name and labels of a series of what t0 receives.
+pub fn of_t0(name: &str, labels: &[(&str, &str)]) -> Key {
+    let all = [("interface", "t0"), ("direction", "receive")];
+    let labels = all.iter().chain(labels);
+    let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    (format!("validator_{name}"), labels.collect())
+}
+
+/// The command, and where it serves metrics. Without another map, DSCP d has priority d mod 8.
+pub fn listening(lab: &Lab, arguments: &str) -> (Running, SocketAddr) {
+    let map = if arguments.contains("--dscp-map") {
+        ""
+    } else {
+        " --dscp-map dscp-mod-8"
+    };
     let mut address = None;
     let running = lab.watch_from(
-        &format!("{ports} --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8"),
+        &format!("{arguments} --prometheus 0 --line-rate 1G{map}"),
         "listening",
         |event| {
             let message = event["message"].as_str().unwrap();
@@ -135,17 +155,7 @@ fn root_a_scrape_has_every_count_at_that_moment() {
     let lab = Lab::new();
     let (running, address) = listening(&lab, "t0 t1");
     assert!(address.ip().is_loopback(), "a bare port");
-    let of = |name: &str, labels: &[(&str, &str)]| {
-        let labels = [("interface", "t0"), ("direction", "receive")]
-            .iter()
-            .chain(labels);
-        (
-            format!("validator_{name}_total"),
-            labels
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
-        )
-    };
+    let of = |name: &str, labels: &[(&str, &str)]| of_t0(&format!("{name}_total"), labels);
     let before = scrape(&lab, address);
     assert_eq!(before[&of("frames", &[])], 0.0);
     for priority in 0..8 {
@@ -205,11 +215,7 @@ fn root_a_scrape_has_every_count_at_that_moment() {
     }
     let t1 = |labels: &BTreeMap<_, _>| labels.get("interface").is_some_and(|name| name == "t1");
     assert!(after.keys().any(|(_, labels)| t1(labels)));
-    let state = |name: &str, labels: &[(&str, &str)]| {
-        let (name, labels) = of(name, labels);
-        let name = name.trim_end_matches("_total").to_owned();
-        after.get(&(name, labels)).copied()
-    };
+    let state = |name: &str, labels: &[(&str, &str)]| after.get(&of_t0(name, labels)).copied();
     let settings = [
         ("attached", "xdp driver"),
         ("trust", "dscp"),
@@ -298,5 +304,57 @@ fn root_both_ends_of_a_pair_are_labelled_and_no_other_port() {
         ("t1", "receive", Some("t0:t1")),
     ];
     assert_eq!(ends, BTreeSet::from(expected));
+    running.summary("t0");
+}
+
+/// The series that the tests of the rules are fed with, without those of Prometheus itself.
+fn series_of_rules() -> BTreeSet<Key> {
+    let mut lines = include_str!("../../../configs/prometheus/tests.yml").lines();
+    let mut found = BTreeSet::new();
+    while let Some(line) = lines.next() {
+        let Some(series) = line.trim().strip_prefix("- series: ") else {
+            continue;
+        };
+        // A series that is too long for its line stands on the next one.
+        let series = match series {
+            ">-" => lines.next().unwrap().trim(),
+            series => series,
+        };
+        let (name, mut labels) = key(series);
+        for of_target in ["job", "instance"] {
+            assert!(labels.remove(of_target).is_some(), "{series}");
+        }
+        if name != "up" {
+            found.insert(alike((name, labels)));
+        }
+    }
+    assert!(found.len() > 10, "{found:?}");
+    found
+}
+
+/// The series without what differs from one host to another: names of interfaces, and the place
+/// where a kernel lets frames be counted.
+fn alike((name, mut labels): Key) -> Key {
+    for label in ["interface", "pair", "attached"] {
+        if let Some(value) = labels.get_mut(label) {
+            value.clear();
+        }
+    }
+    (name, labels)
+}
+
+#[test]
+fn root_the_tests_of_the_rules_are_fed_with_series_that_a_scrape_has() {
+    if !need_root("root_the_tests_of_the_rules_are_fed_with_series_that_a_scrape_has") {
+        return;
+    }
+    let lab = Lab::new();
+    let (running, address) = listening(&lab, "t0 --loss t0:t1 --dscp-map sonic");
+    let served: BTreeSet<_> = scrape(&lab, address).into_keys().map(alike).collect();
+    let missing: Vec<_> = series_of_rules()
+        .into_iter()
+        .filter(|series| !served.contains(series))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} is not in {served:?}");
     running.summary("t0");
 }

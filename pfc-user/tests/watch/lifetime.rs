@@ -2,18 +2,25 @@
 //! each kind of end.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use aya::programs::{SchedClassifier, TcAttachType};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+use pcap_file::pcapng::{Block, PcapNgReader};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::{need_root, need_tool};
-use crate::exposition::{listening, scrape};
+use crate::exposition::{listening, of_t0, scrape};
 use crate::lab::{BEYOND, Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
 
@@ -88,13 +95,7 @@ fn root_an_interface_that_comes_back_is_counted_on_and_its_series_end_meanwhile(
     for more in ["t1", "t1 --attach tc", ""] {
         let lab = Lab::new();
         let (mut running, address) = listening(&lab, format!("t0 --interval 20ms {more}").trim());
-        let of = |name: &str, labels: &[(&str, &str)]| {
-            let all = [("interface", "t0"), ("direction", "receive")];
-            let labels = all.iter().chain(labels);
-            let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            (format!("validator_{name}"), labels.collect())
-        };
-        let held = of("pfc_xoff_frames_total", &[("priority", "3")]);
+        let held = of_t0("pfc_xoff_frames_total", &[("priority", "3")]);
         let await_held = |count: f64| {
             let begin = Instant::now();
             while scrape(&lab, address).get(&held) != Some(&count) {
@@ -111,14 +112,17 @@ fn root_an_interface_that_comes_back_is_counted_on_and_its_series_end_meanwhile(
                 .get("interface")
                 .is_some_and(|interface| interface == "t0")
         });
-        assert_eq!(of_port.collect::<Vec<_>>(), [(&of("port_up", &[]), &0.0)]);
+        assert_eq!(
+            of_port.collect::<Vec<_>>(),
+            [(&of_t0("port_up", &[]), &0.0)]
+        );
         // As udev gives an interface its name.
         lab.pair("new", 0);
         lab.ip(&lab.tester, "link set dev new down");
         lab.ip(&lab.tester, "link set dev new name t0");
         lab.ip(&lab.tester, "link set dev t0 up");
         assert_eq!(running.event("counted-again")["interface"], "t0");
-        assert_eq!(scrape(&lab, address)[&of("port_up", &[])], 1.0);
+        assert_eq!(scrape(&lab, address)[&of_t0("port_up", &[])], 1.0);
         for _ in 0..9 {
             lab.device_port().send(&xoff()).unwrap();
         }
@@ -174,11 +178,15 @@ fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
         return;
     }
     let lab = Lab::new();
-    let mut running = lab.watch("t0 --interval 50ms");
+    let (mut running, address) = listening(&lab, "t0 --interval 50ms");
+    let carrier = || scrape(&lab, address)[&of_t0("port_carrier", &[])];
+    assert_eq!(carrier(), 1.0);
     lab.ip(&lab.device, "link set dev d0 down");
     assert_eq!(running.event("carrier-lost")["interface"], "t0");
+    assert_eq!(carrier(), 0.0);
     lab.ip(&lab.device, "link set dev d0 up");
     running.event("carrier-up");
+    assert_eq!(carrier(), 1.0);
     lab.ip(&lab.tester, "link set dev t0 mtu 1400");
     assert_eq!(
         running.event("mtu")["message"],
@@ -373,6 +381,127 @@ fn root_a_capture_that_cannot_begin_is_an_error() {
     let (code, message) = refused(&lab, "t0 --duration 300ms --pcap /dev/full");
     assert!(message.contains("--pcap: cannot write"), "{message}");
     assert_eq!(code, Some(2));
+}
+
+#[test]
+fn root_a_capture_leads_to_no_other_file_and_waits_for_no_reader() {
+    if !need_root("root_a_capture_leads_to_no_other_file_and_waits_for_no_reader") {
+        return;
+    }
+    let lab = Lab::new();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("precious"), "kept").unwrap();
+    symlink(at("precious"), at("link")).unwrap();
+    mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
+    for (name, found) in [
+        ("link", "found a symbolic link"),
+        ("fifo", "found a FIFO that nobody reads"),
+    ] {
+        let arguments = format!("t0 --duration 300ms --pcap {}", at(name).display());
+        let (code, message) = refused(&lab, &arguments);
+        assert_eq!(code, Some(2), "{name}: {message}");
+        assert!(message.contains(found), "{message}");
+    }
+    assert_eq!(fs::read(at("precious")).unwrap(), b"kept");
+
+    // What a shell passes is a link too.
+    let script = "exec 3>\"$0\"; exec \"$1\" watch t0 --duration 100ms --pcap /dev/fd/3";
+    let run = || {
+        Command::new("sh")
+            .args(["-c", script])
+            .arg(at("passed"))
+            .arg(env!("CARGO_BIN_EXE_validator"))
+            .output()
+    };
+    let output = lab.tester.run(run).unwrap().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    PcapNgReader::new(File::open(at("passed")).unwrap()).unwrap();
+}
+
+/// Makes a FIFO that holds a page. Returns its reader, which has taken nothing yet.
+fn unread_fifo(path: &Path) -> File {
+    mkfifo(path, Mode::S_IRWXU).unwrap();
+    let mut options = OpenOptions::new();
+    // Without waiting for the writer.
+    options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
+    let reader = options.open(path).unwrap();
+    fcntl(&reader, FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+    reader
+}
+
+#[test]
+fn root_a_capture_whose_reader_stalls_holds_up_nobody_and_counts_what_is_missing() {
+    const NAME: &str =
+        "root_a_capture_whose_reader_stalls_holds_up_nobody_and_counts_what_is_missing";
+    if !need_root(NAME) {
+        return;
+    }
+    let lab = Lab::new();
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let mut reader = unread_fifo(&fifo);
+    let arguments = format!("t0 --interval 50ms --pcap {}", fifo.display());
+    let (running, address) = listening(&lab, &arguments);
+    let count = |name: &str, labels: &[(&str, &str)]| scrape(&lab, address)[&of_t0(name, labels)];
+    let (port, begin, mut sent) = (lab.device_port(), Instant::now(), 0_u32);
+    // So few at a time that the kernel's buffer has room for all between two looks at it.
+    while count("control_records_lost_total", &[]) == 0.0 {
+        assert!(begin.elapsed() < PATIENCE, "nothing is missing of {sent}");
+        (0..30).for_each(|_| port.send(&xoff()).unwrap());
+        sent += 30;
+    }
+    while count("pfc_xoff_frames_total", &[("priority", "3")]) < f64::from(sent) {
+        assert!(begin.elapsed() < PATIENCE, "not all of {sent} came");
+    }
+    let taken = thread::spawn(move || {
+        fcntl(&reader, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+        let mut octets = Vec::new();
+        reader.read_to_end(&mut octets).unwrap();
+        octets
+    });
+    let missing = running.summary("t0")["control_records_lost"].as_u64();
+    // Each block is whole, and each frame is in one or counted as missing.
+    let octets = taken.join().unwrap();
+    let mut blocks = PcapNgReader::new(&octets[..]).unwrap();
+    let mut frames = 0;
+    while let Some(block) = blocks.next_block() {
+        frames += u64::from(matches!(block.unwrap(), Block::EnhancedPacket(_)));
+    }
+    assert_eq!(
+        missing.map(|missing| missing + frames),
+        Some(u64::from(sent))
+    );
+}
+
+#[test]
+fn root_a_capture_that_nobody_takes_holds_up_no_end() {
+    if !need_root("root_a_capture_that_nobody_takes_holds_up_no_end") {
+        return;
+    }
+    let lab = Lab::new();
+    for (more, signal, expected) in [
+        (" --duration 3s", None, 0),
+        ("", Some(Signal::SIGTERM), 130),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let _reader = unread_fifo(&fifo);
+        let arguments = format!("t0 --interval 50ms --pcap {}{more}", fifo.display());
+        let mut running = lab.watch(&arguments);
+        let port = lab.device_port();
+        (0..100).for_each(|_| port.send(&xoff()).unwrap());
+        running.wait_for("all frames", |object| object["total"]["frames"] == 100);
+        if let Some(signal) = signal {
+            running.signal(signal);
+        }
+        let (code, errors) = running.unread_end();
+        assert_eq!(code, Some(expected), "{errors}");
+        let told =
+            "the reader of the capture was too slow: 0 frames were dropped, and the last ones";
+        assert!(errors.contains(told), "{errors}");
+    }
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
                 .collect::<Vec<_>>()
         };
         let octets = frames.values().map(|frame| frame.len() as u64).sum();
-        assert_eq!(counters.total, Volume { frames: 17, octets });
+        assert_eq!(counters.total, Volume { frames: 21, octets });
         assert_eq!(
             numbers(&counters.by_dscp),
             [(10, 1), (11, 1), (26, 4), (46, 1), (48, 1)]
@@ -151,7 +151,7 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
             [(0, 1), (2, 5), (3, 1), (6, 1)],
             "DSCP mod 8"
         );
-        assert_eq!(counters.no_priority.frames, 9);
+        assert_eq!(counters.no_priority.frames, 13);
         assert_eq!(
             numbers(&counters.by_pcp),
             [(3, 2), (4, 1), (5, 1), (6, 1)],
@@ -161,6 +161,11 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
         assert_eq!(counters.by_ecn, [3, 1, 2, 2]);
         assert_eq!(counts(&counters.ce), [(2, 2)]);
         assert_eq!((counters.roce.frames, counters.roce_ce), (4, 2));
+        assert_eq!(
+            counters.hidden,
+            [0; Hidden::COUNT],
+            "none behind an IP header"
+        );
         assert_eq!(
             counts(&counters.by_opcode),
             [(0x04, 1), (0x0a, 1), (0x0c, 1), (0x81, 1)]
@@ -191,7 +196,7 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
             [(3, 2), (4, 1), (5, 1), (6, 1)],
             "where the PCP is trusted"
         );
-        assert_eq!(counters.no_priority.frames, 12);
+        assert_eq!(counters.no_priority.frames, 16);
     }
 }
 
@@ -210,10 +215,33 @@ fn root_packets_whose_transport_is_not_looked_for_are_counted_by_what_hides_it()
         for (kind, names) in [
             (
                 Hidden::Extension,
-                &["hop-by-hop", "destination", "routing", "authentication"][..],
+                &[
+                    "hop-by-hop",
+                    "destination",
+                    "routing",
+                    "authentication",
+                    "esp",
+                    "mobility",
+                    "hip",
+                    "shim6",
+                    "experiment",
+                    "experiment-2",
+                ][..],
             ),
             (Hidden::Fragment, &["fragment", "fragment-6"]),
-            (Hidden::Tunnel, &["ipip", "gre", "vxlan"]),
+            (
+                Hidden::Tunnel,
+                &[
+                    "ipip",
+                    "gre",
+                    "vxlan",
+                    "etherip",
+                    "compressed",
+                    "l2tp",
+                    "mpls",
+                    "srv6-ethernet",
+                ],
+            ),
         ] {
             for name in names {
                 let frame = &frames[&format!("hidden-{name}")];

@@ -4,23 +4,30 @@ import logging
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
 
-from scapy.all import AH, Dot1AD, Dot1Q, Ether, GRE, IP, IPv6, Raw, TCP, UDP, VXLAN, raw
+from scapy.all import AH, Dot1AD, Dot1Q, Dot3, ESP, Ether, GRE, IP, IPv6, LLC, PPP, PPPoE, Raw, SNAP, TCP, UDP, VXLAN
+from scapy.all import raw
+from scapy.contrib.etherip import EtherIP
 from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
 from scapy.contrib.roce import BTH
 from scapy.layers.inet6 import IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrSegmentRouting
+from scapy.layers.inet6 import MIP6MH_BRR
 
 ETHER = Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01")
 UNICAST = Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01", type=0x8808)
 CONTROL = Ether(dst="01:80:c2:00:00:01", src="02:00:00:00:00:01")
 
 
-def ipv4(dscp, ecn=0):
-    return IP(src="192.0.2.1", dst="192.0.2.2", tos=dscp << 2 | ecn)
+def ethernet(ethertype):
+    return Ether(dst=ETHER.dst, src=ETHER.src, type=ethertype)
 
 
-def ipv6(dscp, ecn=0):
-    return IPv6(src="2001:db8::1", dst="2001:db8::2", tc=dscp << 2 | ecn)
+def ipv4(dscp, ecn=0, **fields):
+    return IP(src="192.0.2.1", dst="192.0.2.2", tos=dscp << 2 | ecn, **fields)
+
+
+def ipv6(dscp, ecn=0, **fields):
+    return IPv6(src="2001:db8::1", dst="2001:db8::2", tc=dscp << 2 | ecn, **fields)
 
 
 # Inside a tunnel, with another DSCP than outside.
@@ -72,6 +79,22 @@ FRAMES = {
     "hidden-ipip": ETHER / ipv4(26) / ipv4(26) / roce(4),
     "hidden-gre": ETHER / ipv4(26) / GRE() / ipv4(26) / roce(4),
     "hidden-vxlan": ETHER / ipv4(26) / UDP(dport=4789) / VXLAN(flags=8, vni=7) / ETHER / ipv4(26) / roce(4),
+    "hidden-esp": ETHER / ipv4(26) / ESP(spi=1, seq=1, data=bytes(64)),
+    "hidden-mobility": ETHER / ipv6(26) / MIP6MH_BRR(),
+    "hidden-hip": ETHER / ipv6(26, nh=139) / Raw(bytes(40)),
+    "hidden-shim6": ETHER / ipv6(26, nh=140) / Raw(bytes.fromhex("1100800000000000")) / roce(4),
+    "hidden-experiment": ETHER / ipv6(26, nh=253) / Raw(bytes.fromhex("1100010400000000")) / roce(4),
+    "hidden-experiment-2": ETHER / ipv6(26, nh=254) / Raw(bytes.fromhex("1100010400000000")) / roce(4),
+    "hidden-etherip": ETHER / ipv4(26) / EtherIP() / ETHER / ipv4(26) / roce(4),
+    "hidden-compressed": ETHER / ipv4(26, proto=108) / Raw(bytes.fromhex("11000002") + bytes(64)),
+    "hidden-l2tp": ETHER / ipv4(26, proto=115) / Raw(bytes.fromhex("00000007")) / ETHER / ipv4(26) / roce(4),
+    "hidden-mpls": ETHER / ipv4(26, proto=137) / Raw(bytes.fromhex("00007140")) / ipv4(26) / roce(4),
+    "hidden-srv6-ethernet": ETHER / ipv6(26, nh=143) / ETHER / ipv4(26) / roce(4),
+    # RoCEv2 behind another EtherType, or a length, and RoCEv1.
+    "mpls": ethernet(0x8847) / Raw(bytes.fromhex("00007140")) / ipv4(26) / roce(4),
+    "pppoe": ETHER / PPPoE(sessionid=1) / PPP() / ipv4(26) / roce(4),
+    "llc-snap": Dot3(dst=ETHER.dst, src=ETHER.src) / LLC() / SNAP() / ipv4(26) / roce(4),
+    "roce-v1": ethernet(0x8915) / Raw(bytes(40)) / BTH(opcode=4, dqpn=17, psn=5) / Raw(bytes(64)),
     "ip-checksum": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", chksum=1) / UDP(dport=5) / Raw(bytes(20)),
 }
 

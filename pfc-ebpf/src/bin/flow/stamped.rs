@@ -30,12 +30,12 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
         return false;
     };
     match FlowStamp::read(octets) {
-        Ok(stamp) => whole(frame, port, packet, &stamp),
+        Ok(stamp) => whole(frame, port, &stamp),
         Err(NoStamp::Foreign) => return false,
         // The octets before a short stamp may be anything.
         Err(NoStamp::Damaged) => {
             if !account_short(frame, port, packet) {
-                damaged(port, packet, &FlowStamp::content(octets));
+                damaged(frame, port, &FlowStamp::content(octets));
             }
         }
     }
@@ -57,7 +57,7 @@ pub fn account_short(frame: &Frame, port: &mut Port, packet: &Packet) -> bool {
             return true;
         }
         let next = ptr::read_volatile(&raw const (*flow).next);
-        own(frame, port, packet, flow, stamp.whole_sequence(next), None);
+        own(frame, port, flow, stamp.whole_sequence(next), None);
     }
     true
 }
@@ -141,15 +141,25 @@ fn end_of_ip(packet: &Packet) -> u64 {
 /// # Safety
 /// `flow` points to a value of the map.
 #[inline(always)]
-unsafe fn is_own(packet: &Packet, flow: *mut Flow) -> bool {
+unsafe fn is_own(frame: &Frame, flow: *mut Flow) -> bool {
     // SAFETY: aligned words of the map.
     unsafe {
-        if wrap::wrap(packet) & ptr::read_volatile(&raw const (*flow).wraps) != 0 {
+        if packet_wrap(frame.ctx) & ptr::read_volatile(&raw const (*flow).wraps) != 0 {
             return true;
         }
         atomic::add(&raw mut (*flow).received.wrapped, 1);
     }
     false
+}
+
+/// The wrapping of a frame ([`wrap::wrap`]).
+///
+/// A global function, which the verifier walks by itself, once. Else it would walk each way through
+/// the headers for each place that asks, and all that follows there.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub extern "C" fn packet_wrap(ctx: *mut xdp_md) -> u64 {
+    wrap::wrap(&Packet::new(&XdpContext::new(ctx)))
 }
 
 #[inline(always)]
@@ -187,12 +197,12 @@ fn place(stamp: &FlowStamp) -> Option<*mut Flow> {
 
 /// A frame whose stamp is damaged is its flow's, if that much can still be read.
 #[inline(always)]
-fn damaged(port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
+fn damaged(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
     port.damaged += 1;
     if let Some(flow) = place(stamp) {
         // SAFETY: an aligned word of the map.
         unsafe {
-            if is_own(packet, flow) {
+            if is_own(frame, flow) {
                 atomic::add(&raw mut (*flow).received.corrupt, 1);
             }
         }
@@ -200,7 +210,7 @@ fn damaged(port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
 }
 
 #[inline(always)]
-fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
+fn whole(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
     let Some(flow) = place(stamp) else {
         port.stale += 1;
         return;
@@ -209,7 +219,7 @@ fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
     unsafe {
         let next = ptr::read_volatile(&raw const (*flow).next);
         let sequence = whole_sequence(stamp.sequence, next);
-        own(frame, port, packet, flow, sequence, Some(stamp.time));
+        own(frame, port, flow, sequence, Some(stamp.time));
     }
 }
 
@@ -221,13 +231,12 @@ fn whole(frame: &Frame, port: &mut Port, packet: &Packet, stamp: &FlowStamp) {
 unsafe fn own(
     frame: &Frame,
     port: &mut Port,
-    packet: &Packet,
     flow: *mut Flow,
     sequence: Option<u64>,
     time: Option<u64>,
 ) {
     // SAFETY: a value of the map.
-    if !unsafe { is_own(packet, flow) } {
+    if !unsafe { is_own(frame, flow) } {
         port.other += 1;
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::case::{Assertion, Verdict};
+use crate::case::{Assertion, Subject, Verdict};
 
 /// The use of measuring a repetition again because of a check that could not be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,20 @@ impl Finding {
     /// The evidence cannot be judged at all.
     pub(super) fn error(reason: impl Into<String>) -> Self {
         Self::with(Verdict::Error, reason)
+    }
+
+    /// Names what the comparisons are about that `judge` records.
+    pub(super) fn about<T>(
+        &mut self,
+        subjects: &[Subject],
+        judge: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.assertions.len();
+        let judged = judge(self);
+        for made in &mut self.assertions[before..] {
+            made.about.extend(subjects);
+        }
+        judged
     }
 
     /// Records a comparison that has to hold.
@@ -159,6 +173,7 @@ impl Finding {
             expected: expected.to_string(),
             actual: actual.to_string(),
             verdict,
+            about: Vec::new(),
         };
         if Verdict::of_parts([self.verdict, verdict]) != self.verdict {
             self.verdict = verdict;

@@ -1,6 +1,7 @@
 //! The cases of the InfiniBand test specification that a MAD tester runs.
 
 mod c13_013;
+mod c13_014_01;
 mod c14_016_get;
 mod c14_024_10_01;
 pub mod equipment;
@@ -9,8 +10,6 @@ mod judge;
 pub mod planning;
 pub mod session;
 pub mod stimulate;
-
-pub use c14_024_10_01::CODE as FORWARDING_TABLE_STATUS;
 
 use judge::Mad;
 use judge::consistency;
@@ -48,7 +47,12 @@ pub struct MadCase {
 }
 
 /// All of them.
-pub static CASES: [MadCase; 3] = [c14_024_10_01::CASE, c14_016_get::CASE, c13_013::CASE];
+pub static CASES: [MadCase; 4] = [
+    c14_024_10_01::CASE,
+    c14_016_get::CASE,
+    c13_013::CASE,
+    c13_014_01::CASE,
+];
 
 /// Fails where the evidence of the repetition of that index makes no sense, so that no check is
 /// judged.

@@ -16,6 +16,7 @@ pub mod settle;
 mod single_lossless;
 pub mod stimulate;
 pub mod unfolding;
+mod zero_time;
 
 pub use judge::delivery::leaked;
 pub use judge::probe::held_by_probes;
@@ -86,12 +87,13 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 5] = [
+pub static CASES: [PfcCase; 6] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
     global_pause::CASE,
     enable_vector::CASE,
+    zero_time::CASE,
 ];
 
 /// Fails where the evidence of a repetition makes no sense, so that no check is judged.

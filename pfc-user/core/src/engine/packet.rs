@@ -12,7 +12,6 @@ mod icmp;
 mod ipv4;
 mod ipv6;
 mod mpls;
-mod order;
 mod pause;
 mod protocol;
 mod segments;
@@ -26,6 +25,8 @@ mod vlan;
 mod vxlan;
 mod wraps;
 
+pub use self::protocol::Protocol;
+pub use self::table::{Field, LeftAlone, Place};
 pub use self::template::Template;
 pub(super) use self::value::scattered;
 
@@ -72,52 +73,20 @@ pub struct Header {
 }
 
 impl Header {
+    /// Makes the header with all fields at their defaults.
+    pub const fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            fields: Vec::new(),
+            octets: Vec::new(),
+        }
+    }
+
     /// Returns the value that a field is set to.
     fn field(&self, name: &str) -> Option<&Value> {
         let mut fields = self.fields.iter();
         fields.find(|(own, _)| *own == name).map(|(_, value)| value)
     }
-}
-
-/// A protocol that headers are known of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// Ethernet II.
-    Ethernet,
-    /// IEEE 802.1Q tag.
-    Vlan,
-    /// IPv4 without options.
-    Ipv4,
-    /// IPv6 without extension headers.
-    Ipv6,
-    /// Segment routing header of IPv6, without its segments.
-    SegmentRouting,
-    /// A segment of such a header.
-    Segment,
-    /// UDP.
-    Udp,
-    /// TCP without options.
-    Tcp,
-    /// VXLAN.
-    Vxlan,
-    /// ARP.
-    Arp,
-    /// Echo of ICMP.
-    Icmp,
-    /// Echo of ICMPv6.
-    Icmpv6,
-    /// GRE without a checksum.
-    Gre,
-    /// GRE with a checksum.
-    GreSum,
-    /// An entry of an MPLS label stack.
-    Mpls,
-    /// Priority-based flow control (IEEE 802.1Qbb).
-    PfcPause,
-    /// PAUSE (IEEE 802.3, annex 31B).
-    EthernetPause,
-    /// Octets as they are.
-    Custom,
 }
 
 /// The values of a field, each in the low bits.

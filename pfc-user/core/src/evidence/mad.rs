@@ -71,6 +71,9 @@ pub enum Purpose {
     /// Get of PortInfo, to see whether the DUT answers at all after it did not answer something
     /// else.
     Alive,
+    /// Get of the DUT's PortInfo whose answer is timed, after a Get of the tester's own PortInfo
+    /// that shows the tester's part in that time.
+    TimedPort,
     /// Get of NodeInfo.
     NodeInfo,
     /// Get of SwitchInfo.
@@ -108,7 +111,7 @@ pub struct Exchange {
     /// Its purpose.
     pub purpose: Purpose,
     /// The attempt at the whole repetition that it belongs to, from 1: three for each kind of wrong
-    /// key, of which those that are not needed are left out.
+    /// key, of which those that are not needed are left out; one for each timed Get.
     pub attempt: u32,
     /// Time of sending.
     pub sent: Nanos,

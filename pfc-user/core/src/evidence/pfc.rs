@@ -6,7 +6,7 @@ mod storm;
 
 use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Nanos, Priority};
+use pfc_ebpf::units::{Nanos, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
@@ -325,10 +325,9 @@ pub struct ProbeReport {
 }
 
 impl ProbeReport {
-    /// True if one of its frames names `priority`.
-    pub fn names(&self, priority: Priority) -> bool {
-        let mut frames = self.burst.frames.iter();
-        frames.any(|one| one.frame.classes.contains(&priority))
+    /// True if one of its frames asks for a pause of `priority`.
+    pub fn pauses(&self, priority: Priority) -> bool {
+        self.burst.longest(&[priority]) > Quanta::ZERO
     }
 }
 

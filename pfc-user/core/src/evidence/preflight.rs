@@ -60,6 +60,8 @@ pub enum Role {
     Rx,
     /// Receives RoCEv2 requests.
     Rc,
+    /// Sends subnet management packets. None of the tester's programs is on it.
+    Mad,
 }
 
 impl Role {
@@ -69,6 +71,7 @@ impl Role {
             Self::Tx => "tx",
             Self::Rx => "rx",
             Self::Rc => "rc",
+            Self::Mad => "mad",
         }
     }
 }

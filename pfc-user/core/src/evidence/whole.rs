@@ -7,6 +7,7 @@
 
 mod fields;
 mod frames;
+mod mad;
 mod pfc;
 mod rc;
 mod stored;
@@ -63,6 +64,8 @@ pub enum Rule {
     Probes,
     /// The last frames of each phase were waited for.
     Waits,
+    /// The requests of a MAD case are there without a gap, each once.
+    Requests,
     /// Times and counts are such as can be measured, and packets are what they are said to be: the
     /// rule of [`cases::consistent`](crate::cases::consistent).
     Consistency,
@@ -163,8 +166,7 @@ pub fn check_case(case: &CaseEvidence, at: &str) -> Checked {
         );
         match repetition {
             Repetition::Pfc(evidence) => pfc::check(evidence, &at)?,
-            // Its judge knows which steps are missing.
-            Repetition::Mad(_) => {}
+            Repetition::Mad(evidence) => mad::check(evidence, &at)?,
             Repetition::Rc(evidence) => rc::check(evidence, &at)?,
         }
     }

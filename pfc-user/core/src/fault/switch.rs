@@ -121,6 +121,10 @@ ib_mad::faults! {
         DelaysLossyInStorm(delay: Duration, MILLISECONDS, "5")
             "delays-lossy-in-storm": "keeps lossy frames for so much (5) while PFC pauses anything"
                 => "no-delay";
+        DelaysLossyAfterXon(delay: Duration, MILLISECONDS, "20")
+            "delays-lossy-after-xon": "keeps lossy frames for so much (20) in the 20 ms after an \
+             XON for a lossless priority"
+                => "no-delay";
         NeverResumes
             "never-resumes": "lets no pause run out; only XON ends it" => "delivered";
         AddsUpPauses
@@ -167,6 +171,9 @@ ib_mad::faults! {
         XonEndsAll
             "xon-ends-all": "ends the pauses of all priorities when an XON names any"
                 => "response";
+        ZeroPausesIdle
+            "zero-pauses-idle": "takes a time of 0 for the longest where no XOFF is in force"
+                => "resumes";
         SlowAgain(share: Percent, PERCENT, "20")
             "slow-again": "sends a lossless priority at so much (20) of the line rate for 20 ms \
              after its pause"

@@ -10,7 +10,12 @@ pub const MOST_WAIT: Duration = Duration::from_secs(10);
 /// Longest time from a request to its answer: the DUT's response time and the way there and back,
 /// but at least `least`.
 pub fn answer_time(port: &PortInfo, least: Duration) -> Duration {
-    least.max(response_time(port) + 2 * time(port.subnet_timeout()))
+    least.max(response_time(port) + 2 * way_time(port))
+}
+
+/// Longest time of a packet's way through the subnet, there or back.
+pub fn way_time(port: &PortInfo) -> Duration {
+    time(port.subnet_timeout())
 }
 
 /// Longest time that the DUT itself takes for an answer.

@@ -40,7 +40,9 @@ impl MadPlan {
         match self.stimulus {
             MadStimulus::MKeyGet(0) => vec![Difference::Everywhere],
             MadStimulus::MKeyGet(_) => bits.chain(Difference::OF_MANY_BITS).collect(),
-            MadStimulus::LinearForwardingTable | MadStimulus::PortInfo => Vec::new(),
+            MadStimulus::LinearForwardingTable
+            | MadStimulus::PortInfo
+            | MadStimulus::TimedPortInfo => Vec::new(),
         }
     }
 
@@ -133,6 +135,8 @@ pub enum MadStimulus {
     MKeyGet(u8),
     /// A Get of PortInfo.
     PortInfo,
+    /// 20 timed Gets of PortInfo, each after one of the tester's own.
+    TimedPortInfo,
 }
 
 /// Keys as they are written everywhere else: `0x0123456789abcdef`.

@@ -1,6 +1,6 @@
 //! Features of newer kernels that this kernel lacks, and what is done instead.
 
-use super::{Item, ok, problem};
+use super::{Item, has_program, ok, problem};
 use crate::evidence::preflight::Preflight;
 
 /// Major and minor number of a kernel's release.
@@ -49,7 +49,7 @@ pub(super) fn kernel(preflight: &Preflight) -> Option<Item> {
 /// Describes, for people, what this kernel lacks and what is done instead; `None` where it lacks
 /// nothing, or there is no port that would need it.
 pub fn lacks(preflight: &Preflight) -> Option<String> {
-    let release = release(preflight).filter(|_| !preflight.ports.is_empty())?;
+    let release = release(preflight).filter(|_| preflight.ports.iter().any(has_program))?;
     let lacks: Vec<_> = NEWER
         .iter()
         .filter(|(_, since, _)| release < *since)

@@ -43,6 +43,11 @@ fn speed_by_testbed(port: &Port, found: &str) -> Item {
     }
 }
 
+/// True for the two ports that frames pass between.
+fn is_of_pfc(port: &Port) -> bool {
+    matches!(port.role, Role::Tx | Role::Rx)
+}
+
 pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     let facts = &port.facts;
     if let Some(kind) = &facts.kind {
@@ -74,7 +79,7 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     let others = preflight
         .ports
         .iter()
-        .filter(|other| other.role != Role::Rc && port.role != Role::Rc);
+        .filter(|other| is_of_pfc(other) && is_of_pfc(port));
     match others
         .filter_map(|other| real_speed(&other.facts))
         .find(|other| *other != speed)

@@ -49,6 +49,8 @@ pub(super) struct Finding<'a> {
     /// The case, and its place among the results.
     pub case: &'a str,
     pub index: usize,
+    /// True if it is the only case that was run.
+    is_only: bool,
     pub verdict: Verdict,
     /// Checks and repetitions that found the same; none where the whole case ended so.
     pub checks: Vec<&'a str>,
@@ -58,25 +60,31 @@ pub(super) struct Finding<'a> {
 }
 
 impl Finding<'_> {
-    /// Checks and repetitions, such as `paused [lossless 3; lossless 4]`, or the case.
+    /// Checks and repetitions, such as `paused [lossless 3; lossless 4]`, after the case where
+    /// others were run too; or the case alone.
     pub fn title(&self) -> String {
         if self.checks.is_empty() {
             return self.case.to_owned();
         }
-        let repetitions = self.repetitions.join("; ");
-        format!("{} [{repetitions}]", self.checks.join(", "))
+        let (checks, repetitions) = (self.checks.join(", "), self.repetitions.join("; "));
+        match self.is_only {
+            true => format!("{checks} [{repetitions}]"),
+            false => format!("{} {checks} [{repetitions}]", self.case),
+        }
     }
 }
 
 /// Returns the findings that failed, ended by an error or are inconclusive, in this order.
 pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
     let mut open = Vec::new();
+    let is_only = results.len() == 1;
     for (index, result) in results.iter().enumerate() {
         let case = result.case.as_str();
         if OPEN.contains(&result.verdict) && !result.reason.is_empty() {
             open.push(Finding {
                 case,
                 index,
+                is_only,
                 verdict: result.verdict,
                 checks: Vec::new(),
                 repetitions: Vec::new(),
@@ -88,6 +96,7 @@ pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
         open.extend(groups.map(|group| Finding {
             case,
             index,
+            is_only,
             verdict: group.first.verdict,
             found: found(group.first),
             checks: group.checks,
@@ -216,6 +225,7 @@ mod tests {
             expected: "9".into(),
             actual: found.into(),
             verdict: Verdict::Fail,
+            about: Vec::new(),
         };
         let mut all: Vec<Assertion> = (0..64).map(|flow| lost(flow, "Storm", "0")).collect();
         all.push(lost(0, "Resume", "0"));

@@ -5,7 +5,7 @@ mod opened;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -17,6 +17,9 @@ pub const MARKER: &str = "validator.txt";
 
 /// First line of that file.
 const HEADING: &str = "Files of validator; another run with its results here replaces them.";
+
+/// Octets of the longest such file that is read: of another user it may have any length.
+const LONGEST: u64 = 1 << 20;
 
 /// Files that results may have beside the captures.
 const FILES: [&str; 5] = [EVIDENCE, REPORT, JUNIT, PAGE, TRACE];
@@ -34,13 +37,42 @@ pub struct Folder {
     own: BTreeSet<String>,
     /// Files of others that have the name of one of the tool's are replaced.
     force: bool,
+    /// A file of the run that may yet be refused.
+    staged: Option<Staged>,
+}
+
+/// A file that is written beside its place until [`Folder::begin`].
+#[derive(Clone, Copy, Debug)]
+struct Staged {
+    /// Its name.
+    name: &'static str,
+    /// The folder was made for it.
+    in_new_folder: bool,
+}
+
+impl Drop for Folder {
+    /// A run that was refused leaves nothing, and the results of an earlier one stay.
+    fn drop(&mut self) {
+        if let Some(Staged {
+            name,
+            in_new_folder,
+        }) = self.staged.take()
+        {
+            let _ = fs::remove_file(beside(&self.at(name)));
+            if in_new_folder {
+                // It stays if somebody has put something there.
+                let _ = fs::remove_dir(&self.path);
+            }
+        }
+    }
 }
 
 impl Folder {
     /// Looks at the folder at `path`, and changes nothing.
     ///
-    /// Without `force`, an error where it is neither empty nor of an earlier run, or where a file
-    /// of somebody else has the name of one of the tool's.
+    /// An error where something there can be no file of results. Without `force`, also where the
+    /// folder is neither empty nor of an earlier run, or where a file of somebody else has the name
+    /// of one of the tool's.
     pub fn examine(path: &Path, force: bool) -> Result<Self, ReportError> {
         let unreadable = |error| ReportError::Unreadable {
             path: path.to_owned(),
@@ -65,6 +97,7 @@ impl Folder {
             return Err(not_own(name.to_string_lossy().into_owned()));
         }
         let folder = Self::new(path, Some(opened), marked.unwrap_or_default(), force);
+        folder.refuse_what_stands_in_the_way()?;
         match FILES.into_iter().find(|name| folder.is_taken(name)) {
             Some(name) => Err(not_own(name.to_owned())),
             None => Ok(folder),
@@ -106,6 +139,28 @@ impl Folder {
             captures: None,
             own,
             force,
+            staged: None,
+        }
+    }
+
+    /// Fails where a run could not put its results though it replaced all files.
+    fn refuse_what_stands_in_the_way(&self) -> Result<(), ReportError> {
+        let kind = |name: &str| fs::symlink_metadata(self.at(name)).map(|found| found.file_type());
+        let in_the_way = |name: &str, problem: &str| {
+            let remedy = "remove it, or name another folder with --out";
+            self.unwritable(name, io::Error::other(format!("{problem}; {remedy}")))
+        };
+        for name in FILES.into_iter().chain([MARKER]) {
+            if kind(name).is_ok_and(|kind| kind.is_dir()) {
+                return Err(in_the_way(name, "expected a file, found a directory"));
+            }
+        }
+        match kind(CAPTURES) {
+            Ok(kind) if !kind.is_dir() => Err(in_the_way(
+                CAPTURES,
+                "expected a directory, found a file or a link",
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -113,23 +168,47 @@ impl Folder {
     /// that none is mistaken for one of this run. Called before a run, so that its measurements are
     /// not lost for want of a folder.
     pub fn begin(&mut self) -> Result<(), ReportError> {
-        if self.opened.is_none() {
-            let made = fs::create_dir_all(&self.path).and_then(|()| Opened::folder(&self.path));
-            self.opened = Some(made.map_err(|error| self.unwritable("", error))?);
-        }
+        self.open()?;
         self.mark()?;
-        self.remove(&self.own.clone())
+        self.remove(&self.own.clone())?;
+        if let Some(Staged { name, .. }) = self.staged {
+            let at = self.claim(name)?;
+            match fs::rename(beside(&at), &at) {
+                // Nothing was written there.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(self.unwritable(name, error)),
+                Ok(()) => {}
+            }
+            self.staged = None;
+        }
+        Ok(())
     }
 
-    /// Path at which the file `name` can be made, as long as this folder is kept.
-    pub fn vacate(&mut self, name: &str) -> Result<PathBuf, ReportError> {
-        let at = self.claim(name)?;
+    /// Path at which the file `name` can be made before [`Folder::begin`], which puts it in its
+    /// place. If the folder is dropped before that, the file is removed.
+    pub fn stage(&mut self, name: &'static str) -> Result<PathBuf, ReportError> {
+        let in_new_folder = self.opened.is_none();
+        self.open()?;
+        self.staged = Some(Staged {
+            name,
+            in_new_folder,
+        });
+        let at = beside(&self.at(name));
         match fs::remove_file(&at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(self.unwritable(name, error))
             }
             _ => Ok(at),
         }
+    }
+
+    /// Opens the folder, which is made if it is missing.
+    fn open(&mut self) -> Result<(), ReportError> {
+        if self.opened.is_none() {
+            let made = fs::create_dir_all(&self.path).and_then(|()| Opened::folder(&self.path));
+            self.opened = Some(made.map_err(|error| self.unwritable("", error))?);
+        }
+        Ok(())
     }
 
     /// Path of the file `name`, which becomes the tool's.
@@ -223,18 +302,24 @@ impl Folder {
 /// The files that the marker of a folder lists; `None` without a marker. Names that the tool never
 /// writes are left out, for the marker may come with somebody else's results.
 fn listed(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
-    let path = folder.join(MARKER);
-    match path.symlink_metadata() {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Ok(None),
+    let file = match opened::regular(&folder.join(MARKER)) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-    }
-    let text = fs::read(path)?;
+    };
+    let mut text = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut text)?;
+    let is_cut = text.len() as u64 > LONGEST;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines();
     if lines.next() != Some(HEADING) {
         return Ok(None);
+    }
+    if is_cut {
+        return Err(io::Error::other(format!(
+            "expected at most {LONGEST} octets in its {MARKER}, found more; remove that file"
+        )));
     }
     let names = lines.filter(|name| FILES.contains(name) || is_capture(name));
     Ok(Some(names.map(str::to_owned).collect()))
@@ -269,8 +354,7 @@ pub(super) fn write_alone(
 
 /// Writes a file beside `path` and renames it once it is complete.
 fn atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
+    let temporary = beside(path);
     // A file of that name is left from a process that was killed, or is a link that leads
     // elsewhere.
     let _ = fs::remove_file(&temporary);
@@ -284,6 +368,12 @@ fn atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
         // An incomplete file is useless; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
     })
+}
+
+/// Path beside `path` for a file that is not complete yet.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}", process::id()))
 }
 
 #[cfg(all(test, unix))]

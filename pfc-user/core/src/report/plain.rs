@@ -67,6 +67,7 @@ fn comparison(made: &Assertion) -> Assertion {
         expected: text(&made.expected),
         actual: text(&made.actual),
         verdict: made.verdict,
+        about: made.about.clone(),
     }
 }
 

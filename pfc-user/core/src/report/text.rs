@@ -413,6 +413,7 @@ mod tests {
                 expected: measured.into(),
                 actual: measured.into(),
                 verdict: Verdict::Pass,
+                about: Vec::new(),
             }],
         };
         let other = CheckResult {

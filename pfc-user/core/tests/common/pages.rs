@@ -29,23 +29,41 @@ const FAMILIES: [(&str, &str, &str); 3] = [
     ("rc", "one-retry-less", "good"),
 ];
 
-/// All cases of a family on a device; the case's good device where it has no such fault.
-fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
+/// The cases of a family on recorded devices: those whose names are wanted.
+pub fn recorded(
+    family: &str,
+    is_wanted: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (Vec<String>, CaseEvidence)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verdicts/corpus/evidence");
     let file = File::open(folder.join(format!("{family}.jsonl.xz"))).unwrap();
     let lines = BufReader::new(XzReader::new(file, false)).lines();
-    let mut found = Vec::new();
-    for line in lines {
+    lines.filter_map(move |line| {
         let line = line.unwrap();
-        // Most lines are long and of no use here: their devices stand at their begin.
+        // Most lines are long and of no use: their devices stand at their begin.
         let (devices, _) = line.split_once(']').unwrap();
-        if devices.contains(&format!("\"{device}\"")) {
+        is_wanted(devices).then(|| {
             let recorded: Recorded = serde_json::from_str(&line).unwrap();
-            assert!(recorded.devices.iter().any(|name| name == device));
-            found.push(recorded.evidence);
+            (recorded.devices, recorded.evidence)
+        })
+    })
+}
+
+/// All cases of a family on a device; the case's good device where it has no such fault.
+pub fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
+    let has = |devices: &str, device: &str| devices.contains(&format!("\"{device}\""));
+    let is_wanted = |devices: &str| has(devices, device) || has(devices, "good");
+    let mut found: Vec<CaseEvidence> = Vec::new();
+    let mut has_device = false;
+    for (devices, evidence) in recorded(family, is_wanted) {
+        let is_device = devices.iter().any(|name| name == device);
+        has_device |= is_device;
+        match found.iter_mut().find(|other| other.case == evidence.case) {
+            None => found.push(evidence),
+            Some(good) if is_device => *good = evidence,
+            Some(_) => {}
         }
     }
-    assert!(!found.is_empty(), "no evidence of {device} in {family}");
+    assert!(has_device, "no evidence of {device} in {family}");
     found
 }
 

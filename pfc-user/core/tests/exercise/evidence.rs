@@ -6,19 +6,22 @@ use validator_core::cases;
 use validator_core::evidence::{Evidence, numbers, whole};
 use validator_core::report::{html, json, junit, pcapng, text};
 
-/// Reads the octets as evidence without digests. What is whole is shown in every report.
-pub fn exercise(octets: &[u8]) {
+/// Reads the octets as evidence without digests. What is whole is shown in every report: true where
+/// it was.
+pub fn exercise(octets: &[u8]) -> bool {
     let Ok(stored) = serde_json::from_slice::<Value>(octets) else {
-        return;
+        return false;
     };
     match whole::without_digests(&stored) {
         Ok(evidence) => {
             let mut written = serde_json::to_value(&evidence).expect("evidence is JSON");
             numbers::to_portable(&mut written);
             assert_eq!(whole::without_digests(&written), Ok(evidence.clone()));
-            if cases::consistent(&evidence).is_ok() {
+            let is_consistent = cases::consistent(&evidence).is_ok();
+            if is_consistent {
                 report(&evidence);
             }
+            is_consistent
         }
         // A run judges what it has recorded, whatever that is.
         Err(_) => {
@@ -27,6 +30,7 @@ pub fn exercise(octets: &[u8]) {
             if let Ok(evidence) = serde_json::from_value(stored) {
                 cases::judge(&evidence);
             }
+            false
         }
     }
 }

@@ -4,12 +4,11 @@ use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 use roxmltree::Node;
-use validator_core::evidence::mad::{Exchange, Purpose};
+use validator_core::evidence::Repetition;
 use validator_core::evidence::pfc::{
     Arrival, ControlReceived, Gap, GapHistogram, Offence, PfcEvidence, PhaseSpan as Span,
     ProbeReport, Stall, Withheld,
 };
-use validator_core::evidence::{Evidence, Repetition};
 
 use crate::{named, page, pages, parse, samples, text_of};
 
@@ -17,8 +16,8 @@ use crate::{named, page, pages, parse, samples, text_of};
 fn each_family_is_drawn() {
     let samples = samples();
     for (family, class, number) in [
-        // Three cases with one repetition, and two with two.
-        ("pfc", "timeline", 7),
+        // Four cases with one repetition, and two with two.
+        ("pfc", "timeline", 8),
         ("mad", "ladder", 6),
         ("rc", "ladder", 3),
     ] {
@@ -94,6 +93,7 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         "dut-stall",
         "leaked",
         "late",
+        "overdue",
         "twice",
         "damaged",
         "lost",
@@ -216,6 +216,57 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
             (found - expected).abs() <= 1.1,
             "{class} at {found}, not at {expected}"
         );
+    }
+}
+
+#[test]
+fn a_frame_that_came_too_late_after_a_storm_an_expiry_or_an_xon_is_marked() {
+    let samples = samples();
+    let (_, good) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
+    assert_eq!(places(&page(good), "overdue"), [0.0; 0]);
+    for (device, is_late_after_storm, by_xon) in
+        [("pauses-longer", true, false), ("ignores-xon", false, true)]
+    {
+        let mut evidence = pages::run(pages::on("pfc", device));
+        evidence.cases.truncate(1);
+        let page = page(&evidence);
+        let e = &*pages::pfc(&mut evidence).next().unwrap();
+        let priority = e.plan.lossless[0];
+        let is_of = |flow: u16| {
+            let mut flows = e.plan.flows.iter();
+            flows.any(|of| of.id == flow && of.priority == priority)
+        };
+        let held = e.received.iter();
+        let held = held.filter(|found| is_of(found.flow) && found.phase == Phase::Storm);
+        let after_storm = held.map(|found| found.first).min();
+        let mut expected = Vec::from_iter(after_storm.filter(|_| is_late_after_storm));
+        let probes = e.probes.iter();
+        let probes = probes.filter(|probe| probe.burst.ends_by_xon(priority) == Some(by_xon));
+        expected.extend(probes.map(|probe| {
+            // The DUT stops within that time, and is silent until it goes on.
+            let from = probe.left[0].after + e.limits.max_response;
+            let arrivals = e.arrivals.records.iter();
+            let probed = arrivals.filter(|arrival| arrival.phase == Phase::Probe);
+            let again = probed.filter(|arrival| is_of(arrival.flow) && arrival.time > from);
+            again.map(|arrival| arrival.time).min().unwrap()
+        }));
+        let found = places(&page, "overdue");
+        assert_eq!(found.len(), expected.len(), "{device}: {found:?}");
+        let document = parse(&page);
+        let mut drawings = named(&document, "svg");
+        let drawing = drawings.find(|svg| svg.attribute("class") == Some("timeline"));
+        let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
+        let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
+        let begin = e.phases.iter().map(|span| span.from).min().unwrap();
+        let bands = ["phase", "phase odd"].map(|class| places(&page, class));
+        let zero = bands.into_iter().flatten().fold(width, f64::min);
+        for (found, time) in found.iter().zip(expected) {
+            let expected = zero + (time - begin) as f64 / 1e9 / seconds * width;
+            assert!(
+                (found - expected).abs() <= 1.1,
+                "{device}: {found}, not {expected}"
+            );
+        }
     }
 }
 
@@ -394,64 +445,5 @@ fn ladders_name_each_wait_for_an_answer_that_did_not_come_and_each_timer() {
             let waits = count(device, &format!("to the next; T_tr {timer}"));
             assert_eq!(waits, 1 + retries, "{device}, {timer}");
         }
-    }
-}
-
-/// The words in red on the ladders of that evidence.
-fn in_red(evidence: &Evidence) -> Vec<String> {
-    let page = page(evidence);
-    let document = parse(&page);
-    let groups = named(&document, "g").filter(|node| node.attribute("class") == Some("wrong"));
-    groups.map(text_of).collect()
-}
-
-#[test]
-fn ladders_show_in_red_what_is_missing_and_nothing_of_a_good_device() {
-    let red = |name: &str| {
-        let samples = samples();
-        let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
-        in_red(evidence)
-    };
-    for name in ["mad-good", "rc-good"] {
-        assert_eq!(red(name), [""; 0], "{name}");
-    }
-    let missing = red("rc-failing");
-    let is_missing = |text: &&String| text.contains("missing: 1 of ");
-    assert_eq!(missing.iter().filter(is_missing).count(), 2, "{missing:?}");
-    assert!(!red("mad-failing").is_empty());
-}
-
-#[test]
-fn mad_ladders_show_in_red_an_answer_that_is_wrong_or_late_or_did_not_come() {
-    let samples = samples();
-    let (_, good) = samples.iter().find(|(name, _)| name == "mad-good").unwrap();
-    let changed = |change: fn(&mut Exchange)| {
-        let mut evidence = good.clone();
-        let cases = evidence.cases.iter_mut();
-        let repetitions = cases.flat_map(|case| &mut case.repetitions);
-        let exchanges = repetitions.filter_map(|repetition| match repetition {
-            Repetition::Mad(e) => Some(&mut e.exchanges),
-            _ => None,
-        });
-        let mut exchanges = exchanges.flatten();
-        let with_own_key = exchanges.find(|exchange| exchange.purpose == Purpose::OwnKey);
-        change(with_own_key.unwrap());
-        in_red(&evidence)
-    };
-    let wrong = changed(|exchange| {
-        // Status code 7, in the lower octet of the status.
-        exchange.answer.as_mut().unwrap().octets.0[5] = 7 << 2;
-    });
-    let late = changed(|exchange| exchange.answer.as_mut().unwrap().at = exchange.deadline + 1);
-    let missing = changed(|exchange| exchange.answer = None);
-    for (red, words) in [
-        (wrong, "(code 7)"),
-        (late, ", late"),
-        (missing, "no answer within 200 ms"),
-    ] {
-        let [red] = &red[..] else {
-            panic!("{words}: {red:?}");
-        };
-        assert!(red.contains(words), "{words} in {red}");
     }
 }

@@ -5,6 +5,7 @@ mod drawings;
 mod hostile;
 #[path = "../common/pages.rs"]
 mod pages;
+mod red;
 mod says;
 mod size;
 

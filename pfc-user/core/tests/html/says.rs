@@ -122,7 +122,9 @@ fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
                 let card = card.unwrap_or_else(|| panic!("{name}: no {target}"));
                 assert!(card.has_attribute("open"), "{name}: {title}");
                 let summary = text_of(card.first_element_child().unwrap());
-                let check = title.split([',', ' ']).next().unwrap();
+                // Where several cases were run the case stands first.
+                let mut parts = title.split([',', ' ']);
+                let check = parts.nth(usize::from(results.len() > 1)).unwrap();
                 let names = summary.split(' ').any(|word| word == check);
                 assert!(names, "{name}: {title} leads to {summary}");
             }

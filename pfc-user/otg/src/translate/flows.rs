@@ -4,7 +4,6 @@ mod ends;
 mod payload;
 
 use pfc_ebpf::flow_stamp::Form;
-use validator_core::engine::packet::Protocol;
 use validator_core::engine::plan::{End, Flow, Metrics, PortIndex};
 
 use super::devices::Interfaces;
@@ -133,12 +132,8 @@ fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
             "is enabled, but the metrics of this flow are not: enable them",
         );
     }
-    let control = headers.packet.headers.iter().any(|header| {
-        matches!(
-            header.protocol,
-            Protocol::PfcPause | Protocol::EthernetPause
-        )
-    });
+    let mut list = headers.packet.headers.iter();
+    let control = list.any(|header| header.protocol.is_pause());
     if latency && control {
         reader.warn(
             "latency",

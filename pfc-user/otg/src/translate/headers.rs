@@ -1,15 +1,14 @@
 //! Stacks of headers.
 
 mod extension;
+mod field;
 mod pattern;
 mod priority;
-pub(super) mod table;
 
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
 
 pub use pattern::mac;
 use pfc_ebpf::units::Priority;
-use table::{Field, Kind};
 
 use crate::reader::Reader;
 
@@ -34,11 +33,8 @@ pub fn read(flow: &Reader<'_>) -> Headers {
     let list = flow.children("packet");
     if list.is_empty() {
         // The model's header where none is given.
-        headers.packet.headers.push(Header {
-            protocol: Protocol::Ethernet,
-            fields: Vec::new(),
-            octets: Vec::new(),
-        });
+        let ethernet = Header::new(Protocol::Ethernet);
+        headers.packet.headers.push(ethernet);
     }
     for (place, reader) in list.iter().enumerate() {
         let last = headers.packet.headers.last();
@@ -102,90 +98,67 @@ fn is_given(header: &Header, checksum: &str) -> bool {
     fields.any(|(name, value)| *name == checksum && *value != Value::Bad)
 }
 
-/// Reads a header of the model: several where it has a list of others.
-fn headers_of(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Vec<Header> {
-    const EXTENSION: &str = "ipv6_extension_header";
-    if reader.choice("ethernet") == EXTENSION {
-        return extension::read(&reader.object(EXTENSION));
-    }
-    header(reader, first, queue).into_iter().collect()
+/// Returns the model's choice of a header; `None` where a field of another header makes it.
+fn choice_of(protocol: Protocol) -> Option<&'static str> {
+    Some(match protocol {
+        Protocol::PfcPause => "pfcpause",
+        Protocol::EthernetPause => "ethernetpause",
+        Protocol::SegmentRouting => "ipv6_extension_header",
+        Protocol::Segment | Protocol::GreSum => return None,
+        _ => protocol.name(),
+    })
 }
 
-/// Reads a header.
-fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Header> {
+/// Names all choices.
+fn choices() -> String {
+    let choices = Protocol::ALL.iter().copied().filter_map(choice_of);
+    let choices: Vec<_> = choices.collect();
+    let (last, others) = choices.split_last().expect("protocols");
+    format!("{} and {last} are", others.join(", "))
+}
+
+/// Reads a header of the model: several where it has a list of others.
+fn headers_of(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Vec<Header> {
     let chosen = reader.choice("ethernet");
-    if chosen == "custom" {
-        return custom(&reader.object("custom"));
-    }
-    let Some((protocol, fields)) = table::of(&chosen) else {
-        reader.refuse_choice(
-            &chosen,
-            "ethernet, vlan, mpls, arp, ipv4, ipv6, ipv6_extension_header, icmp, icmpv6, udp, tcp, \
-             gre, vxlan, pfcpause, ethernetpause and custom are",
-        );
-        return None;
+    let mut protocols = Protocol::ALL.iter().copied();
+    let Some(protocol) = protocols.find(|protocol| choice_of(*protocol) == Some(&*chosen)) else {
+        reader.refuse_choice(&chosen, &choices());
+        return Vec::new();
     };
     let mut object = reader.object(&chosen);
-    if matches!(protocol, Protocol::Icmp | Protocol::Icmpv6) {
-        // The only messages that the model knows.
-        object.choice("echo");
-        object = object.object("echo");
-    }
-    let (protocol, fields) = match protocol {
-        Protocol::Gre if has_sum(&object) => (Protocol::GreSum, &table::GRE_WITH_SUM[..]),
-        _ => (protocol, fields),
-    };
-    let mut header = Header {
-        protocol,
-        fields: Vec::new(),
-        octets: Vec::new(),
-    };
-    for field in fields {
-        match field.kind {
-            Kind::Queue => read_queue(&object, field, first, queue),
-            _ => {
-                if let Some(value) = read_field(&object, field)
-                    && !stands_for_default(protocol, field, &value)
-                {
-                    header.fields.push((field.name, value));
-                }
-            }
+    let mut header = Header::new(protocol);
+    match protocol {
+        Protocol::Custom => return custom(&object).into_iter().collect(),
+        Protocol::SegmentRouting => return extension::read(&object),
+        Protocol::Gre if has_sum(&object) => header.protocol = Protocol::GreSum,
+        Protocol::Icmp | Protocol::Icmpv6 => {
+            // The only messages that the model knows.
+            object.choice("echo");
+            object = object.object("echo");
         }
+        _ => {}
     }
-    Some(header)
+    field::add(&mut header, &object);
+    if protocol == Protocol::Ethernet {
+        read_queue(&object, first, queue);
+    }
+    vec![header]
 }
 
 /// Returns true if a GRE header says that it has a checksum.
-fn has_sum(object: &Reader<'_>) -> bool {
-    let [present, ..] = &table::GRE_WITH_SUM;
-    let present = read_field(object, present);
-    present == Some(Value::Fixed(1))
-}
-
-fn read_field(object: &Reader<'_>, field: &Field) -> Option<Value> {
-    match field.kind {
-        Kind::Checksum => pattern::checksum(&object.child(field.name)?),
-        Kind::TrafficClass => priority::read(&object.child(field.name)?),
-        _ => pattern::read(&object.child(field.name)?, field),
-    }
-}
-
-/// Returns true for values by which the model says that the field is left alone.
-fn stands_for_default(protocol: Protocol, field: &Field, value: &Value) -> bool {
-    match (protocol, field.name) {
-        // The model's default, though the wire has 0x8100.
-        (Protocol::Vlan, "tpid") => *value == Value::Fixed(0xffff),
-        (Protocol::Udp, "length") => *value == Value::Fixed(0),
-        _ => false,
-    }
+fn has_sum(gre: &Reader<'_>) -> bool {
+    gre.child("checksum_present").is_some_and(|present| {
+        present.choice("value") == "value" && present.integer("value") == Some(1)
+    })
 }
 
 /// Reads the queue, which is the port's and on no wire: one for a flow.
-fn read_queue(object: &Reader<'_>, field: &Field, first: bool, queue: &mut Priority) {
-    let Some(reader) = object.child(field.name) else {
+fn read_queue(ethernet: &Reader<'_>, first: bool, queue: &mut Priority) {
+    const QUEUE: &str = "pfc_queue";
+    let Some(reader) = ethernet.child(QUEUE) else {
         return;
     };
-    let found = match pattern::read(&reader, field) {
+    let found = match pattern::read(&reader, 3, 0) {
         None => Some(0),
         Some(Value::Fixed(queue)) => Some(queue),
         Some(Value::List(list)) if list.iter().all(|queue| *queue == list[0]) => Some(list[0]),
@@ -195,9 +168,9 @@ fn read_queue(object: &Reader<'_>, field: &Field, first: bool, queue: &mut Prior
     match found.and_then(|queue| Priority::new(queue).ok()) {
         Some(found) if first => *queue = found,
         Some(found) if found.get() == 0 => {}
-        Some(_) => object.error(field.name, "is not supported but in the first header"),
-        None => object.error(
-            field.name,
+        Some(_) => ethernet.error(QUEUE, "is not supported but in the first header"),
+        None => ethernet.error(
+            QUEUE,
             "walks through queues, which needs a flow for each: make one flow a queue",
         ),
     }
@@ -214,9 +187,8 @@ fn custom(reader: &Reader<'_>) -> Option<Header> {
         );
     }
     Some(Header {
-        protocol: Protocol::Custom,
-        fields: Vec::new(),
         octets: octets?,
+        ..Header::new(Protocol::Custom)
     })
 }
 

@@ -323,7 +323,7 @@ fn pfc(
                 document,
                 "hooks.timeout",
                 hooks.timeout,
-                10 * SECOND,
+                60 * SECOND,
                 600 * SECOND,
             )?,
         },

@@ -100,6 +100,11 @@ impl PauseView {
             since: word(1),
         }
     }
+
+    /// The end of each class's pause.
+    pub fn ends(&self) -> [u64; CLASSES] {
+        std::array::from_fn(|class| self.state(class).until)
+    }
 }
 
 impl AccountProgram {

@@ -1,8 +1,6 @@
 //! The bench of drivers: what the steps of a repetition need, on real frames.
 
-use pfc_ebpf::abi::account::CLASSES;
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::Quanta;
 
 use super::macs::Macs;
 use super::prepare::open_control;
@@ -133,16 +131,10 @@ impl Bench for LiveBench<'_, '_> {
         Ok(departure)
     }
 
-    fn held_until(&mut self) -> Nanos {
+    fn pauses(&mut self) -> Option<Vec<Nanos>> {
         let tx = &self.live.testbed.tx;
-        if tx.pfc_visible.is_none() {
-            // No report tells when its MAC goes on: after the longest pause at the latest.
-            let longest = self.live.testbed.limits.pause_time(Quanta::MAX);
-            return clock::now() + longest;
-        }
-        let pauses = tx.account.pause_view();
-        let ends = (0..CLASSES).map(|class| pauses.state(class).until);
-        ends.max().unwrap_or(0)
+        let seen = tx.pfc_visible.is_some();
+        seen.then(|| tx.account.pause_view().ends().to_vec())
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {

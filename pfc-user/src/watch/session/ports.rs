@@ -3,7 +3,6 @@
 mod attach;
 
 use std::fmt;
-use std::io::Write;
 
 use anyhow::Result;
 use pfc_ebpf::abi::watch::Sketch;
@@ -127,12 +126,17 @@ pub struct Port {
     pub disturbed: Option<String>,
     /// Priorities are told by tags that the NIC may take out before the frames are counted.
     pub tags_hidden: bool,
+    /// Frames that the reader of the capture did not take.
+    left_out: u64,
 }
 
 impl Port {
-    /// Its counts since it was attached.
+    /// Its counts since it was attached. Missing in the capture is also what its reader did not
+    /// take.
     pub fn read(&self) -> Result<Reading> {
-        Ok(self.watch.read()?)
+        let mut reading = self.watch.read()?;
+        reading.counters.controls_lost += self.left_out;
+        Ok(reading)
     }
 
     /// All frames that it has sorted.
@@ -287,7 +291,7 @@ impl Ports {
         let elapsed = self.elapsed();
         let mut readings = Vec::new();
         for port in self.ports.iter_mut().filter(|port| !port.gone) {
-            let now = port.watch.read()?;
+            let now = port.read()?;
             let before = std::mem::replace(&mut port.last, now.clone());
             readings.push((port.name.clone(), before, now));
         }
@@ -302,7 +306,7 @@ impl Ports {
     /// Shows all that was counted, those that are gone too.
     pub fn show_last(&mut self, output: &mut Output) -> Result<()> {
         for port in &mut self.ports {
-            port.last = port.watch.read()?;
+            port.last = port.read()?;
         }
         let shown: Vec<_> = self
             .ports
@@ -336,7 +340,7 @@ impl Ports {
                 Ok::<_, anyhow::Error>(Present {
                     name: port.name.clone(),
                     carrier: port.carrier,
-                    reading: port.watch.read()?,
+                    reading: port.read()?,
                 })
             };
             Ok(Exposed {
@@ -347,13 +351,18 @@ impl Ports {
         self.ports.iter().map(exposed).collect()
     }
 
+    /// Frames that the reader of the capture did not take.
+    pub fn left_out(&self) -> u64 {
+        self.ports.iter().map(|port| port.left_out).sum()
+    }
+
     /// Moves what was recorded of PAUSE and PFC frames to the capture.
-    pub fn drain<W: Write>(&mut self, capture: Option<&mut Capture<W>>) -> Result<()> {
+    pub fn drain(&mut self, capture: Option<&mut Capture>) -> Result<()> {
         let Some(capture) = capture else {
             return Ok(());
         };
         for (place, port) in self.ports.iter_mut().enumerate() {
-            capture.write(place, &port.watch.controls()?)?;
+            port.left_out += capture.write(place, &port.watch.controls()?)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 
 use super::{Disturbance, OnDevice, case};
-use crate::mad_faults::bench::{Bench, KEYS, TABLE, TIMES, adapter, switch};
+use crate::mad_faults::bench::{Bench, KEYS, TABLE, TIMED, TIMES, adapter, switch};
 
 /// Faults with the values that make a difference.
 const VALUES: [(&str, &[&str]); 9] = [
@@ -36,7 +36,7 @@ const VALUES: [(&str, &[&str]); 9] = [
             "linear-forwarding-table",
         ],
     ),
-    ("late", &["1000", "6000"]),
+    ("late", &["1000", "2000", "6000"]),
     ("drops", &["1", "3", "50"]),
     ("busy", &["1", "2", "1000"]),
 ];
@@ -107,7 +107,7 @@ pub fn record() -> Vec<OnDevice> {
         ..switch()
     };
     let mut all = Vec::new();
-    for id in [TABLE, KEYS, TIMES] {
+    for id in [TABLE, KEYS, TIMES, TIMED] {
         let good = run(id, switch(), &[]);
         all.push(("good".into(), good));
         for (name, dut) in [("adapter", adapter()), ("down", down.clone())] {

@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 5] = [
+const ASKED: [(&str, &[Asked]); 6] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -27,6 +27,7 @@ const ASKED: [(&str, &[Asked]); 5] = [
         "pfc.enable-vector",
         &[(&[3, 4], Some(&[])), (&[3, 4], Some(&[3]))],
     ),
+    ("pfc.zero-time", &[(&[3, 4], None)]),
 ];
 
 /// Faults with the values that make a difference.

@@ -27,6 +27,7 @@ use validator::plan::mad::MadPlan;
 pub const TABLE: &str = "mad.c14-024-10-01";
 pub const KEYS: &str = "mad.c14-016-get";
 pub const TIMES: &str = "mad.c13-013";
+pub const TIMED: &str = "mad.c13-014-01";
 
 pub const M_KEY_DUT: MKey = MKey(0x1122_3344_5566_7788);
 pub const M_KEY_OTHER: MKey = MKey(0x99aa_bbcc_ddee_ff00);
@@ -281,7 +282,7 @@ pub fn result(case: &str, repetitions: &[MadEvidence]) -> validator::case::CaseR
 /// All cases, each on a DUT that has just been switched on.
 pub fn each_case(dut: &NodeConfig, m_key_current: MKey, faults: &[Fault]) -> Vec<Outcome> {
     let mut all = Vec::new();
-    for case in [TABLE, KEYS, TIMES] {
+    for case in [TABLE, KEYS, TIMES, TIMED] {
         let mut bench = Bench::new(dut.clone(), faults);
         bench.config.m_key_current = m_key_current;
         all.extend(outcomes(case, &bench.case(case)));

@@ -11,7 +11,7 @@ use validator::cases::mad::planning::KeyBits;
 use validator::evidence::mad::Purpose;
 
 use super::bench::{
-    Bench, KEYS, Outcome, TABLE, TIMES, adapter, each_case, known, outcomes, switch,
+    Bench, KEYS, Outcome, TABLE, TIMED, TIMES, adapter, each_case, known, outcomes, switch,
 };
 
 /// The key that a DUT has before the run where that matters.
@@ -175,6 +175,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 single-answer",
             "bits-3 single-answer",
             "port-info single-answer",
+            "timed single-answer",
         ],
     ),
     (
@@ -186,6 +187,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 single-answer",
             "bits-3 single-answer",
             "port-info single-answer",
+            "timed single-answer",
         ],
     ),
     (
@@ -197,6 +199,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 single-answer",
             "bits-3 single-answer",
             "port-info single-answer",
+            "timed single-answer",
         ],
     ),
     (
@@ -208,6 +211,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 port-state",
             "bits-3 port-state",
             "port-info port-state",
+            "timed port-state",
         ],
     ),
     (
@@ -219,6 +223,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     (
@@ -230,6 +235,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     (
@@ -241,6 +247,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     (
@@ -252,6 +259,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     (
@@ -263,6 +271,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     (
@@ -274,6 +283,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     (
@@ -285,6 +295,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 header",
             "bits-3 header",
             "port-info header",
+            "timed header",
         ],
     ),
     ("shows-key", &["bits-1 other-key-value"]),
@@ -399,6 +410,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 single-answer",
             "bits-3 single-answer",
             "port-info single-answer",
+            "timed single-answer",
         ],
     ),
     (
@@ -410,6 +422,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 single-answer",
             "bits-3 single-answer",
             "port-info single-answer",
+            "timed single-answer",
         ],
     ),
     (
@@ -421,13 +434,19 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 single-answer",
             "bits-3 single-answer",
             "port-info single-answer",
+            "timed single-answer",
         ],
     ),
-    ("port-info-status", &["port-info status"]),
-    ("port-info-status=1", &["port-info status"]),
+    ("port-info-status", &["port-info status", "timed status"]),
+    ("port-info-status=1", &["port-info status", "timed status"]),
     ("resp-time-value", &["port-info resp-time-value"]),
     ("resp-time-value=31", &["port-info resp-time-value"]),
-    ("late=6000", &["port-info in-time"]),
+    ("late=2000", &["timed resp-time"]),
+    (
+        "late=6000",
+        &["port-info in-time", "timed in-time", "timed resp-time"],
+    ),
+    // Without PortInfo in time, its own times are not known.
     ("late=11000", &["port-info in-time"]),
     ("silent=node-info", &["table node-info"]),
     ("silent=switch-info", &["table switch-info"]),
@@ -440,6 +459,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-2 port-state",
             "bits-3 port-state",
             "port-info port-state",
+            "timed port-state",
         ],
     ),
     (
@@ -627,6 +647,7 @@ fn case_of(repetition: &str) -> &'static str {
     match repetition {
         "table" => TABLE,
         "port-info" => TIMES,
+        "timed" => TIMED,
         _ => KEYS,
     }
 }

@@ -7,7 +7,7 @@ use validator::case::Verdict;
 use validator::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
 use validator::evidence::pfc::Stall;
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, TIMES, outcomes, simulated, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, TIMED, TIMES, outcomes, simulated, switch};
 use super::recovery::{LosesAnswers, loses_wrong_keys};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -139,7 +139,7 @@ fn violations_that_were_not_read_do_not_pass() {
 }
 
 /// A DUT with a key of its own at protect bits 1. The answers to the first so many Sets are lost.
-fn loses_answers_to_sets(bits: usize, count: u64) -> MadEvidence {
+fn loses_answers_to_sets(count: u64) -> MadEvidence {
     let dut = NodeConfig {
         master_sm_lid: Lid(0),
         m_key: MKey(0xabcd),
@@ -153,32 +153,14 @@ fn loses_answers_to_sets(bits: usize, count: u64) -> MadEvidence {
         lost,
     }));
     bench.config.m_key_current = dut.m_key;
-    bench.repetition(KEYS, bits, None, None).0
+    bench.repetition(KEYS, 3, None, None).0
 }
 
 #[test]
-fn a_set_whose_answer_was_lost_is_repeated_with_the_key_in_force() {
-    for bits in 0..=3 {
-        for count in 1..=2 {
-            let evidence = loses_answers_to_sets(bits, count);
-            let is_try = |exchange: &&validator::evidence::mad::Exchange| {
-                exchange.purpose == Purpose::KeySet && exchange.attempt == 1
-            };
-            let tries = evidence.exchanges.iter().filter(is_try);
-            let keys = tries.map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key());
-            let mut expected = vec![MKey(0xabcd)];
-            expected.resize(1 + count as usize, M_KEY_DUT);
-            assert_eq!(keys.collect::<Vec<_>>(), expected);
-            for outcome in outcomes(KEYS, &[evidence]) {
-                let passes = matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable);
-                assert!(passes, "{bits}, {count}: {outcome:?}");
-            }
-        }
-    }
-    // A DUT that never answers a Set fails, and so does one that has not done it.
-    let evidence = loses_answers_to_sets(3, 3);
+fn a_dut_that_never_answers_a_set_fails_and_so_does_one_that_has_not_done_it() {
+    let evidence = loses_answers_to_sets(3);
     assert_eq!(verdict(&[evidence], "bits-3", "key-set"), Verdict::Fail);
-    let mut evidence = loses_answers_to_sets(3, 2);
+    let mut evidence = loses_answers_to_sets(2);
     let shown = index(&evidence, Purpose::KeyShown);
     evidence.exchanges[shown].answer.as_mut().unwrap().octets.0[64..72].fill(7);
     assert_eq!(verdict(&[evidence], "bits-3", "key-set"), Verdict::Fail);
@@ -337,5 +319,112 @@ fn an_answer_is_not_late_by_what_the_tester_stood_still() {
             expected,
             "{stood}"
         );
+    }
+}
+
+/// Verdict of a check of C13_014_01 on a DUT with those faults, and with that change of the
+/// evidence. RespTimeValue and SubnetTimeOut are 1.049 ms, and each answer is waited for 5.5 s.
+fn of_timed(faults: &[&str], change: impl Fn(&mut MadEvidence), check: &str) -> Verdict {
+    let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+    let mut bench = Bench::new(switch(), &faults);
+    bench.config.timeout = 5500 * MILLISECOND;
+    let (mut evidence, _) = bench.repetition(TIMED, 0, None, None);
+    change(&mut evidence);
+    let outcomes = outcomes(TIMED, &[evidence]);
+    let mut of = outcomes.iter().filter(|outcome| outcome.check == check);
+    of.next().unwrap().verdict
+}
+
+#[test]
+fn the_dut_s_own_times_are_kept_to_the_last_of_them() {
+    use Verdict::{Fail, Pass};
+    for (late, value, in_time, resp_time) in [
+        ("late=1001", "resp-time-value=8", Pass, Pass),
+        ("late=1002", "resp-time-value=8", Pass, Fail),
+        ("late=4302", "resp-time-value=8", Pass, Fail),
+        ("late=4303", "resp-time-value=8", Fail, Fail),
+        ("late=5294", "resp-time-value=20", Fail, Pass),
+        ("late=5295", "resp-time-value=20", Fail, Fail),
+    ] {
+        let of = |check| of_timed(&[late, value], |_| (), check);
+        assert_eq!(
+            (of("in-time"), of("resp-time")),
+            (in_time, resp_time),
+            "{late}, {value}"
+        );
+    }
+}
+
+/// Makes the answer to the exchange of that index come after so much.
+fn answered_after(evidence: &mut MadEvidence, index: usize, took: u64) {
+    let exchange = &mut evidence.exchanges[index];
+    let at = exchange.sent + took;
+    exchange.answer.as_mut().unwrap().at = at;
+}
+
+#[test]
+fn the_least_time_of_20_is_judged() {
+    fn of(change: fn(&mut MadEvidence)) -> Verdict {
+        of_timed(&["late=2000"], change, "resp-time")
+    }
+    assert_eq!(of(|_| ()), Verdict::Fail);
+    let one_in_time = of(|evidence| {
+        let first = index(evidence, Purpose::TimedPort);
+        answered_after(evidence, first, MILLISECOND);
+    });
+    assert_eq!(one_in_time, Verdict::Pass);
+    let nineteen = of(|evidence| {
+        let last = evidence.exchanges.pop().unwrap();
+        assert_eq!(last.purpose, Purpose::TimedPort);
+    });
+    assert_eq!(nineteen, Verdict::Inconclusive);
+    // An answer that says BUSY is none, however early.
+    let busy = of(|evidence| {
+        let first = index(evidence, Purpose::TimedPort);
+        answered_after(evidence, first, MILLISECOND);
+        let answer = evidence.exchanges[first].answer.as_mut().unwrap();
+        answer.octets.0[5] = 1;
+    });
+    assert_eq!(busy, Verdict::Inconclusive);
+}
+
+#[test]
+fn the_tester_s_own_part_is_allowed_for_up_to_a_third_of_the_rest() {
+    let of = |fault: &str, own: u64| {
+        let change = |evidence: &mut MadEvidence| {
+            for index in 0..evidence.exchanges.len() {
+                if evidence.exchanges[index].purpose == Purpose::TesterPort {
+                    answered_after(evidence, index, own * MILLISECOND);
+                }
+            }
+        };
+        of_timed(&[fault], change, "resp-time")
+    };
+    assert_eq!(of("late=1300", 300), Verdict::Pass);
+    assert_eq!(of("late=1302", 300), Verdict::Fail);
+    assert_eq!(of("late=1", 333), Verdict::Pass);
+    assert_eq!(of("late=1", 334), Verdict::Inconclusive);
+    assert_eq!(of("late=2000", 334), Verdict::Inconclusive);
+    // Its least time counts, as the DUT's does.
+    let one = |evidence: &mut MadEvidence| {
+        let first = index(evidence, Purpose::TesterPort);
+        answered_after(evidence, first, 400 * MILLISECOND);
+    };
+    assert_eq!(of_timed(&["late=1001"], one, "resp-time"), Verdict::Pass);
+    assert_eq!(of_timed(&["late=1002"], one, "resp-time"), Verdict::Fail);
+}
+
+#[test]
+fn a_least_time_that_a_stall_explains_is_not_judged() {
+    for (stood, expected) in [(998, Verdict::Fail), (999, Verdict::Inconclusive)] {
+        let change = |evidence: &mut MadEvidence| {
+            let from = evidence.exchanges[index(evidence, Purpose::TimedPort)].sent;
+            evidence.stalls = vec![Stall {
+                from,
+                to: from + stood * MILLISECOND,
+            }];
+        };
+        let found = of_timed(&["late=2000"], change, "resp-time");
+        assert_eq!(found, expected, "{stood}");
     }
 }

@@ -4,9 +4,12 @@
 mod assertions;
 pub mod bench;
 mod faults;
+mod floods;
 mod hidden_key;
 mod kept;
+mod key_in_force;
 mod lateness;
+mod missing;
 mod proof;
 mod recovery;
 mod returns;

@@ -17,6 +17,7 @@ use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, each_case, outcomes, result, simulated, switch};
+use super::missing::broken;
 
 const FOUND: Protection = Protection {
     m_key: MKey(0x0123_4567_89ab_cdef),
@@ -557,6 +558,7 @@ fn a_wait_that_is_interrupted_leaves_the_dut_as_it_was() {
             "interrupted in wait {waits}"
         );
         let was_set = of(&evidence, Purpose::Restored) > 0;
+        assert_eq!(broken(&evidence), None, "interrupted in wait {waits}");
         let outcomes = outcomes(KEYS, &[evidence]);
         let restored = outcomes
             .iter()

@@ -114,6 +114,29 @@ fn gaps_that_are_not_listed_excuse_all_that_they_may_have_let_go() {
     tampered("a leak after", SINGLE, unlisted(Some(1)), &failed);
 }
 
+/// Its frames pause nobody, so that no pause tells the gaps.
+#[test]
+fn a_storm_of_xons_has_a_gap_above_three_of_its_intervals() {
+    let plan = bench::plan("pfc.zero-time", &[3], None);
+    // Beside an interval of 11 ms.
+    for (stall, verdict, words) in [
+        (21 * MS, Verdict::Pass, ""),
+        (
+            23 * MS,
+            INCONCLUSIVE,
+            "storm-continuity: the storm had 1 gaps above three intervals, 33.000 ms, the largest \
+             34.000 ms",
+        ),
+    ] {
+        let evidence = bench::run_stalling(&plan, 10, stall);
+        let checks = bench::case("pfc.zero-time").judge(&evidence).checks;
+        let ignored = checks.iter().find(|result| result.check == "ignored");
+        let ignored = ignored.unwrap();
+        assert_eq!(ignored.verdict, verdict, "{stall}: {}", ignored.reason);
+        assert!(ignored.reason.contains(words), "{}", ignored.reason);
+    }
+}
+
 #[test]
 fn without_a_gap_a_single_frame_is_a_leak_until_the_last_pause_runs_out() {
     let last = |e: &PfcEvidence| e.storm.as_ref().unwrap().last.before + PAUSE - TOLERANCE;

@@ -330,3 +330,25 @@ fn a_completion_that_comes_early_does_not_pass() {
     }
     assert!(undecided > 0);
 }
+
+#[test]
+fn a_retry_that_comes_early_fails_whichever_it_is() {
+    for plan in [of_document(), plan(3, 14, 1024)] {
+        let good = Virtual::new(&[]).run(&plan);
+        let t_tr = RcPlan::transport_timer(plan.timeout);
+        for retry in 1..=usize::from(plan.retry_count) {
+            for percent in 40..95 {
+                let mut evidence = good.clone();
+                let packets = &mut evidence.test.as_mut().unwrap().packets;
+                // The gaps after it are as they should be.
+                for packet in &mut packets[retry..] {
+                    packet.time -= t_tr - t_tr * percent / 100;
+                }
+                let judged = judged(&evidence);
+                let interval = check(&judged, "interval");
+                let what = format!("retry {retry} after {percent} % of T_tr, {}", plan.name);
+                assert_eq!(interval.verdict, Verdict::Fail, "{what}: {interval:?}");
+            }
+        }
+    }
+}

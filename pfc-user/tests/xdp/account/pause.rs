@@ -156,6 +156,8 @@ fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
         view.state(8).until,
         account.port_counters().unwrap().pause.last.at + 5_120_000
     );
+    let ends = [0, 0, 0, again + 1_024_000, 0, 0, 0, 0, view.state(8).until];
+    assert_eq!(view.ends(), ends);
     account.configure(&slow, &flows(1)).unwrap();
     assert_eq!(view.state(3), PauseState::default());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::MadCase;
 use super::judge::Mad;
 use super::judge::contact::{LINK_IS_UP, PORT_STATE, answered, is_good};
-use super::judge::decoded::View;
+use super::judge::decoded::{Asked, Asking, View};
 use super::judge::header::HEADER;
 use super::judge::resolution::wrong;
 use super::judge::steps::{sent, valued};
@@ -116,61 +116,85 @@ const GREATEST: u8 = 20;
 /// The longest time of an answer: 4.3 s, and 0.5 s each way.
 const LONGEST: Duration = Duration::from_millis(4300 + 2 * 500);
 
-fn status(view: &View<'_>) -> Finding {
-    let Some(asking) = view.asking(Purpose::DutPort) else {
-        return Finding::inconclusive("the DUT was not asked");
-    };
-    let mut finding = Finding::new();
-    if let Some(answer) = answered(view, &mut finding, &asking) {
-        is_good(&mut finding, &asking, answer);
-        // The answer came by the link, whose state a refusal does not show.
-        finding.certain = true;
+/// Gets of the DUT's PortInfo whose answers are judged.
+pub(super) const GETS: [Purpose; 2] = [Purpose::DutPort, Purpose::TimedPort];
+
+fn gets<'v>(view: &'v View<'_>) -> impl Iterator<Item = Asking<'v>> {
+    GETS.into_iter()
+        .flat_map(move |purpose| view.askings(purpose))
+}
+
+pub(super) fn status(view: &View<'_>) -> Finding {
+    let mut all = Finding::new();
+    for asking in gets(view) {
+        let mut finding = Finding::new();
+        if let Some(answer) = answered(view, &mut finding, &asking) {
+            is_good(&mut finding, &asking, answer);
+            // The answer came by the link, whose state a refusal does not show.
+            finding.certain = true;
+        }
+        all.merge(finding);
     }
-    finding
+    if all.assertions.is_empty() {
+        return Finding::inconclusive("the DUT was not asked");
+    }
+    all
 }
 
 fn resp_time_value(view: &View<'_>) -> Finding {
-    let Some(port) = view.port() else {
+    let Some((port, read)) = view.port().zip(view.asking(Purpose::DutPort)) else {
         return Finding::inconclusive("PortInfo was not read");
     };
     let mut finding = Finding::new();
     let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
-    finding.expect("RespTimeValue", expected, found, found <= GREATEST);
+    finding.about(&[read.last().subject()], |finding| {
+        finding.expect("RespTimeValue", expected, found, found <= GREATEST)
+    });
     finding
 }
 
 fn in_time(view: &View<'_>) -> Finding {
+    each_within(view, LONGEST)
+}
+
+/// Judges how long each answer took.
+pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Finding {
     let mut finding = Finding::new();
-    let longest = LONGEST.as_nanos() as Nanos;
-    let askings = view.askings(Purpose::DutPort);
-    for asked in askings.iter().flat_map(|asking| &asking.all) {
-        let Some(at) = view.answered_at(asked) else {
-            continue;
-        };
-        let took = at.saturating_sub(asked.sent);
-        let expected = format!("within {}", ms(longest));
-        let what = format!("answer to {}", asked.name());
-        if took > longest && view.stalls.excuse(asked.sent, at, longest) {
-            let found = format!(
-                "after {}, while the tester or its simulated DUT stood still",
-                ms(took)
-            );
-            finding.undecided(what, expected, found);
-        } else {
-            // An answer that late is itself why the state of the link was not asked for.
-            finding.prove(
-                what,
-                expected,
-                format!("after {}", ms(took)),
-                took <= longest,
-                true,
-            );
+    let longest = longest.as_nanos() as Nanos;
+    for asked in gets(view).flat_map(|asking| asking.all) {
+        if let Some(at) = view.answered_at(asked) {
+            within(view, &mut finding, asked, at, longest);
         }
     }
     if finding.assertions.is_empty() {
         return Finding::inconclusive("no answer to Get(PortInfo) came");
     }
     finding
+}
+
+/// Records how long the answer to `asked` took that came at `at`.
+fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, longest: Nanos) {
+    let took = at.saturating_sub(asked.sent);
+    let expected = format!("within {}", ms(longest));
+    let what = format!("answer to {}", asked.name());
+    if took > longest && view.stalls.excuse(asked.sent, at, longest) {
+        let found = format!(
+            "after {}, while the tester or its simulated DUT stood still",
+            ms(took)
+        );
+        finding.undecided(what, expected, found);
+    } else {
+        // An answer that late is itself why the state of the link was not asked for.
+        finding.about(&[asked.subject()], |finding| {
+            finding.prove(
+                what,
+                expected,
+                format!("after {}", ms(took)),
+                took <= longest,
+                true,
+            )
+        });
+    }
 }
 
 /// The outcome of a step.

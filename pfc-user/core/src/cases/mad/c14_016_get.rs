@@ -45,7 +45,9 @@ pub(super) const CASE: MadCase = MadCase {
             MKey(plan.m_key_dut),
             wrong_keys(plan)
         )),
-        MadStimulus::LinearForwardingTable | MadStimulus::PortInfo => None,
+        MadStimulus::LinearForwardingTable | MadStimulus::PortInfo | MadStimulus::TimedPortInfo => {
+            None
+        }
     },
     tries_wrong_keys: true,
     stimulate: stimulate::run,

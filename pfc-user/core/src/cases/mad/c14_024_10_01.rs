@@ -3,8 +3,6 @@
 mod judge;
 mod stimulate;
 
-pub use judge::CODE;
-
 use super::MadCase;
 use super::judge::Mad;
 use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};

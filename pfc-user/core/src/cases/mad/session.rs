@@ -296,19 +296,17 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Initialisation 1: both ends of the link, and the DUT's times. `None` where it does not hold.
     pub(super) fn contact(&mut self) -> Result<Option<Contact>, Stop> {
-        self.announce("initialisation");
-        let current = MKey(self.plan.m_key_current);
-        let own = Route::Directed(Path::default());
-        let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &own);
-        let mut tester = None;
-        for _ in 0..TRIES {
-            tester = self
-                .once_by(Purpose::TesterPort, &request, current, &own, Duration::ZERO)?
-                .filter(|answer| !answer.status().is_busy());
-            if tester.is_some() {
-                break;
-            }
+        match self.first_port()? {
+            Some(port) => self.link(port),
+            None => Ok(None),
         }
+    }
+
+    /// The DUT's PortInfo, however late; `None` where the tester's own port is down, or the DUT
+    /// does not show it.
+    pub(super) fn first_port(&mut self) -> Result<Option<PortInfo>, Stop> {
+        self.announce("initialisation");
+        let tester = self.own_port()?;
         if !tester
             .as_ref()
             .and_then(port_info)
@@ -316,14 +314,38 @@ impl<'s, 'l> Session<'s, 'l> {
         {
             return Ok(None);
         }
+        let current = MKey(self.plan.m_key_current);
         let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
         let Some(port) = self.first_answer(&request, current)? else {
             self.is_alive(AttributeId::NODE_INFO, current)?;
             return Ok(None);
         };
-        let Some(port) = port_info(&port) else {
-            return Ok(None);
-        };
+        Ok(port_info(&port))
+    }
+
+    /// The tester's own PortInfo.
+    pub(super) fn own_port(&mut self) -> Result<Option<Smp>, Stop> {
+        let current = MKey(self.plan.m_key_current);
+        let own = Route::Directed(Path::default());
+        let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &own);
+        for _ in 0..TRIES {
+            let answer =
+                self.once_by(Purpose::TesterPort, &request, current, &own, Duration::ZERO)?;
+            if answer
+                .as_ref()
+                .is_some_and(|answer| !answer.status().is_busy())
+            {
+                return Ok(answer);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The link to the DUT, whose PortInfo was `port`, and how long an answer is waited for from
+    /// now on. `None` where the link is down, or that answer came later than the DUT's own times
+    /// allow.
+    pub(super) fn link(&mut self, port: PortInfo) -> Result<Option<Contact>, Stop> {
+        let current = MKey(self.plan.m_key_current);
         let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
         if self.last_took().is_some_and(|took| took > answer_time) {
             // Nothing else would be answered in time.
@@ -343,6 +365,11 @@ impl<'s, 'l> Session<'s, 'l> {
             .and_then(port_info)
             .is_some_and(|info| is_up(info.port_state()));
         Ok(up.then_some(Contact { port, answer_time }))
+    }
+
+    /// From now on each answer is waited for as long as any is.
+    pub(super) fn wait_longest(&mut self) {
+        self.wait = MOST_WAIT;
     }
 
     /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long

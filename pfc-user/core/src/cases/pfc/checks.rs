@@ -482,6 +482,38 @@ const ENABLED_DELIVERED: Row<Pfc> = Row {
     ..DELIVERED
 };
 
+const ZERO_IGNORED: Row<Pfc> = Row {
+    tolerance: IGNORED.tolerance,
+    needs: IGNORED.needs,
+    ..Row::<Pfc>::new(
+        "ignored",
+        "4",
+        "all times 0, and no priority paused: every frame is received, those of the storm phase \
+         while the storm still runs, and no XOFF of the DUT withholds any",
+        "zero-pauses-idle",
+        delivery::ignored,
+    )
+};
+
+const RESUMES: Row<Pfc> = Row {
+    tolerance: XON.tolerance,
+    needs: needs![PORTS, OWN_STORM, ACCOUNTING, BASELINE, PROBE_LATENCY],
+    ..Row::<Pfc>::new(
+        "resumes",
+        "1",
+        "XOFF, then a frame with all eight bits and times of 0: each priority that was paused goes \
+         on within max_response + two frames, before the quanta would have expired, and each that \
+         was not goes on as soon; each kind of probe measured well enough",
+        "ignores-xon",
+        probe::xon,
+    )
+};
+
+const ZERO_NO_DELAY: Row<Pfc> = Row {
+    fault: "delays-lossy-after-xon",
+    ..NO_DELAY
+};
+
 /// The rows of a case, and those of all cases.
 macro_rules! with_those_of_all {
     ($($row:expr),* $(,)?) => {
@@ -524,3 +556,7 @@ pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 12] =
 /// The table of pfc.enable-vector.
 pub(super) const ENABLE_VECTOR: [Row<Pfc>; 13] =
     with_those_of_all![IGNORED, ONLY_ENABLED, ENABLED_DELIVERED, NO_DIP, NO_DELAY,];
+
+/// The table of pfc.zero-time.
+pub(super) const ZERO_TIME: [Row<Pfc>; 12] =
+    with_those_of_all![RESUMES, ZERO_IGNORED, NO_DIP, ZERO_NO_DELAY,];

@@ -147,6 +147,26 @@ pub(super) fn judged(
     bursts
 }
 
+/// Probes that show what a frame with the bits of all classes and times of 0 does to pauses of
+/// `paused`, and where there is no pause.
+pub(super) fn zeroed(port: &PortContext, paused: &[Priority]) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let zero = || PfcFrame {
+        classes: Priority::all().collect(),
+        times: [Quanta::ZERO; Priority::COUNT],
+    };
+    let ended = |percent, paused: &[Priority]| {
+        let time = times.percent(percent);
+        let xoff = PfcFrame::new(&each(paused, time), time);
+        burst(LOAD, [(0, xoff), (times.nanos(time) / PART, zero())])
+    };
+    vec![
+        ended(100, paused),
+        ended(80, first_half(paused)),
+        burst(LOAD, [(0, zero())]),
+    ]
+}
+
 /// Lossless and lossy classes are named in one frame, each half of the former with another time;
 /// then come two frames that change nothing: an XON for a lossy class alone, and a frame with a
 /// vector of 0 and the longest times.
@@ -197,10 +217,17 @@ impl Timing {
         let again =
             limits.pause_tolerance(longest) + limits.max_response + two_frames(plan, limits);
         let pause = limits.pause_time(longest);
+        // What comes at full load after a pause waits behind what the pause held, and a DUT whose
+        // queues are short may drop it.
+        let after = if burst.load >= FULL {
+            0
+        } else {
+            again + vicinity(plan, limits)
+        };
         Self {
             quiet,
             lasts,
-            after: again + vicinity(plan, limits),
+            after,
             drain: 2 * pause + backlog(plan, burst.load, &paused, limits, pause) + quiet,
         }
     }

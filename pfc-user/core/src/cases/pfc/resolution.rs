@@ -4,7 +4,6 @@ use pfc_ebpf::stamp::Phase;
 
 use super::judge::probe::Measured;
 use super::judge::{dip, latency};
-use super::probing::two_frames;
 use crate::case::{CheckResult, Figure};
 use crate::cases::resolution::{self, percent};
 use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
@@ -34,7 +33,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
         "response" => response(e),
-        "xon" => xon(e),
+        "xon" | "resumes" => xon(e),
         "no-dip" => dip::resolution(e).map(dips),
         "throughput" => Some(format!(
             "{} of the rate",
@@ -97,16 +96,24 @@ fn leak(e: &PfcEvidence) -> Option<String> {
     ))
 }
 
-/// The least by which the storm's last pause may last longer.
+/// The least by which the storm's last pause may last longer: at the priority that waits longest for
+/// what was held of the others.
 fn release(e: &PfcEvidence) -> Option<String> {
     let last = e.storm.as_ref()?.last;
     let quanta = e.plan.storm.quanta;
-    e.plan.storm.kind.named().map(|_| {
-        let uncertain = last.after.saturating_sub(last.before);
-        let allowed = e.limits.max_response + two_frames(&e.plan, &e.limits);
-        let late = e.limits.pause_tolerance(quanta) + allowed + uncertain;
-        format!("a pause {} too long", ms(late))
-    })
+    let stormed = e.plan.storm.kind.named()?;
+    let measured = Measured::of(e);
+    let tolerance = e.limits.pause_tolerance(quanta);
+    let over = last.after + e.limits.pause_time(quanta) + tolerance;
+    let allowed = stormed
+        .iter()
+        .map(|priority| measured.least_late(*priority, over))
+        .max()?;
+    let uncertain = last.after.saturating_sub(last.before);
+    Some(format!(
+        "a pause {} too long",
+        ms(tolerance + allowed + uncertain)
+    ))
 }
 
 /// Longest time between which one of these frames left: by that its effect may be misjudged.

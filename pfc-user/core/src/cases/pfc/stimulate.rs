@@ -46,8 +46,9 @@ pub trait Bench {
     fn stop_storm(&mut self) -> Result<StormReport, Stop>;
     /// Sends one PFC frame.
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop>;
-    /// Latest time at which a pause that the DUT has asked of the tx port may end.
-    fn held_until(&mut self) -> Nanos;
+    /// Ends of the pauses that the DUT has asked of the tx port; `None` where its frames are not
+    /// seen.
+    fn pauses(&mut self) -> Option<Vec<Nanos>>;
     /// The arrivals logged so far.
     fn arrivals(&mut self) -> Result<&[Arrival], Stop>;
     /// A phase begins: says so, and takes the readings between phases.
@@ -124,6 +125,15 @@ pub fn least(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
         + probing::least(plan, limits, PREPARE)
 }
 
+/// Latest time at which one of the DUT's pauses may end.
+fn held_until(pauses: Option<Vec<Nanos>>, now: Nanos, limits: &Limits) -> Nanos {
+    match pauses {
+        Some(ends) => ends.into_iter().max().unwrap_or(0),
+        // No report tells when the port's MAC goes on: after the longest pause at the latest.
+        None => now + limits.pause_time(Quanta::MAX),
+    }
+}
+
 struct Steps<'s, B> {
     bench: &'s mut B,
     plan: &'s RepetitionPlan,
@@ -140,7 +150,8 @@ impl<B: Bench> Steps<'_, B> {
     fn pauses_run_out(&mut self) -> Result<(), Stop> {
         let in_force = self.in_force.into_iter().max();
         self.bench.wait_until(in_force.unwrap_or(0))?;
-        let held = self.bench.held_until();
+        let pauses = self.bench.pauses();
+        let held = held_until(pauses, self.bench.now(), self.limits);
         self.bench.wait_until(held)
     }
 
@@ -320,5 +331,30 @@ impl<B: Bench> Steps<'_, B> {
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()?;
         self.bench.settle(Phase::Probe, to + timing.drain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pfc_ebpf::units::LineRate;
+
+    use super::*;
+
+    #[test]
+    fn the_last_pause_ends_as_reported_or_with_the_longest_that_may_have_come() {
+        let limits = Limits {
+            line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+            max_response: 1_000_000,
+            headroom: 1 << 20,
+            max_residence: 1_000_000_000,
+            min_throughput: 0.99,
+            max_burst: 4_000_000,
+        };
+        let now = 5_000_000_000;
+        let held_until = |ends: Option<&[Nanos]>| held_until(ends.map(<[_]>::to_vec), now, &limits);
+        assert_eq!(held_until(Some(&[0, now + 7, now - 3, 0])), now + 7);
+        assert_eq!(held_until(Some(&[0, now - 3])), now - 3);
+        // 65535 times 512 bits.
+        assert_eq!(held_until(None), now + 33_553_920);
     }
 }

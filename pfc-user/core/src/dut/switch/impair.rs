@@ -40,6 +40,8 @@ pub struct Arrival {
     pub in_storm: bool,
     /// True if that priority was paused there by a storm that is over.
     pub had_storm: bool,
+    /// True if an XON for a lossless priority came in there a short time ago.
+    pub after_xon: bool,
 }
 
 /// A frame kept back so that the next one of its flow overtakes it.
@@ -81,6 +83,8 @@ pub struct Impairments {
     copied: Option<Copied>,
     /// Time for which lossy frames are kept in a storm.
     delay: Option<Nanos>,
+    /// Time for which they are kept after an XON.
+    delay_after_xon: Option<Nanos>,
     /// Lossy frames that are kept, each with the time until which.
     delayed: VecDeque<(Nanos, Arrival, Vec<u8>)>,
 }
@@ -135,6 +139,9 @@ impl Impairments {
                 Fault::Duplicates(n) => set.duplicates = Some(Every::new(n)),
                 Fault::Reorders(n) => set.reorders = Some(Every::new(n)),
                 Fault::DelaysLossyInStorm(delay) => set.delay = Some(delay.as_nanos() as Nanos),
+                Fault::DelaysLossyAfterXon(delay) => {
+                    set.delay_after_xon = Some(delay.as_nanos() as Nanos);
+                }
                 Fault::DuplicatesLate(n) => set.duplicates_late = Some(Every::new(n)),
                 Fault::Corrupts(n) => set.spoil(Layout::corrupt, n),
                 Fault::SwapsWords(n) => set.spoil(Layout::swap_words, n),
@@ -185,9 +192,11 @@ impl Impairments {
         mut frame: Vec<u8>,
         now: Nanos,
     ) -> Admitted {
-        if let Some(delay) = self.delay
+        let begins = arrival.in_storm && self.delay.is_some()
+            || arrival.after_xon && self.delay_after_xon.is_some();
+        if let Some(delay) = self.delay.or(self.delay_after_xon)
             && !arrival.lossless
-            && (arrival.in_storm || !self.delayed.is_empty())
+            && (begins || !self.delayed.is_empty())
         {
             self.delayed.push_back((now + delay, arrival, frame));
             return Default::default();

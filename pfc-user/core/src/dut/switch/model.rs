@@ -237,6 +237,7 @@ impl Switch {
             paused: pauses.is_paused(priority, now),
             in_storm: pauses.in_storm(now),
             had_storm: pauses.had_storm(priority, now),
+            after_xon: pauses.after_xon(now),
         };
         if self.impairments[port].loses(&arrival) {
             self.drop_frame("fault");

@@ -13,6 +13,8 @@ const A_WHILE: Nanos = 80_000_000;
 const LONG_PAUSE: Nanos = 100_000_000;
 /// Time without PFC after which a PFC frame is a first one for `misses_first`.
 const SILENCE: Nanos = 20_000_000;
+/// Time for which an XON has an effect on lossy frames, where it has one.
+const AFTER_XON: Nanos = 20_000_000;
 
 /// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for
 /// lossless priorities only.
@@ -38,6 +40,7 @@ pub struct Reaction {
     /// How much later a frame takes effect while the link is full.
     pub when_full: Nanos,
     xon_ends_all: bool,
+    zero_pauses_idle: bool,
     /// Frames that leave after an XON which ends no pause.
     pub xon_lets_go: u64,
     ignores_xon: bool,
@@ -56,6 +59,8 @@ pub struct Reaction {
 struct Timer {
     since: Nanos,
     until: Nanos,
+    /// True where a time of 0 began the pause.
+    by_zero: bool,
 }
 
 /// The timers of one port.
@@ -66,6 +71,8 @@ pub struct Pauses {
     storm_until: Nanos,
     /// When the last PFC frame was received.
     last: Option<Nanos>,
+    /// When the last XON for a lossless priority was received.
+    last_xon: Option<Nanos>,
     /// The time before which no frame of a priority may start.
     slow: [Nanos; Priority::COUNT],
 }
@@ -89,6 +96,7 @@ impl Reaction {
             misses_first: false,
             when_full: 0,
             xon_ends_all: false,
+            zero_pauses_idle: false,
             xon_lets_go: 0,
             ignores_xon: false,
             ignores_refresh: false,
@@ -135,6 +143,7 @@ impl Reaction {
                 Fault::MissesFirst => reaction.misses_first = true,
                 Fault::SlowWhenFull(delay) => reaction.when_full = delay.as_nanos() as Nanos,
                 Fault::XonEndsAll => reaction.xon_ends_all = true,
+                Fault::ZeroPausesIdle => reaction.zero_pauses_idle = true,
                 Fault::XonLetsGo(frames) => {
                     reaction.ignores_xon = true;
                     reaction.xon_lets_go = frames.get();
@@ -173,6 +182,9 @@ impl Reaction {
         let beside = self.obeys_beside && !enabled.and(self.lossless).is_empty();
         for class in enabled.iter() {
             let quanta = times[class.index()];
+            if quanta == Quanta::ZERO && self.lossless.contains(class) {
+                pauses.last_xon = Some(now);
+            }
             pauses.storm_until = pauses.storm_until.max(now + quanta.nanos(self.line_rate));
             let priorities = if beside && !self.lossless.contains(class) {
                 Priorities::only(class)
@@ -229,6 +241,7 @@ impl Reaction {
                 pauses.timers[priority.index()] = Timer {
                     since: now,
                     until: now + stop,
+                    ..Timer::default()
                 };
             }
         }
@@ -259,13 +272,17 @@ impl Reaction {
     }
 
     fn set(&self, priorities: Priorities, quanta: Quanta, now: Nanos, pauses: &mut Pauses) {
-        let xon = quanta == Quanta::ZERO;
         for priority in priorities.iter() {
             let paused = pauses.is_paused(priority, now);
+            let idle = !paused || pauses.timers[priority.index()].by_zero;
+            let by_zero = self.zero_pauses_idle && quanta == Quanta::ZERO && idle;
+            let quanta = if by_zero { Quanta::MAX } else { quanta };
+            let xon = quanta == Quanta::ZERO;
             if xon && self.ignores_xon || !xon && paused && self.ignores_refresh {
                 continue;
             }
             let timer = &mut pauses.timers[priority.index()];
+            timer.by_zero = by_zero;
             if !paused && !xon {
                 timer.since = now;
             }
@@ -319,6 +336,11 @@ impl Pauses {
     pub fn had_storm(&self, priority: Priority, now: Nanos) -> bool {
         let timer = self.timers[priority.index()];
         timer.until <= now && timer.until >= timer.since + LONG_PAUSE
+    }
+
+    /// True for a while after an XON for a lossless priority.
+    pub fn after_xon(&self, now: Nanos) -> bool {
+        self.last_xon.is_some_and(|last| now < last + AFTER_XON)
     }
 
     /// True while any PFC received, obeyed or not, is in force.

@@ -49,12 +49,8 @@ impl Packet {
 
     /// Returns true for PAUSE and PFC frames: they are neither held nor stamped.
     pub fn is_pause(&self) -> bool {
-        self.headers.first().is_some_and(|header| {
-            matches!(
-                header.protocol,
-                Protocol::PfcPause | Protocol::EthernetPause
-            )
-        })
+        let first = self.headers.first();
+        first.is_some_and(|header| header.protocol.is_pause())
     }
 
     /// Octets of all headers.
@@ -89,15 +85,11 @@ impl Packet {
             if header.protocol.may_follow(before) {
                 continue;
             }
-            let is_pause = matches!(
-                header.protocol,
-                Protocol::PfcPause | Protocol::EthernetPause
-            );
             wrong.push(match before {
                 None => format!(
                     "header 1 is {name}: expected ethernet, pfc_pause, ethernet_pause or custom"
                 ),
-                Some(_) if is_pause => format!(
+                Some(_) if header.protocol.is_pause() => format!(
                     "header {} ({name}): it is a whole frame, expected it first and alone",
                     place + 1
                 ),

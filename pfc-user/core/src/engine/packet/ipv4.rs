@@ -1,5 +1,6 @@
 //! IPv4 without options (RFC 791).
 
+use super::Protocol::{Ethernet, Ipv4, Ipv6, Segment, Vlan};
 use super::table::{LeftAlone, Table, computed, value};
 
 /// Any private protocol (IANA), where no known header follows.
@@ -9,6 +10,9 @@ const ANY: u128 = 61;
 pub const TABLE: Table = Table {
     name: "ipv4",
     octets: 20,
+    ether_type: Some(0x0800),
+    number: Some(4),
+    behind: &[Ethernet, Vlan, Ipv4, Ipv6, Segment],
     fields: &[
         value("version", 0, 4, 4),
         value("header_length", 4, 4, 5),
@@ -25,4 +29,5 @@ pub const TABLE: Table = Table {
         value("src", 96, 32, 0),
         value("dst", 128, 32, 0),
     ],
+    ..Table::BASE
 };

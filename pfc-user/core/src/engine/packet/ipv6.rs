@@ -1,5 +1,6 @@
 //! IPv6 (RFC 8200). Extension headers are headers of their own.
 
+use super::Protocol::{Ethernet, Ipv4, Ipv6, Segment, Vlan};
 use super::table::{LeftAlone, Table, computed, value};
 
 /// Octets of the header.
@@ -11,6 +12,9 @@ pub const NOTHING: u128 = 59;
 pub const TABLE: Table = Table {
     name: "ipv6",
     octets: OCTETS,
+    ether_type: Some(0x86dd),
+    number: Some(41),
+    behind: &[Ethernet, Vlan, Ipv4, Ipv6, Segment],
     fields: &[
         value("version", 0, 4, 6),
         value("traffic_class", 4, 8, 0),
@@ -21,4 +25,5 @@ pub const TABLE: Table = Table {
         value("src", 64, 128, 0),
         value("dst", 192, 128, 0),
     ],
+    ..Table::BASE
 };

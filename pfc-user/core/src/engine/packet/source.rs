@@ -106,9 +106,8 @@ mod tests {
                 count,
             };
             let header = Header {
-                protocol: Protocol::PfcPause,
                 fields: vec![("src", src)],
-                octets: Vec::new(),
+                ..Header::new(Protocol::PfcPause)
             };
             let mut found = BTreeSet::from([3]);
             let packet = Packet {

@@ -1,4 +1,8 @@
-//! The form of a header: its length and its fields.
+//! The form of a header: its length, its place among others and its fields.
+
+use pfc_ebpf::wire::wrap;
+
+use super::Protocol;
 
 /// Fields of a protocol's header.
 #[derive(Debug)]
@@ -7,8 +11,35 @@ pub struct Table {
     pub name: &'static str,
     /// Octets of the header.
     pub octets: usize,
-    /// Fields.
+    /// EtherType by which the header before announces this one.
+    pub ether_type: Option<u128>,
+    /// Number by which an IP header announces it.
+    pub number: Option<u128>,
+    /// Port by which UDP announces it.
+    pub port: Option<u128>,
+    /// Bit of [`wrap`] that says how frames are wrapped in it.
+    pub wrap: u64,
+    /// Headers that it may stand behind, but for those that bear it.
+    pub behind: &'static [Protocol],
+    /// Headers that may stand behind it, but for those that say so themselves.
+    pub bears: &'static [Protocol],
+    /// Fields in the order of the wire, each by its name in the OTG model.
     pub fields: &'static [Field],
+}
+
+impl Table {
+    /// What a table leaves out: nothing announces the header, and it stands behind nothing.
+    pub const BASE: Self = Self {
+        name: "",
+        octets: 0,
+        ether_type: None,
+        number: None,
+        port: None,
+        wrap: wrap::PLAIN,
+        behind: &[],
+        bears: &[],
+        fields: &[],
+    };
 }
 
 /// A field.

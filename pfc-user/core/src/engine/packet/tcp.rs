@@ -1,11 +1,14 @@
 //! TCP without options (RFC 9293), with the bits of RFC 3168 and the nonce sum of RFC 3540.
 
+use super::Protocol::{Ipv4, Ipv6, Segment};
 use super::table::{LeftAlone, Table, computed, value};
 
 /// The header.
 pub const TABLE: Table = Table {
     name: "tcp",
     octets: 20,
+    number: Some(6),
+    behind: &[Ipv4, Ipv6, Segment],
     fields: &[
         value("src_port", 0, 16, 0),
         value("dst_port", 16, 16, 0),
@@ -25,4 +28,5 @@ pub const TABLE: Table = Table {
         computed("checksum", 128, 16, LeftAlone::PayloadSum),
         value("urgent_pointer", 144, 16, 0),
     ],
+    ..Table::BASE
 };

@@ -2,17 +2,18 @@
 
 mod filler;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 
 use pfc_ebpf::flow_stamp::{FlowStamp, Form, INNER_FCS, LEN, SHORT_LEN};
 use pfc_ebpf::wire::fold;
+use pfc_ebpf::wire::mac_control::number;
 
 use self::filler::Filler;
 use super::table::{LeftAlone, Place};
 use super::value::mask;
-use super::{Header, Packet, Payload, Protocol, Value, vlan, vxlan};
+use super::{Header, Packet, Payload, Protocol, Value, vlan};
 
 /// Makes the frames of a packet, which has to have no defects ([`Packet::check`]).
 #[derive(Clone, Debug)]
@@ -118,11 +119,8 @@ impl Template {
             && !next_hops.is_empty()
             && !first.fields.iter().any(|(name, _)| *name == "dst")
         {
-            let bits = |mac: &[u8; 6]| {
-                mac.iter()
-                    .fold(0, |bits, octet| bits << 8 | u128::from(*octet))
-            };
-            template.set(0, 48, &Value::of_each(next_hops.iter().map(bits)));
+            let macs = next_hops.iter().map(|mac| u128::from(number(*mac)));
+            template.set(0, 48, &Value::of_each(macs));
         }
         template.sums.reverse();
         template
@@ -171,6 +169,7 @@ impl Template {
         let (at, begin, tail) = (bit / 8, placed.begin, placed.tail);
         let next = placed.next();
         let protocol = next.map(|header| header.protocol);
+        let table = protocol.and_then(Protocol::table);
         let constant = match left_alone {
             LeftAlone::Value(value) => value,
             LeftAlone::EtherType => {
@@ -178,11 +177,10 @@ impl Template {
                     return self.set(bit, bits, tpid);
                 }
                 // Reserved, and so no protocol's (IEEE 802).
-                protocol.and_then(Protocol::ether_type).unwrap_or(0xffff)
+                table.and_then(|table| table.ether_type).unwrap_or(0xffff)
             }
-            LeftAlone::Protocol(none) => protocol.and_then(Protocol::number).unwrap_or(none),
-            LeftAlone::Port if protocol == Some(Protocol::Vxlan) => vxlan::PORT,
-            LeftAlone::Port => 0,
+            LeftAlone::Protocol(none) => table.and_then(|table| table.number).unwrap_or(none),
+            LeftAlone::Port => table.and_then(|table| table.port).unwrap_or(0),
             LeftAlone::Segments { each, less } => {
                 (placed.segments() as u128 * each).saturating_sub(less)
             }
@@ -336,13 +334,14 @@ impl Placed<'_> {
             };
         }
         let protocol = self.header().protocol;
+        let number = protocol.table().and_then(|table| table.number);
         let (source, destination, octets) = self.addresses();
         Covers::Payload {
             pseudo: Some(Pseudo {
                 source,
                 destination,
                 octets,
-                protocol: protocol.number().unwrap_or(0) as u16,
+                protocol: number.unwrap_or(0) as u16,
             }),
             zero_is_none: protocol == Protocol::Udp,
         }

@@ -30,7 +30,7 @@ impl Value {
     }
 
     /// The value in frame `number`, for a field of `bits` bits.
-    pub(super) fn at(&self, number: u64, bits: usize) -> u128 {
+    pub fn at(&self, number: u64, bits: usize) -> u128 {
         let walked = |count: u64| u128::from(number % count.max(1));
         let value = match self {
             Self::Fixed(value) => *value,
@@ -64,7 +64,7 @@ impl Value {
     }
 
     /// Frames after which the values come again.
-    pub(super) fn walk(&self) -> u64 {
+    pub fn walk(&self) -> u64 {
         match self {
             Self::Fixed(_) | Self::Bad => 1,
             Self::List(values) => values.len().max(1) as u64,

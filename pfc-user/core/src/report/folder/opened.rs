@@ -1,4 +1,5 @@
-//! Folders that were opened: whatever becomes of the path afterwards, names lead into them.
+//! Folders that were opened: whatever becomes of the path afterwards, names lead into them. Files
+//! of somebody else in them hold up nobody.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,12 +15,13 @@ pub(super) struct Opened {
 impl Opened {
     /// The folder at `path`.
     pub(super) fn folder(path: &Path) -> io::Result<Self> {
-        if !fs::metadata(path)?.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
         // Elsewhere a folder may be no file that can be opened.
         if cfg!(target_os = "linux") {
-            return File::open(path).map(|held| Self::held(path, held));
+            // By this name nothing but a folder is ever opened: a FIFO would wait for its writer.
+            return File::open(path.join(".")).map(|held| Self::held(path, held));
+        }
+        if !fs::metadata(path)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
         }
         Ok(Self {
             at: path.to_owned(),
@@ -85,5 +87,41 @@ impl Opened {
     /// Path by which it is reached, as long as it is kept open.
     pub(super) fn at(&self) -> &Path {
         &self.at
+    }
+}
+
+/// Opens the file at `path`; `None` if a link or something else than a file is there. Whatever
+/// somebody puts there meanwhile, no link is followed, and no FIFO is waited for.
+#[cfg(target_os = "linux")]
+pub(super) fn regular(path: &Path) -> io::Result<Option<File>> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    // The numbers of open(2), but for Alpha, MIPS, PA-RISC and SPARC.
+    const O_NONBLOCK: i32 = 0o4000;
+    const O_NOFOLLOW: i32 = if cfg!(any(
+        target_arch = "aarch64",
+        target_arch = "arm",
+        target_arch = "powerpc",
+        target_arch = "powerpc64"
+    )) {
+        0o100_000
+    } else {
+        0o400_000
+    };
+    let opened = File::options()
+        .read(true)
+        .custom_flags(O_NONBLOCK | O_NOFOLLOW)
+        .open(path);
+    match opened {
+        Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
+        Err(_) if path.is_symlink() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn regular(path: &Path) -> io::Result<Option<File>> {
+    match path.symlink_metadata()?.is_file() {
+        true => File::open(path).map(Some),
+        false => Ok(None),
     }
 }

@@ -22,7 +22,12 @@ const BELOW: f64 = 20.0;
 /// The distributions that the repetition recorded.
 pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
     let storm = e.storm.as_ref().and_then(|storm| {
-        let pause = e.limits.pause_time(e.plan.storm.quanta);
+        let lapse = e.plan.storm.lapse(e.limits.line_rate);
+        let (beside, mark) = if e.plan.storm.asks() {
+            ("pause of one frame", "pause")
+        } else {
+            ("three intervals", "three intervals")
+        };
         let quantile = |q| storm.histogram.quantile(q).map(|at| at.min(storm.max_gap));
         let quantiles = [(0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %")];
         let told = quantiles
@@ -30,10 +35,10 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
             .filter_map(|(q, word)| Some(format!("{word} below {}", plot::time(quantile(*q)?))));
         let told: Vec<String> = told.collect();
         let caption = format!(
-            "Gaps between pause frames: {}; the largest {}; pause of one frame {}",
+            "Gaps between pause frames: {}; the largest {}; {beside} {}",
             told.join(", "),
             plot::time(storm.max_gap),
-            plot::time(pause)
+            plot::time(lapse)
         );
         // A gap is known to a sixteenth of an octave.
         let bars = storm.histogram.0.iter();
@@ -44,7 +49,7 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
         });
         histogram(
             &bars.collect::<Vec<_>>(),
-            Some((pause, "pause")),
+            Some((lapse, mark)),
             name,
             &caption,
         )

@@ -1,19 +1,18 @@
 //! Ladder diagrams of the MAD and RC cases: packets between tester and DUT, with waits to scale.
 
+mod mad;
+mod rc;
+
 use std::collections::BTreeMap;
 
-use ib_mad::mad::Status;
-use ib_mad::smp::Smp;
 use pfc_ebpf::units::Nanos;
-use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 
-use super::expected;
 use super::markup::{Element, el};
 use super::plot;
 use super::words::{self, label};
-use crate::evidence::mad::{Exchange, MadEvidence, Octets};
-use crate::evidence::rc::{Packet, Phase, RcEvidence};
-use crate::plan::rc::RcPlan;
+
+pub use mad::mad;
+pub use rc::rc;
 
 /// The lines of tester and DUT, and the width of all.
 const TESTER: f64 = 100.0;
@@ -28,8 +27,6 @@ const WAIT: usize = 46;
 /// Most events that are drawn, and that the table lists.
 const SHOWN: usize = 160;
 const LISTED: usize = 1000;
-/// Exchanges alike from which on one arrow stands for all.
-const ALIKE: usize = 4;
 
 /// Direction of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +65,15 @@ impl Event {
         Self { wrong, ..self }
     }
 
+    /// Names the checks that failed on it.
+    fn failed(mut self, checks: &[&str]) -> Self {
+        if !checks.is_empty() {
+            self.label += &format!("; fails {}", checks.join(", "));
+            self.wrong = true;
+        }
+        self
+    }
+
     /// `class`, and a further one where something is wrong.
     fn class(&self, class: &str) -> String {
         match self.wrong {
@@ -75,223 +81,6 @@ impl Event {
             false => class.to_owned(),
         }
     }
-}
-
-/// Draws the packets of a MAD repetition; `None` if none was recorded.
-pub fn mad(e: &MadEvidence, name: &str) -> Option<Element> {
-    let mut events = Vec::new();
-    let mut rest = &e.exchanges[..];
-    while let [first, ..] = rest {
-        let alike = rest
-            .iter()
-            .take_while(|other| looks_like(first, other))
-            .count();
-        let (run, after) = rest.split_at(alike.max(1));
-        if run.len() >= ALIKE {
-            events.extend(folded(e, run));
-        } else {
-            events.extend(run.iter().flat_map(|one| exchange(e, one)));
-        }
-        rest = after;
-    }
-    for stray in &e.strays {
-        let label = format!("unasked: {}", packet(&stray.packet.octets));
-        let stray_event = Event::new(stray.packet.at, Way::ToTester, label);
-        events.push(stray_event.wrong(expected::is_wrong(stray)));
-    }
-    let end = match (&e.error, e.interrupted) {
-        (Some(error), _) => Some(format!("ended early: {error}")),
-        (None, true) => Some("interrupted".to_owned()),
-        (None, false) => None,
-    };
-    events.extend(end.map(|label| Event::new(e.listened_until, Way::Note, label).wrong(true)));
-    draw(events, name)
-}
-
-/// True if one arrow may stand for both.
-fn looks_like(one: &Exchange, other: &Exchange) -> bool {
-    let answer = |exchange: &Exchange| {
-        let answer = exchange.answer.as_ref();
-        answer.map(|answer| packet(&answer.octets))
-    };
-    one.purpose == other.purpose
-        && one.attempt == other.attempt
-        && packet(&one.request) == packet(&other.request)
-        && answer(one) == answer(other)
-        && one.answer.is_some()
-}
-
-/// An exchange: the request, and the answer or the wait for it.
-fn exchange(e: &MadEvidence, exchange: &Exchange) -> Vec<Event> {
-    let wrong = !expected::is_right(e, exchange);
-    let purpose = purpose(exchange);
-    let label = format!("{} ({purpose})", packet(&exchange.request));
-    let mut request = Event::new(exchange.sent, Way::ToDut, label);
-    match &exchange.answer {
-        Some(answer) => {
-            let mut label = packet(&answer.octets);
-            if answer.at > exchange.deadline {
-                label += ", late";
-            }
-            let answer = Event::new(answer.at, Way::ToTester, label).wrong(wrong);
-            vec![request, answer]
-        }
-        None => {
-            let waited = exchange.deadline.saturating_sub(exchange.sent);
-            let text = format!("no answer within {}", plot::time(waited));
-            request.wait = Some((exchange.deadline, text));
-            vec![request.wrong(wrong)]
-        }
-    }
-}
-
-/// One arrow each way for exchanges that look alike.
-fn folded(e: &MadEvidence, run: &[Exchange]) -> Vec<Event> {
-    let (Some(first), Some(last)) = (run.first(), run.last()) else {
-        return Vec::new();
-    };
-    let times = run.iter().filter_map(|exchange| {
-        let answer = exchange.answer.as_ref()?;
-        Some(answer.at.saturating_sub(exchange.sent))
-    });
-    let (least, most) = times.fold((Nanos::MAX, 0), |(least, most), time| {
-        (least.min(time), most.max(time))
-    });
-    let (purpose, number) = (purpose(first), run.len());
-    let request = format!("{number} times {} ({purpose})", packet(&first.request));
-    let mut request = Event::new(first.sent, Way::ToDut, request);
-    let Some(answer) = &last.answer else {
-        return vec![request];
-    };
-    let text = format!(
-        "each answered after {} to {}",
-        plot::time(least),
-        plot::time(most)
-    );
-    request.wait = Some((answer.at, text));
-    let label = format!("{number} times {}", packet(&answer.octets));
-    let wrong = run.iter().any(|one| !expected::is_right(e, one));
-    vec![
-        request,
-        Event::new(answer.at, Way::ToTester, label).wrong(wrong),
-    ]
-}
-
-/// The purpose's word in evidence.
-fn purpose(exchange: &Exchange) -> String {
-    let word = serde_json::to_value(exchange.purpose).ok();
-    let word = word.and_then(|word| word.as_str().map(str::to_owned));
-    word.unwrap_or_default()
-}
-
-/// Method, attribute and status of a packet.
-fn packet(octets: &Octets) -> String {
-    match Smp::parse(&octets.0) {
-        Ok(smp) if smp.method().is_response() && smp.status() != Status::OK => {
-            format!(
-                "{} {}, status {}",
-                smp.method(),
-                smp.attribute(),
-                smp.status()
-            )
-        }
-        Ok(smp) => format!("{} {}", smp.method(), smp.attribute()),
-        Err(error) => error.to_string(),
-    }
-}
-
-/// Draws the packets of an RC repetition; `None` if none was recorded.
-pub fn rc(e: &RcEvidence, name: &str) -> Option<Element> {
-    let phases = [
-        ("positive control", &e.control),
-        ("test", &e.test),
-        ("flush", &e.flush),
-    ];
-    let timer = RcPlan::transport_timer(e.plan.timeout.min(31));
-    let events = phases
-        .into_iter()
-        .filter_map(|(word, phase)| Some(self::phase(word, phase.as_ref()?, &e.plan, timer)));
-    let mut events: Vec<Event> = events.flatten().collect();
-    if let Some(reason) = &e.unreachable {
-        let label = format!("no channel: {reason}");
-        events.push(Event::new(0, Way::Note, label).wrong(true));
-    }
-    draw(events, name)
-}
-
-fn phase(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
-    let begin = match &phase.refused {
-        Some(reason) => format!("{word}: the DUT refused the READ: {reason}"),
-        None => format!("{word}: the DUT is asked to send a READ"),
-    };
-    let begin = Event::new(phase.posted, Way::Note, begin);
-    let mut events = vec![begin.wrong(phase.refused.is_some())];
-    let ends = phase.answers.iter().map(|answer| answer.time);
-    let ends = ends.chain(phase.completions.iter().map(|completion| completion.time));
-    let ends: Vec<Nanos> = ends.collect();
-    for (index, packet) in phase.packets.iter().enumerate() {
-        let mut event = Event::new(packet.time, Way::ToTester, read(packet));
-        let next = phase.packets.get(index + 1).map(|next| next.time);
-        let end = ends.iter().copied().filter(|end| *end > packet.time).min();
-        event.wait = match (next, end) {
-            (Some(next), end) if end.is_none_or(|end| next < end) => Some((next, "the next")),
-            (_, Some(end)) => Some((end, "its end")),
-            _ => None,
-        }
-        .map(|(until, what)| {
-            let waited = plot::time(until.saturating_sub(packet.time));
-            let text = format!("{waited} to {what}; T_tr {}", plot::time(timer));
-            (until, text)
-        });
-        events.push(event);
-    }
-    let answers = phase.answers.iter();
-    events.extend(answers.map(|answer| Event::new(answer.time, Way::ToDut, read(answer))));
-    for completion in &phase.completions {
-        let label = format!("the DUT completes it with status {}", completion.status);
-        let wrong = !expected::is_status(word, completion);
-        events.push(Event::new(completion.time, Way::Note, label).wrong(wrong));
-    }
-    events.extend(missing(word, phase, plan, timer));
-    events
-}
-
-/// Requests and the completion that did not come.
-fn missing(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
-    let mut missing = Vec::new();
-    let (sent, all) = (phase.packets.len(), plan.requests());
-    if word == "test" && phase.refused.is_none() && sent < all {
-        let last = phase
-            .packets
-            .last()
-            .map_or(phase.posted, |packet| packet.time);
-        let at = last.saturating_add(timer).min(phase.until.max(last));
-        let label = format!("missing: {} of {all} READ requests", all - sent);
-        missing.push(Event::new(at, Way::Note, label).wrong(true));
-    }
-    if phase.refused.is_none() && phase.completions.is_empty() {
-        let waited = phase.until.saturating_sub(phase.posted);
-        let label = format!("missing: a completion within {}", plot::time(waited));
-        missing.push(Event::new(phase.until, Way::Note, label).wrong(true));
-    }
-    missing
-}
-
-/// Kind and PSN of a packet.
-fn read(packet: &Packet) -> String {
-    let frame = packet.frame().unwrap_or_default();
-    let Some(found) = roce::parse(&frame[..]) else {
-        return format!("{} octets that are not RoCEv2", packet.length);
-    };
-    let kind = match found.bth.opcode {
-        RC_READ_REQUEST => "READ request".to_owned(),
-        RC_READ_RESPONSE_ONLY => "READ response".to_owned(),
-        other => format!("opcode {other:#04x}"),
-    };
-    format!(
-        "{kind}, PSN {:#08x}, {} octets",
-        found.bth.psn, packet.length
-    )
 }
 
 /// Where each time is: an event has a row of its own, and waits longer than that are to scale.
@@ -440,7 +229,8 @@ fn table(events: &[Event], first: Nanos, name: &str) -> Element {
         };
         let wait = event.wait.as_ref().map_or("", |wait| &wait.1);
         let since = since(event.at, first);
-        body = body.child(words::row(&since, [way, &event.label, wait]));
+        let row = words::row(&since, [way, &event.label, wait]);
+        body = body.child(if event.wrong { row.class("wrong") } else { row });
     }
     let caption = format!("Packets of {name} in order");
     let columns = ["time", "way", "packet or event", "wait"];

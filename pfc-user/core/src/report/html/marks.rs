@@ -8,6 +8,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
 use super::columns::Columns;
+use super::expected::Failed;
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
 use crate::cases::pfc::{held_by_probes, leaked};
@@ -16,9 +17,13 @@ use crate::plan::FlowPlan;
 use crate::report::pcapng;
 
 /// Class of a mark and its words, in the order of the legend.
-pub const FRAMES: [(&str, &str); 5] = [
+pub const FRAMES: [(&str, &str); 6] = [
     ("leaked", "frame that the pause should have held"),
     ("late", "frame later than the limit after an XOFF"),
+    (
+        "overdue",
+        "frame later than the limit though no pause held it",
+    ),
     ("twice", "frame received twice"),
     ("damaged", "frame damaged, re-marked or out of order"),
     ("lost", "frames lost by then"),
@@ -27,6 +32,7 @@ pub const FRAMES: [(&str, &str); 5] = [
 /// The marks of a lane: each from its top to its bottom.
 pub fn of_lane(
     e: &PfcEvidence,
+    failed: &Failed<'_>,
     scale: &Scale,
     columns: Columns,
     priority: Priority,
@@ -51,7 +57,8 @@ pub fn of_lane(
         OffenceKind::Remarked,
         OffenceKind::Reordered,
     ]);
-    let places: [Vec<Nanos>; 5] = [held, late, twice, damaged, lost(&e.windows, priority)];
+    let (overdue, lost) = (failed.frames(priority), lost(&e.windows, priority));
+    let places: [Vec<Nanos>; 6] = [held, late, overdue, twice, damaged, lost];
     let marks = FRAMES.iter().zip(places);
     marks
         .filter_map(|((class, word), times)| {

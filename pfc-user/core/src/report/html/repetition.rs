@@ -4,6 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::columns::Columns;
+use super::expected::Failed;
 use super::markup::{Element, el};
 use super::{Detail, Numbered, distributions, ladder, matrix, plot, timeline, words};
 use crate::case::Verdict;
@@ -96,7 +97,7 @@ fn one(
         let columns =
             (detail.all_attempts || index + 1 == attempts.len()).then_some(detail.columns);
         part = part
-            .children(recorded(attempt, &title, columns))
+            .children(recorded(case, attempt, &title, columns))
             .children(figures(case, &of_attempt(name, attempt.attempt())));
     }
     part.children(figures(case, name))
@@ -104,7 +105,12 @@ fn one(
 }
 
 /// The drawings and counts of an attempt; `None`: neither.
-fn recorded(repetition: &Repetition, title: &str, columns: Option<Columns>) -> Vec<Element> {
+fn recorded(
+    case: &Numbered<'_>,
+    repetition: &Repetition,
+    title: &str,
+    columns: Option<Columns>,
+) -> Vec<Element> {
     match repetition {
         Repetition::Pfc(e) => {
             let Some(columns) = columns else {
@@ -116,7 +122,8 @@ fn recorded(repetition: &Repetition, title: &str, columns: Option<Columns>) -> V
             let distributions = distributions::draw(e, title);
             let distributions = (!distributions.is_empty())
                 .then(|| el("div").class("distributions").children(distributions));
-            let drawn = timeline::draw(e, title, columns);
+            let failed = Failed::in_attempt(case.result, &e.plan.name, e.attempt);
+            let drawn = timeline::draw(e, &failed, title, columns);
             drawn
                 .into_iter()
                 .chain([flows(e), counts(e, title)])
@@ -125,8 +132,8 @@ fn recorded(repetition: &Repetition, title: &str, columns: Option<Columns>) -> V
                 .chain(dut_counters(e, title))
                 .collect()
         }
-        Repetition::Mad(e) => ladder::mad(e, title).into_iter().collect(),
-        Repetition::Rc(e) => ladder::rc(e, title).into_iter().collect(),
+        Repetition::Mad(e) => ladder::mad(e, case.result, title).into_iter().collect(),
+        Repetition::Rc(e) => ladder::rc(e, case.result, title).into_iter().collect(),
     }
 }
 

@@ -8,6 +8,7 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::columns::{Columns, WIDTH};
 use super::envelope::Envelope;
+use super::expected::Failed;
 use super::marks;
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
@@ -34,7 +35,7 @@ const AXIS: f64 = 20.0;
 const CHARACTER: f64 = 6.6;
 
 /// Draws the time line with its legend. `None` if the repetition recorded no times.
-pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
+pub fn draw(e: &PfcEvidence, failed: &Failed<'_>, name: &str, columns: Columns) -> Option<Element> {
     let scale = scale(e)?;
     let priorities: Vec<Priority> = Priority::all()
         .filter(|priority| e.plan.flows.iter().any(|flow| flow.priority == *priority))
@@ -70,7 +71,7 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: Columns) -> Option<Element> {
         .children(marks::own_pauses(e, &scale, columns, (PHASES, STORM - 2.0)));
     for (index, (priority, peak)) in priorities.iter().zip(&peaks).enumerate() {
         let top = lanes + LANE * index as f64;
-        plot = plot.child(lane(e, &scale, *priority, top, *peak, columns));
+        plot = plot.child(lane(e, failed, &scale, *priority, top, *peak, columns));
     }
     plot = plot.children(self::stalls(e, &scale, columns, stalls + 3.0));
     let about = format!(
@@ -322,6 +323,7 @@ fn rate(e: &PfcEvidence, frames: u32) -> f64 {
 
 fn lane(
     e: &PfcEvidence,
+    failed: &Failed<'_>,
     scale: &Scale,
     priority: Priority,
     top: f64,
@@ -373,7 +375,14 @@ fn lane(
         .child(curves)
         .children(losses(e, scale, priority, top))
         .children(pauses(e, scale, columns, priority, top))
-        .children(marks::of_lane(e, scale, columns, priority, (top, DRAWN)))
+        .children(marks::of_lane(
+            e,
+            failed,
+            scale,
+            columns,
+            priority,
+            (top, DRAWN),
+        ))
 }
 
 /// Spans in which the sender obeyed the DUT's XOFF.

@@ -1,8 +1,9 @@
 //! Filters: fields of a header, or bits at a place of the frame.
 
 use validator_core::engine::filter::{Filter, From};
+use validator_core::engine::packet::{Place, Protocol};
 
-use super::super::headers::{hex, table};
+use super::super::headers::hex;
 use crate::reader::Reader;
 
 /// Most bits of a field.
@@ -28,7 +29,7 @@ pub fn read(capture: &Reader<'_>) -> Vec<Filter> {
             }
             "ethernet" => {
                 object.refuse("pfc_queue", "is not supported: it is on no wire");
-                filters.extend(fields(&object, "ethernet", From::Frame));
+                filters.extend(fields(&object, Protocol::Ethernet, From::Frame));
             }
             "vlan" => {
                 object.refuse(
@@ -36,10 +37,10 @@ pub fn read(capture: &Reader<'_>) -> Vec<Filter> {
                     "is not supported: the model does not say which of both types it is; match it \
                      by custom",
                 );
-                filters.extend(fields(&object, "vlan", From::Tag));
+                filters.extend(fields(&object, Protocol::Vlan, From::Tag));
             }
-            "ipv4" => filters.extend(fields(&object, "ipv4", From::Ipv4)),
-            "ipv6" => filters.extend(fields(&object, "ipv6", From::Ipv6)),
+            "ipv4" => filters.extend(fields(&object, Protocol::Ipv4, From::Ipv4)),
+            "ipv6" => filters.extend(fields(&object, Protocol::Ipv6, From::Ipv6)),
             other => reader.refuse_choice(other, "custom, ethernet, vlan, ipv4 and ipv6 are"),
         }
     }
@@ -62,20 +63,16 @@ fn custom(reader: &Reader<'_>) -> Option<Filter> {
 }
 
 /// The fields of a header that are given.
-fn fields(reader: &Reader<'_>, header: &str, from: From) -> Vec<Filter> {
-    let (_, fields) = table::of(header).expect("a header of the model");
-    let mut bit = 0;
-    let mut filters = Vec::new();
-    // Fields of a header that flows have and filters do not.
-    let others = |field: &&table::Field| field.kind != table::Kind::Queue && field.name != "tpid";
-    for known in fields.iter().filter(others) {
-        let bits = known.bits as usize;
-        if let Some(given) = reader.child(known.name) {
-            filters.extend(field(&given, from, bit, bits));
-        }
-        bit += bits;
-    }
-    filters
+fn fields(reader: &Reader<'_>, protocol: Protocol, from: From) -> Vec<Filter> {
+    // Flows have fields that filters do not.
+    let known = protocol.fields().iter();
+    let known = known.filter(|known| reader.knows(known.name));
+    known
+        .filter_map(|known| match known.place {
+            Place::Here(bit) => field(&reader.child(known.name)?, from, bit, known.bits),
+            Place::TypeBefore => None,
+        })
+        .collect()
 }
 
 /// Reads a field with the value and the mask that are given. The mask has the bits that are not

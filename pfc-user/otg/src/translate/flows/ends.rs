@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use pfc_ebpf::wire::mac_control::number;
 use validator_core::engine::packet::{Header, Protocol, Value};
 use validator_core::engine::plan::{Interface, PortIndex};
 
@@ -197,16 +198,13 @@ fn of_name<'i>(
 /// Completes headers by the devices of a flow; true if the destination MAC address is left to the
 /// next hops.
 fn complete(headers: &mut [Header], pairs: &[(Placed<'_>, Placed<'_>)]) -> bool {
-    let mac = |mac: [u8; 6]| {
-        let octets = mac.iter();
-        octets.fold(0, |mac, octet| mac << 8 | u128::from(*octet))
-    };
     let of_each = |value: &dyn Fn(&Interface, &Interface) -> u128| {
         Value::of_each(pairs.iter().map(|((_, tx), (_, rx))| value(tx, rx)))
     };
     let mut resolves = false;
     if let Some(ethernet) = first(headers, Protocol::Ethernet) {
-        set(ethernet, "src", of_each(&|tx, _| mac(tx.mac)));
+        let source = of_each(&|tx, _| u128::from(number(tx.mac)));
+        set(ethernet, "src", source);
         resolves = ethernet.fields.iter().all(|(name, _)| *name != "dst");
     }
     let ip = match pairs[0].0.1.address {

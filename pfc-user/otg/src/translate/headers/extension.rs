@@ -2,7 +2,7 @@
 
 use validator_core::engine::packet::{Header, Protocol};
 
-use super::{read_field, table};
+use super::field;
 use crate::reader::Reader;
 
 /// Most segments: the header's length in units of 8 octets has 8 bits.
@@ -25,13 +25,9 @@ pub fn read(reader: &Reader<'_>) -> Vec<Header> {
         return Vec::new();
     }
     let object = routing.object("segment_routing");
-    let mut header = empty(Protocol::SegmentRouting);
-    for (object, fields) in [
-        (reader, &table::EXTENSION[..]),
-        (&object, &table::SEGMENT_ROUTING),
-        (&object.object("flags"), &table::SEGMENT_ROUTING_FLAGS),
-    ] {
-        add(&mut header, object, fields);
+    let mut header = Header::new(Protocol::SegmentRouting);
+    for object in [reader, &object, &object.object("flags")] {
+        field::add(&mut header, object);
     }
     let list = object.children("segment_list");
     if !(1..=SEGMENTS).contains(&list.len()) {
@@ -40,24 +36,9 @@ pub fn read(reader: &Reader<'_>) -> Vec<Header> {
     }
     let mut headers = vec![header];
     for reader in list {
-        let mut segment = empty(Protocol::Segment);
-        add(&mut segment, &reader, &table::SEGMENT);
+        let mut segment = Header::new(Protocol::Segment);
+        field::add(&mut segment, &reader);
         headers.push(segment);
     }
     headers
-}
-
-fn empty(protocol: Protocol) -> Header {
-    Header {
-        protocol,
-        fields: Vec::new(),
-        octets: Vec::new(),
-    }
-}
-
-fn add(header: &mut Header, object: &Reader<'_>, fields: &[table::Field]) {
-    for field in fields {
-        let value = read_field(object, field);
-        header.fields.extend(value.map(|value| (field.name, value)));
-    }
 }

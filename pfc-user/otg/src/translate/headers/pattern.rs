@@ -2,27 +2,31 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use pfc_ebpf::wire::mac_control::number;
 use validator_core::engine::packet::Value;
 
-use super::table::{Field, Kind};
 use crate::reader::Reader;
 
-/// Reads a pattern; `None` leaves the field to its default, or to the engine.
-pub fn read(reader: &Reader<'_>, field: &Field) -> Option<Value> {
+/// Bits of a MAC address.
+const MAC: usize = 48;
+
+/// Reads the pattern of a field of `bits` bits, whose walks begin at `start` where they name no
+/// other; `None` leaves the field to its default, or to the engine.
+pub fn read(reader: &Reader<'_>, bits: usize, start: u128) -> Option<Value> {
     match &*reader.choice("value") {
-        "value" => one(reader, "value", field).map(Value::Fixed),
-        "values" => values(reader, field),
+        "value" => one(reader, "value", bits).map(Value::Fixed),
+        "values" => values(reader, bits),
         "increment" => {
-            let (start, step, count) = counter(&reader.object("increment"), field)?;
+            let (start, step, count) = counter(&reader.object("increment"), bits, start)?;
             Some(Value::Increment { start, step, count })
         }
         "decrement" => {
-            let (start, step, count) = counter(&reader.object("decrement"), field)?;
+            let (start, step, count) = counter(&reader.object("decrement"), bits, start)?;
             Some(Value::Decrement { start, step, count })
         }
-        "random" => random(&reader.object("random"), field),
+        "random" => random(&reader.object("random"), bits),
         "auto" => {
-            auto(reader, field);
+            auto(reader, bits);
             None
         }
         other => {
@@ -70,32 +74,27 @@ pub fn mac(text: &str) -> Option<[u8; 6]> {
 
 /// Takes `auto` for computed fields, which need no value; refuses it for addresses, which would
 /// come from a protocol that is not spoken.
-fn auto(reader: &Reader<'_>, field: &Field) {
-    if matches!(field.kind, Kind::Ipv4 | Kind::Ipv6) {
-        reader.leave("auto");
+fn auto(reader: &Reader<'_>, bits: usize) {
+    reader.leave("auto");
+    if reader.is_text("value") && bits != MAC {
         reader.error(
             "choice",
             "\"auto\" is not supported: addresses would come from DHCP; write them",
         );
-    } else {
-        reader.leave("auto");
     }
 }
 
-fn values(reader: &Reader<'_>, field: &Field) -> Option<Value> {
-    let list: Vec<u128> = match field.kind {
-        Kind::Mac | Kind::Ipv4 | Kind::Ipv6 => {
-            let texts = reader.texts("values").into_iter();
-            texts
-                .filter_map(|text| address(reader, "values", text, field.kind))
-                .collect()
-        }
-        _ => {
-            let numbers = reader.integers("values").into_iter();
-            numbers
-                .filter_map(|value| fits(reader, "values", value, field))
-                .collect()
-        }
+fn values(reader: &Reader<'_>, bits: usize) -> Option<Value> {
+    let list: Vec<u128> = if reader.is_text("values") {
+        let texts = reader.texts("values").into_iter();
+        texts
+            .filter_map(|text| address(reader, "values", text, bits))
+            .collect()
+    } else {
+        let numbers = reader.integers("values").into_iter();
+        numbers
+            .filter_map(|value| fits(reader, "values", value, bits))
+            .collect()
     };
     if !reader.has("values") {
         reader.error("values", "is empty: add values");
@@ -103,16 +102,15 @@ fn values(reader: &Reader<'_>, field: &Field) -> Option<Value> {
     (!list.is_empty()).then_some(Value::List(list))
 }
 
-fn counter(reader: &Reader<'_>, field: &Field) -> Option<(u128, u128, u64)> {
-    let start = or(reader, "start", field, field.start);
-    let step = or(reader, "step", field, 1);
+fn counter(reader: &Reader<'_>, bits: usize, start: u128) -> Option<(u128, u128, u64)> {
+    let start = or(reader, "start", bits, start);
+    let step = or(reader, "step", bits, 1);
     Some((start?, step?, count(reader)?))
 }
 
-fn random(reader: &Reader<'_>, field: &Field) -> Option<Value> {
-    let all_ones = u128::MAX >> (128 - field.bits);
-    let min = or(reader, "min", field, 0)?;
-    let max = or(reader, "max", field, all_ones)?;
+fn random(reader: &Reader<'_>, bits: usize) -> Option<Value> {
+    let min = or(reader, "min", bits, 0)?;
+    let max = or(reader, "max", bits, greatest(bits))?;
     if min > max {
         reader.error("min", "is above the max beside it");
     }
@@ -133,40 +131,40 @@ fn count(reader: &Reader<'_>) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
-fn or(reader: &Reader<'_>, name: &str, field: &Field, default: u128) -> Option<u128> {
+fn or(reader: &Reader<'_>, name: &str, bits: usize, default: u128) -> Option<u128> {
     if reader.has(name) {
-        one(reader, name, field)
+        one(reader, name, bits)
     } else {
         Some(default)
     }
 }
 
-/// A value; an error if it does not fit.
-fn one(reader: &Reader<'_>, name: &str, field: &Field) -> Option<u128> {
-    match field.kind {
-        Kind::Mac | Kind::Ipv4 | Kind::Ipv6 => {
-            address(reader, name, reader.text(name)?, field.kind)
-        }
-        _ => fits(reader, name, reader.integer(name)?, field),
+/// A value, which is an address where the model has a text; an error if it does not fit.
+fn one(reader: &Reader<'_>, name: &str, bits: usize) -> Option<u128> {
+    if reader.is_text(name) {
+        address(reader, name, reader.text(name)?, bits)
+    } else {
+        fits(reader, name, reader.integer(name)?, bits)
     }
 }
 
-fn fits(reader: &Reader<'_>, name: &str, value: u64, field: &Field) -> Option<u128> {
-    let greatest = u128::MAX >> (128 - field.bits);
-    let value = u128::from(value);
+fn fits(reader: &Reader<'_>, name: &str, value: u64, bits: usize) -> Option<u128> {
+    let (value, greatest) = (u128::from(value), greatest(bits));
     if value > greatest {
         reader.error(name, format!("must be 0 to {greatest}, found {value}"));
     }
     (value <= greatest).then_some(value)
 }
 
-fn address(reader: &Reader<'_>, name: &str, text: &str, kind: Kind) -> Option<u128> {
-    let found = match kind {
-        Kind::Mac => mac(text).map(|octets| {
-            let octets = octets.iter();
-            octets.fold(0, |number, octet| number << 8 | u128::from(*octet))
-        }),
-        Kind::Ipv4 => text
+/// The greatest number of so many bits.
+const fn greatest(bits: usize) -> u128 {
+    u128::MAX >> (128 - bits)
+}
+
+fn address(reader: &Reader<'_>, name: &str, text: &str, bits: usize) -> Option<u128> {
+    let found = match bits {
+        MAC => mac(text).map(|octets| u128::from(number(octets))),
+        32 => text
             .parse::<Ipv4Addr>()
             .ok()
             .map(|address| u128::from(address.to_bits())),

@@ -3,7 +3,6 @@
 use validator_core::engine::packet::Value;
 
 use super::pattern;
-use super::table::{Field, Kind};
 use crate::reader::Reader;
 
 /// Longest walk of parts that move together.
@@ -12,11 +11,11 @@ const LONGEST: u64 = 4096;
 /// A part of the octet: its name, its width, and how far it is from the low end.
 struct Part {
     name: &'static str,
-    bits: u32,
+    bits: usize,
     shift: u32,
 }
 
-const fn part(name: &'static str, bits: u32, shift: u32) -> Part {
+const fn part(name: &'static str, bits: usize, shift: u32) -> Part {
     Part { name, bits, shift }
 }
 
@@ -35,7 +34,7 @@ const TOS: [Part; 6] = [
 /// Reads the octet.
 pub fn read(reader: &Reader<'_>) -> Option<Value> {
     match &*reader.choice("dscp") {
-        "raw" => pattern::read(&reader.child("raw")?, &field("raw", 8)),
+        "raw" => pattern::read(&reader.child("raw")?, 8, 0),
         "dscp" => parts(&reader.object("dscp"), &DSCP),
         "tos" => parts(&reader.object("tos"), &TOS),
         other => {
@@ -45,21 +44,12 @@ pub fn read(reader: &Reader<'_>) -> Option<Value> {
     }
 }
 
-fn field(name: &'static str, bits: u32) -> Field {
-    Field {
-        name,
-        bits,
-        kind: Kind::Number,
-        start: 0,
-    }
-}
-
 fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     let values: Vec<(&Part, Value)> = parts
         .iter()
         .filter_map(|part| {
             let pattern = reader.child(part.name)?;
-            let value = pattern::read(&pattern, &field(part.name, part.bits))?;
+            let value = pattern::read(&pattern, part.bits, 0)?;
             Some((part, value))
         })
         .collect();
@@ -68,7 +58,7 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     }
     let length = values
         .iter()
-        .try_fold(1_u64, |length, (_, value)| common(length, period(value)));
+        .try_fold(1_u64, |length, (_, value)| common(length, value.walk()));
     let Some(length) = length.filter(|length| *length <= LONGEST) else {
         let parent = reader.path();
         let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
@@ -84,8 +74,7 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     };
     let octet = |frame: u64| {
         values.iter().fold(0, |octet, (part, value)| {
-            let mask = (1_u128 << part.bits) - 1;
-            octet | (at(value, frame) & mask) << part.shift
+            octet | value.at(frame, part.bits) << part.shift
         })
     };
     let list: Vec<u128> = (0..length).map(octet).collect();
@@ -95,16 +84,6 @@ fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
     })
 }
 
-/// The number of values until they come again; in the model, no field of eight bits is random.
-fn period(value: &Value) -> u64 {
-    match value {
-        Value::List(list) => list.len() as u64,
-        // Cut to eight bits, a walk comes again after 256 at the latest.
-        Value::Increment { count, .. } | Value::Decrement { count, .. } => *count,
-        Value::Fixed(_) | Value::Random { .. } | Value::Bad => 1,
-    }
-}
-
 /// The least common multiple.
 fn common(a: u64, b: u64) -> Option<u64> {
     let (mut x, mut y) = (a, b);
@@ -112,16 +91,4 @@ fn common(a: u64, b: u64) -> Option<u64> {
         (x, y) = (y, x % y);
     }
     (a / x).checked_mul(b)
-}
-
-/// The value of a frame, before it is cut to the field.
-fn at(value: &Value, frame: u64) -> u128 {
-    let steps = |count: u64, step: u128| step.wrapping_mul(u128::from(frame % count));
-    match value {
-        Value::Fixed(value) => *value,
-        Value::List(list) => list[(frame % list.len() as u64) as usize],
-        Value::Increment { start, step, count } => start.wrapping_add(steps(*count, *step)),
-        Value::Decrement { start, step, count } => start.wrapping_sub(steps(*count, *step)),
-        Value::Random { .. } | Value::Bad => 0,
-    }
 }

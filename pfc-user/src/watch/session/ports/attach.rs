@@ -145,6 +145,7 @@ fn one(args: &WatchArgs, wanted: Wanted, watch: Watch) -> Result<Port> {
         disturbed: (!state.carrier).then(|| without_carrier(interface)),
         tags_hidden,
         wanted,
+        left_out: 0,
     })
 }
 

@@ -36,6 +36,7 @@ pub enum Bug {
     LossyToo,
     AllIfSeveral,
     LossyTooIfSeveral,
+    LossyNamedForLossless,
     // XON.
     XonIgnored,
     XonLets(u32),
@@ -44,6 +45,7 @@ pub enum Bug {
     XonOnlyIfAll,
     XonSlow,
     ZeroIsLongest,
+    XonPausesIdle,
     // Expiry.
     NeverEnds,
     EndsThenOne,
@@ -62,6 +64,7 @@ pub enum Bug {
     LeakEvery(Ns),
     // Lossy traffic.
     LossyStopsFirst(Ns),
+    LossyStopsAtEnd(Ns),
     LossyThrottled,
     LossyDelayed(Ns),
     LossyDropsInStorm(u32),
@@ -70,6 +73,7 @@ pub enum Bug {
     LowestLossyStarves,
     IsolationSlow,
     IsolationLate(Ns),
+    IsolationStopsAtEnd(Ns),
     // Classification.
     OnlyDscpEqual,
     HighDscpTo0,

@@ -75,6 +75,12 @@ impl Foreign {
                 Bug::TimeCap(cap) => quanta = quanta.min(cap),
                 Bug::TimeSigned if quanta >= 0x8000 => quanta = 0,
                 Bug::ZeroIsLongest if quanta == 0 => quanta = 0xffff,
+                Bug::LossyNamedForLossless if !self.lossless[p] && names_lossless => {
+                    let time =
+                        |q: usize| u16::from_be_bytes([frame[18 + 2 * q], frame[19 + 2 * q]]);
+                    let named = (0..8).filter(|q| given >> q & 1 == 1 && self.lossless[*q]);
+                    quanta = named.map(time).max().unwrap_or(quanta);
+                }
                 _ => {}
             }
             let time = self.quanta(quanta);
@@ -93,7 +99,7 @@ impl Foreign {
             }
             let obeys = self.lossless[p]
                 || match self.bug {
-                    Bug::LossyToo => names_lossless,
+                    Bug::LossyToo | Bug::LossyNamedForLossless => names_lossless,
                     Bug::LossyTooIfSeveral => vector.count_ones() > 2,
                     _ => false,
                 };
@@ -142,6 +148,11 @@ impl Foreign {
 
     pub(super) fn xon(&mut self, p: usize, paused: bool, all_zero: bool) {
         if !paused {
+            // The timer runs from 0 down, and round.
+            if self.bug == Bug::XonPausesIdle {
+                self.since[p] = self.now;
+                self.until[p] = self.now + self.quanta(0xffff);
+            }
             return;
         }
         match self.bug {
@@ -177,6 +188,14 @@ impl Foreign {
                     }
                 }
                 Bug::SlowAfter => self.slow_until[p] = self.now + 50_000_000,
+                Bug::LossyStopsAtEnd(time) => self.stop_lossy = self.now + time,
+                Bug::IsolationStopsAtEnd(time) => {
+                    for q in (0..8).filter(|q| self.lossless[*q]) {
+                        if self.until[q] <= self.now && q != p {
+                            self.until[q] = self.now + time;
+                        }
+                    }
+                }
                 Bug::DeadAfterLong(time) if lasted > 100_000_000 => self.until[p] = self.now + time,
                 Bug::LosesFirstAfterPause if !self.queues[p].is_empty() => {
                     let one = self.queues[p].pop_front().unwrap();

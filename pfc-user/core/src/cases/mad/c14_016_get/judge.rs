@@ -28,7 +28,9 @@ fn each(
     let mut finding = Finding::new();
     for asking in &askings {
         if let Some(port) = asking.last().port() {
-            judge(&mut finding, asking, port);
+            finding.about(&[asking.last().subject()], |finding| {
+                judge(finding, asking, port)
+            });
         }
     }
     if finding.assertions.is_empty() {
@@ -100,7 +102,7 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
     let shown = view.askings(Purpose::KeyShown);
     for asking in &shown {
         match asking.last().port() {
-            Some(port) => {
+            Some(port) => finding.about(&[asking.last().subject()], |finding| {
                 finding.equal(
                     "M_Key that a Get with M_KEY_DUT shows",
                     view.dut_key(),
@@ -111,7 +113,7 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
                     bits,
                     port.m_key_protect_bits(),
                 );
-            }
+            }),
             // That Get is step 1 once more, whose check judges it.
             None => finding.undecided(AFTER_SET, "M_KEY_DUT", "no PortInfo"),
         }
@@ -225,7 +227,10 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
             continue;
         };
         is_good(&mut finding, asking, answer);
-        if let Some(port) = asking.last().port() {
+        let Some(port) = asking.last().port() else {
+            continue;
+        };
+        finding.about(&[asking.last().subject()], |finding| {
             finding.equal("M_Key after the reset", MKey(0), port.m_key());
             finding.equal(
                 "M_KeyProtectBits after the reset",
@@ -237,7 +242,7 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
                 0,
                 port.m_key_violations(),
             );
-        }
+        });
     }
     finding
 }
@@ -252,11 +257,13 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
     };
     let mut finding = Finding::new();
     match asking.last().port() {
-        Some(port) => finding.equal(
-            "what a Get shows at the end",
-            original,
-            Protection::of(&port),
-        ),
+        Some(port) => finding.about(&[asking.last().subject()], |finding| {
+            finding.equal(
+                "what a Get shows at the end",
+                original,
+                Protection::of(&port),
+            )
+        }),
         None => finding.undecided(
             "what a Get shows at the end",
             original,
@@ -286,21 +293,28 @@ pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
     };
     let gets = [Purpose::KeyShown, Purpose::ResetShown, Purpose::Restored];
     let ports = gets.into_iter().flat_map(|purpose| view.askings(purpose));
-    let ports: Vec<_> = ports.filter_map(|asking| asking.last().port()).collect();
+    let ports = ports.filter_map(|asking| Some((asking.last(), asking.last().port()?)));
+    let ports: Vec<_> = ports.collect();
     if ports.is_empty() {
         return Finding::inconclusive("not reached");
     }
     let mut finding = Finding::new();
     for (name, value) in WRITTEN_BACK {
         let expected = value(&found);
-        let other = ports.iter().map(value).find(|shown| *shown != expected);
-        let shown = other.unwrap_or(expected);
-        finding.expect(
-            format!("{name} after a Set of the M_Key"),
-            format_args!("{expected:#x}"),
-            format_args!("{shown:#x}"),
-            shown == expected,
-        );
+        let others = ports
+            .iter()
+            .map(|(asked, port)| (asked.subject(), value(port)));
+        let others = others.filter(|(_, shown)| *shown != expected);
+        let (subjects, others): (Vec<_>, Vec<_>) = others.unzip();
+        let shown = others.first().copied().unwrap_or(expected);
+        finding.about(&subjects, |finding| {
+            finding.expect(
+                format!("{name} after a Set of the M_Key"),
+                format_args!("{expected:#x}"),
+                format_args!("{shown:#x}"),
+                shown == expected,
+            )
+        });
     }
     finding
 }

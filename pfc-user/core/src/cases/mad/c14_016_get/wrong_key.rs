@@ -7,7 +7,7 @@ use ib_mad::mad::Method;
 use super::answer::{is_discarded, says_busy, stray_answer};
 use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
-use crate::case::Verdict;
+use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
@@ -98,8 +98,10 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let what = format!("SubnGetResp(PortInfo) to a key that differs {difference}");
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
-    if let Some((found, verdict)) = any_answer(view, asked, has_arrived) {
-        return finding.compare(what, expected, found, verdict);
+    if let Some((subject, (found, verdict))) = any_answer(view, asked, has_arrived) {
+        return finding.about(&[subject], |finding| {
+            finding.compare(what, expected, found, verdict)
+        });
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
         return finding.undecided(
@@ -133,21 +135,26 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
 }
 
 /// An answer to the Get with the wrong key, in time or not, and its verdict.
-fn any_answer(view: &View<'_>, asked: &Asked, has_arrived: bool) -> Option<(String, Verdict)> {
+fn any_answer(
+    view: &View<'_>,
+    asked: &Asked,
+    has_arrived: bool,
+) -> Option<(Subject, (String, Verdict))> {
     let after = |at: Nanos| ms(at.saturating_sub(asked.sent));
     if let Some((at, answer)) = &asked.answer {
         let (status, after) = (answer.status(), after(*at));
-        return Some(match status.is_busy() {
+        let judged = match status.is_busy() {
             true => busy(view, asked, has_arrived, &after),
             false => (format!("one after {after}, status {status}"), Verdict::Fail),
-        });
+        };
+        return Some((asked.subject(), judged));
     }
     let (stray, verdict) = stray_answer(view, asked)?;
-    let after = after(stray.at);
+    let (subject, after) = (Subject::Packet(stray.at), after(stray.at));
     let tid = match &stray.smp {
         None => "cut off".into(),
         Some(smp) if verdict == Verdict::Fail && smp.status().is_busy() => {
-            return Some(busy(view, asked, has_arrived, &after));
+            return Some((subject, busy(view, asked, has_arrived, &after)));
         }
         Some(smp) => format!("TID {}", smp.tid()),
     };
@@ -155,7 +162,8 @@ fn any_answer(view: &View<'_>, asked: &Asked, has_arrived: bool) -> Option<(Stri
         Verdict::Fail => "",
         _ => " of a request that was not the DUT's",
     };
-    Some((format!("one after {after}, {tid}{of_another}"), verdict))
+    let found = format!("one after {after}, {tid}{of_another}");
+    Some((subject, (found, verdict)))
 }
 
 /// Judges an answer BUSY. It says that the Get was discarded (13.4.7), so that its key was not
@@ -201,7 +209,11 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
                 true => uncounted.judge(false),
                 false => uncounted.judge(is_never),
             };
-            violations(view, asking.last(), what, zero, &mut finding);
+            let read = view.in_attempt(Purpose::DutKey, asking.last().attempt);
+            let read = read.map(|read| read.last().subject());
+            finding.about(read.as_slice(), |finding| {
+                violations(view, asking.last(), what, zero, finding)
+            });
         }
     }
     untried(view, Purpose::DutKey, &mut finding);

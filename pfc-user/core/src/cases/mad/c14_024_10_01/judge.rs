@@ -17,7 +17,7 @@ use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 
 /// Status code for an attribute that the DUT does not support.
-pub const CODE: u8 = 7;
+const CODE: u8 = 7;
 
 /// The document is about a switch (its notes) without a linear forwarding table (step 7).
 pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
@@ -58,16 +58,19 @@ fn info(view: &View<'_>, purpose: Purpose) -> Finding {
 }
 
 pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
-    let Some(switch) = view.attribute::<SwitchInfo>(Purpose::SwitchInfo) else {
+    let read = view.asking(Purpose::SwitchInfo);
+    let Some((switch, read)) = switch(view).zip(read) else {
         return Finding::inconclusive("SwitchInfo was not read");
     };
     let mut finding = Finding::new();
-    finding.expect(
-        "RandomFDBCap",
-        "more than 0",
-        switch.random_fdb_cap(),
-        switch.random_fdb_cap() > 0,
-    );
+    finding.about(&[read.last().subject()], |finding| {
+        finding.expect(
+            "RandomFDBCap",
+            "more than 0",
+            switch.random_fdb_cap(),
+            switch.random_fdb_cap() > 0,
+        )
+    });
     finding
 }
 
@@ -179,26 +182,26 @@ fn each<W: Display>(
     wrong: impl Fn(&Asking<'_>, &Smp) -> Option<W>,
 ) -> Finding {
     let mut finding = Finding::new();
-    let (mut count, mut offences, mut first) = (0, 0, None);
+    let (mut count, mut offences, mut first) = (0, Vec::new(), None);
     for asking in view.askings(purpose) {
         let Some(answer) = asking.answer() else {
             continue;
         };
         count += 1;
         if let Some(wrong) = wrong(&asking, answer) {
-            offences += 1;
+            offences.push(asking.last().subject());
             first.get_or_insert_with(|| {
                 format!("{wrong} for block {}", asking.last().request.modifier())
             });
         }
     }
     match first {
-        Some(first) => finding.expect(
-            what,
-            expected,
-            format!("{first}; wrong for {offences} of {count} blocks"),
-            false,
-        ),
+        Some(first) => {
+            let found = format!("{first}; wrong for {} of {count} blocks", offences.len());
+            finding.about(&offences, |finding| {
+                finding.expect(what, expected, found, false)
+            });
+        }
         None => finding.expect(what, expected, format!("so for {count} blocks"), true),
     }
     if count < BLOCKS {

@@ -54,8 +54,8 @@ fn check(view: &View<'_>) -> Result<(), String> {
 fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     use Purpose::*;
     let (method, attribute) = match asked.purpose {
-        TesterPort | DutPort | LinkPort | InForce | KeyShown | OwnKey | OtherKey | DutKey
-        | ResetShown | Restored => (Method::GET, AttributeId::PORT_INFO),
+        TesterPort | DutPort | LinkPort | TimedPort | InForce | KeyShown | OwnKey | OtherKey
+        | DutKey | ResetShown | Restored => (Method::GET, AttributeId::PORT_INFO),
         NodeInfo => (Method::GET, AttributeId::NODE_INFO),
         SwitchInfo => (Method::GET, AttributeId::SWITCH_INFO),
         SetBlock => (Method::SET, AttributeId::LINEAR_FORWARDING_TABLE),

@@ -60,9 +60,10 @@ fn port_state(view: &View<'_>) -> Finding {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
         // An answer about another attribute does not show what its data is.
-        Some(answer) if answer.attribute() != asking.last().request.attribute() => {
-            finding.expect(what, "an answer about PortInfo", form(answer), false)
-        }
+        Some(answer) if answer.attribute() != asking.last().request.attribute() => finding
+            .about(&[asking.last().subject()], |finding| {
+                finding.expect(what, "an answer about PortInfo", form(answer), false)
+            }),
         Some(answer) if asking.last().port().is_none() => {
             finding.undecided(what, "PortInfo with status 0", form(answer))
         }
@@ -145,12 +146,10 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
                 format!("none {}, the last within {waited:?}", times(asking)),
             );
         }
-        return finding.expect(
-            what,
-            "an answer",
-            format!("none {}, while NodeInfo was answered", times(asking)),
-            false,
-        );
+        let found = format!("none {}, while NodeInfo was answered", times(asking));
+        return finding.about(&[last.subject()], |finding| {
+            finding.expect(what, "an answer", found, false)
+        });
     }
     let key = match view.current() {
         MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` of the testbed is 0".to_owned(),
@@ -250,12 +249,10 @@ pub(in crate::cases::mad) fn answered<'v>(
         );
         finding.undecided(what, expected, found);
     } else if view.is_alive_after(last) {
-        finding.expect(
-            what,
-            expected,
-            format!("none {}, while other requests were answered", times(asking)),
-            false,
-        );
+        let found = format!("none {}, while other requests were answered", times(asking));
+        finding.about(&[last.subject()], |finding| {
+            finding.expect(what, expected, found, false)
+        });
     } else {
         finding.undecided(
             what,
@@ -286,7 +283,9 @@ pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>,
     );
     let holds =
         answer.status() == Status::OK && answer.attribute() == asking.last().request.attribute();
-    finding.expect(what, expected, form(answer), holds);
+    finding.about(&[asking.last().subject()], |finding| {
+        finding.expect(what, expected, form(answer), holds)
+    });
 }
 
 fn busy(asking: &Asking<'_>) -> String {

@@ -7,6 +7,7 @@ use ib_mad::mad::{MKey, Method, Status};
 use ib_mad::smp::Smp;
 
 use super::likelihood::Loss;
+use crate::case::Subject;
 use crate::cases::stalls::Stalls;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::mad::m_key::Protection;
@@ -42,6 +43,11 @@ impl Asked {
         self.answer()
             .filter(|smp| smp.status() == Status::OK && smp.attribute() == PortInfo::ID)
             .map(|smp| PortInfo::from_data(*smp.data()))
+    }
+
+    /// The exchange, for drawings.
+    pub(in crate::cases::mad) fn subject(&self) -> Subject {
+        Subject::Exchange(self.sent)
     }
 
     /// How long its answer took.
@@ -335,7 +341,9 @@ impl<'e> View<'e> {
     pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
         match self.e.plan.stimulus {
             MadStimulus::MKeyGet(bits) => bits,
-            MadStimulus::LinearForwardingTable | MadStimulus::PortInfo => 0,
+            MadStimulus::LinearForwardingTable
+            | MadStimulus::PortInfo
+            | MadStimulus::TimedPortInfo => 0,
         }
     }
 

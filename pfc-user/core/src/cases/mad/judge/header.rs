@@ -77,18 +77,22 @@ fn header(view: &View<'_>) -> Finding {
     }
     let mut finding = Finding::new();
     for (part, judge) in PARTS {
-        let mut wrong = answered.iter().filter_map(|(asked, answer)| {
+        let wrong = answered.iter().filter_map(|(asked, answer)| {
             let (expected, found) = judge(view, asked, answer)?;
             Some((*asked, expected, found))
         });
-        if let Some((asked, expected, found)) = wrong.next() {
+        let wrong: Vec<_> = wrong.collect();
+        if let Some((asked, expected, found)) = wrong.first() {
             let found = format!(
                 "{found}; wrong in {} of {} answers",
-                1 + wrong.count(),
+                wrong.len(),
                 answered.len()
             );
             let what = format!("{part} of the answer to {}", asked.name());
-            finding.expect(what, expected, found, false);
+            let subjects: Vec<_> = wrong.iter().map(|(asked, ..)| asked.subject()).collect();
+            finding.about(&subjects, |finding| {
+                finding.expect(what, expected, found, false)
+            });
         }
     }
     tids(view, &answered, &mut finding);
@@ -102,16 +106,20 @@ fn header(view: &View<'_>) -> Finding {
 
 /// Records an answer whose TID is not the request's, where the transport leaves all of it alone.
 fn tids(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Finding) {
-    let mut wrong = answered
+    let wrong = answered
         .iter()
         .filter(|(asked, answer)| asked.request.tid() != answer.tid());
-    let Some((asked, answer)) = wrong.next() else {
+    let wrong: Vec<_> = wrong.collect();
+    let Some((asked, answer)) = wrong.first() else {
         return;
     };
     let what = format!("TID of the answer to {}", asked.name());
-    let (count, of) = (1 + wrong.count(), answered.len());
+    let (count, of) = (wrong.len(), answered.len());
     let found = format!("{}; wrong in {count} of {of} answers", answer.tid());
+    let subjects: Vec<_> = wrong.iter().map(|(asked, _)| asked.subject()).collect();
     if view.e.keeps_tids {
-        finding.expect(what, asked.request.tid(), found, false);
+        finding.about(&subjects, |finding| {
+            finding.expect(what, asked.request.tid(), found, false)
+        });
     }
 }

@@ -8,7 +8,7 @@ use ib_mad::smp::{DATA as DATA_OCTETS, MAX_HOPS};
 
 use super::decoded::{Asked, Stray, View};
 use super::strays::{unseen, unseen_traps};
-use crate::case::Verdict;
+use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
@@ -61,6 +61,7 @@ struct Shown<'v> {
     asked: Option<&'v Asked>,
     /// The packet, for people.
     what: String,
+    subject: Subject,
     /// True if another node than the DUT may have sent the packet.
     is_uncertain: bool,
 }
@@ -71,6 +72,7 @@ impl<'v> Shown<'v> {
             octets,
             asked: Some(asked),
             what: format!("answer to {} without M_KEY_DUT", asked.name()),
+            subject: asked.subject(),
             is_uncertain: false,
         }
     }
@@ -95,6 +97,7 @@ impl<'v> Shown<'v> {
             octets: stray.octets,
             asked,
             what: format!("{kind} at {}", ms(stray.at)),
+            subject: Subject::Packet(stray.at),
             is_uncertain: stray.of_earlier && stray.of.is_none()
                 || asked.is_some_and(|asked| asked.purpose == Purpose::TesterPort),
         })
@@ -127,7 +130,9 @@ impl<'v> Shown<'v> {
                 let found = format!("in octet {at}; it may be no answer of the DUT");
                 finding.undecided(self.what, expected, found);
             }
-            _ => finding.expect(self.what, expected, format!("in octet {at}"), false),
+            _ => finding.about(&[self.subject], |finding| {
+                finding.expect(self.what, expected, format!("in octet {at}"), false)
+            }),
         }
     }
 

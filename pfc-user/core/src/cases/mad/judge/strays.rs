@@ -7,6 +7,7 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
+use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
@@ -44,7 +45,9 @@ fn single_answer(view: &View<'_>) -> Finding {
     };
     let mut finding = Finding::new();
     for stray in &view.strays {
-        offence(view, stray, &mut finding);
+        finding.about(&[Subject::Packet(stray.at)], |finding| {
+            offence(view, stray, finding)
+        });
     }
     if !finding.assertions.is_empty() {
         return finding;

@@ -75,6 +75,7 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     if limits.headroom > MAX_QUANTITY {
         return Err(format!("headroom is {} octets", limits.headroom));
     }
+    time("the storm's interval", e.plan.storm.interval)?;
     for flow in &e.plan.flows {
         if flow.length > MAX_LENGTH || flow.rate > MAX_QUANTITY {
             return Err(format!(

@@ -6,7 +6,7 @@ use pfc_ebpf::stamp::Phase;
 
 use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, storm_end};
+use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_lapse, storm_end};
 use super::stalls::delay;
 use super::withheld::expect_offered;
 use crate::cases::finding::{Again, Finding};
@@ -281,7 +281,7 @@ pub(in crate::cases::pfc) fn test_traffic(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// `ignored` of pfc.enable-vector: the traffic that the storm does not name.
+/// `ignored` of pfc.enable-vector and pfc.zero-time: the traffic that the storm does not pause.
 pub(in crate::cases::pfc) fn ignored(e: &PfcEvidence) -> Finding {
     let mut finding = background(e);
     finding.merge(isolation(e));
@@ -325,10 +325,10 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
     let gaps = storm
         .gaps
         .iter()
-        .map(|gap| (gap.from + shortest_pause(e), stops(gap.to)));
+        .map(|gap| (gap.from + shortest_lapse(e), stops(gap.to)));
     let left_out = &storm.gaps_left_out;
     let left_out =
-        (!left_out.is_none()).then(|| (left_out.from + shortest_pause(e), stops(left_out.to)));
+        (!left_out.is_none()).then(|| (left_out.from + shortest_lapse(e), stops(left_out.to)));
     gaps.chain(left_out)
         .chain([(0, stops(storm.first.after))])
         .collect()

@@ -43,7 +43,9 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     }
     let held = held(e);
     if held > 0 {
-        let frames = format!("{held} frames");
+        // The log holds no more: those that did not fit may be among them.
+        let least = if e.arrivals.lost > 0 { "at least " } else { "" };
+        let frames = format!("{least}{held} frames");
         named.push(("held in the storm phase and received later".into(), frames));
     }
     if let Some(worst) = worst_window(e) {
@@ -52,9 +54,9 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
             format!("{:.1} % of the link", 100.0 * worst),
         ));
     }
-    // The subject of `no-dip`: a storm on lossy priorities.
-    if let Some(stormed) = e.plan.storm.kind.named()
-        && !stormed.iter().any(|priority| e.plan.is_lossless(*priority))
+    // The subject of `no-dip`: a storm that holds nothing.
+    let mut lossless = e.plan.lossless.iter();
+    if e.plan.storm.kind.named().is_some() && !lossless.any(|priority| e.plan.is_stormed(*priority))
     {
         let share = |phase| {
             let share = watched_share(e, phase)?;
@@ -181,7 +183,12 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
 
 /// The gaps of the storm beside its pause time.
 fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
-    let pause = e.limits.pause_time(e.plan.storm.quanta);
+    let lapse = e.plan.storm.lapse(e.limits.line_rate);
+    let (beside, least) = if e.plan.storm.asks() {
+        ("the pause time", "the shortest pause")
+    } else {
+        ("three intervals,", "that")
+    };
     let below = |(name, q)| {
         let length = storm
             .histogram
@@ -194,16 +201,16 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
     let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
         .map(below)
         .concat();
-    let share = 100.0 * storm.max_gap as f64 / pause.max(1) as f64;
+    let share = 100.0 * storm.max_gap as f64 / lapse.max(1) as f64;
     let above = if storm.gaps_above() == 0 {
         "none".to_owned()
     } else {
         storm.gaps_above().to_string()
     };
     format!(
-        "{quantiles}max {}, {share:.1} % of the pause time {}; {above} above the shortest pause",
+        "{quantiles}max {}, {share:.1} % of {beside} {}; {above} above {least}",
         brief(storm.max_gap),
-        brief(pause)
+        brief(lapse)
     )
 }
 

@@ -142,7 +142,7 @@ fn spans(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = Span> {
     let probes = e
         .probes
         .iter()
-        .filter(move |probe| !lossless || !probe.names(priority));
+        .filter(move |probe| !lossless || !probe.pauses(priority));
     let pauses = probes.flat_map(|probe| {
         let frames = probe.burst.frames.iter().zip(&probe.left).enumerate();
         frames.map(|(index, (one, left))| {

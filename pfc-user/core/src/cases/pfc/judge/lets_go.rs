@@ -6,6 +6,7 @@ use pfc_ebpf::units::Priority;
 use super::preconditions::storm_end;
 use super::probe::{Measured, Wait};
 use super::stalls::stalled_within;
+use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
@@ -69,17 +70,23 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority:
             counted: measured.counted(priority, over.min(first), first),
         },
     };
-    in_time(finding, e, what, wait, storm_end(e, storm));
+    in_time(finding, e, (priority, what), wait, storm_end(e, storm));
     let what = format!("longest wait of a later frame of priority {priority}");
     if all < received().map(|received| received.frames).sum() {
         finding.undecided(what, "known", "not all records fitted");
     } else if let Some(wait) = measured.longest_wait(priority, logged, first) {
-        in_time(finding, e, what, wait, wait.since);
+        in_time(finding, e, (priority, what), wait, wait.since);
     }
 }
 
-/// Expects a wait to be short, but for stalls from `from` on.
-fn in_time(finding: &mut Finding, e: &PfcEvidence, what: String, wait: Wait, from: Nanos) {
+/// Expects a wait of a priority to be short, but for stalls from `from` on.
+fn in_time(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    (priority, what): (Priority, String),
+    wait: Wait,
+    from: Nanos,
+) {
     let allowed = Measured::of(e).allowed();
     let expected = format!("within {}", ms(allowed));
     let stalled = stalled_within(e, from, wait.until);
@@ -91,6 +98,8 @@ fn in_time(finding: &mut Finding, e: &PfcEvidence, what: String, wait: Wait, fro
         );
         finding.undecided(what, expected, actual);
     } else {
-        finding.expect(what, expected, wait.text(), wait.counted <= allowed);
+        finding.about(&[Subject::Frame(priority, wait.until)], |finding| {
+            finding.expect(what, expected, wait.text(), wait.counted <= allowed)
+        });
     }
 }

@@ -261,6 +261,10 @@ pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
         let why = "no counter of a priority rises by frames that name none";
         return Counted::Unknown(why.into());
     }
+    if !e.plan.storm.asks() {
+        let why = "it is not known if the counter of a priority rises by an XON";
+        return any(mac).unwrap_or_else(|| Counted::Unknown(why.into()));
+    }
     let mut why = Vec::new();
     for counted in named.iter().map(|priority| xoff(mac, *priority)) {
         match counted {

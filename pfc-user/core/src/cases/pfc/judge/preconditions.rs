@@ -324,23 +324,24 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     Ok(())
 }
 
-/// Shortest time that a pause of the storm lasts, as a DUT's clock may be fast.
-pub(super) fn shortest_pause(e: &PfcEvidence) -> Nanos {
-    let quanta = e.plan.storm.quanta;
-    e.limits
-        .pause_time(quanta)
-        .saturating_sub(e.limits.pause_tolerance(quanta))
+/// Shortest time that a pause of the storm lasts, as a DUT's clock may be fast; of a storm of XONs,
+/// that in which another one is due.
+pub(super) fn shortest_lapse(e: &PfcEvidence) -> Nanos {
+    let storm = &e.plan.storm;
+    storm
+        .lapse(e.limits.line_rate)
+        .saturating_sub(e.limits.pause_tolerance(storm.quanta))
 }
 
 /// Earliest end of the pause of the storm's last frame.
 pub(super) fn storm_end(e: &PfcEvidence, storm: &StormReport) -> Nanos {
-    storm.last.before + shortest_pause(e)
+    storm.last.before + shortest_lapse(e)
 }
 
 /// A gap that lets a DUT with a fast clock go on, but is not above the pause time, so that it is
 /// not known where it was.
 pub(super) fn has_narrow_gap(e: &PfcEvidence, storm: &StormReport) -> bool {
-    storm.gaps_above() == 0 && storm.max_gap > shortest_pause(e)
+    storm.gaps_above() == 0 && storm.max_gap > shortest_lapse(e)
 }
 
 fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
@@ -362,11 +363,11 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     if storm.first.after + e.limits.max_response > data.from {
         return Err("the storm did not begin by max_response before the traffic".into());
     }
-    let pause = ms(e.limits.pause_time(e.plan.storm.quanta));
+    let lapse = ms(e.plan.storm.lapse(e.limits.line_rate));
     if has_narrow_gap(e, storm) {
         let gap = ms(storm.max_gap);
         return Err(format!(
-            "the storm's largest gap, {gap}, is not below its pause time of {pause} by the \
+            "the storm's largest gap, {gap}, is not below its pause time of {lapse} by the \
              tolerance of the DUT's clock"
         ));
     }
@@ -384,8 +385,10 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     let Some(largest) = largest else {
         return Ok(());
     };
-    Err(format!(
-        "the storm had {count} gaps above its pause time of {pause}, the largest {}",
-        ms(largest)
-    ))
+    let largest = ms(largest);
+    Err(if e.plan.storm.asks() {
+        format!("the storm had {count} gaps above its pause time of {lapse}, the largest {largest}")
+    } else {
+        format!("the storm had {count} gaps above three intervals, {lapse}, the largest {largest}")
+    })
 }

@@ -11,8 +11,9 @@ use self::measured::{NotCounted, Pause, Traffic, heard, within};
 use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
+use crate::case::Subject;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
+use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{Nanos, ProbeBurst, ProbePlan};
 use crate::quantity::ms;
 
@@ -38,10 +39,13 @@ const XON: Question = Question {
 };
 
 impl Question {
-    /// True if a pause of `burst` ends in that way.
+    /// True if a pause of `burst` ends in that way, or an XON of it finds none.
     fn concerns(self, plan: &ProbePlan, burst: &ProbeBurst) -> bool {
         let mut paused = plan.priorities.iter();
-        paused.any(|priority| burst.ends_by_xon(*priority) == Some(self.by_xon))
+        paused.any(|priority| {
+            let idle = self.by_xon && burst.is_idle_xon(*priority);
+            idle || burst.ends_by_xon(*priority) == Some(self.by_xon)
+        })
     }
 }
 
@@ -61,6 +65,8 @@ struct Comparison {
     expected: String,
     actual: String,
     holds: bool,
+    /// The frame whose wait it is about.
+    frame: Option<Subject>,
     /// Where it does not hold, the time in which a stall may be the reason, and by how much it does
     /// not.
     late: Late,
@@ -130,7 +136,9 @@ fn judge_probes(e: &PfcEvidence, question: Question) -> Finding {
                 missing.retain(|burst| **burst != probe.burst);
                 for one in compared {
                     let certain = lost_by_tester(e).0 == 0;
-                    finding.prove(one.what, one.expected, one.actual, one.holds, certain);
+                    finding.about(one.frame.as_slice(), |finding| {
+                        finding.prove(one.what, one.expected, one.actual, one.holds, certain)
+                    });
                 }
             }
             Err(why) => {
@@ -228,7 +236,8 @@ fn response_of(
             let place = "round the end of the pause";
             measured.quick_round_end(traffic, pause.earliest, pause.latest, place)?;
             let what = format!("priority {priority} after the quanta of an XOFF");
-            let (again, until) = ((*priority, *arrivals, pause), measured.until(probe));
+            let end = (pause.earliest, pause.latest);
+            let (again, until) = ((*priority, *arrivals, end), measured.until(probe));
             compared.extend(goes_on(measured, traffic, again, until, what)?);
         }
     }
@@ -271,6 +280,7 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
         expected: "0".into(),
         actual,
         holds: early.is_empty(),
+        frame: None,
         late: Late {
             from: pause.xoff.before,
             to: last,
@@ -279,20 +289,19 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
     }
 }
 
-/// The priority goes on in time after the end of its pause, and for good: the first frame comes in
-/// time, and so does each later one after the one before it, and the link is not idle while frames
-/// wait that were held.
+/// The priority goes on in time after the end of its pause, of which the earliest and the latest
+/// time are given, and for good: the first frame comes in time, and so does each later one after
+/// the one before it, and the link is not idle while frames wait that were held.
 fn goes_on(
     measured: &Measured,
     traffic: &Traffic,
-    (priority, arrivals, pause): (Priority, &[&Arrival], &Pause),
+    (priority, arrivals, (earliest, end)): (Priority, &[&Arrival], (Nanos, Nanos)),
     until: Nanos,
     what: String,
 ) -> Result<Vec<Comparison>, NotCounted> {
     let allowed = measured.allowed();
     let expected = format!("within {}", ms(allowed));
-    let end = pause.latest;
-    let all = within(arrivals, pause.earliest, until);
+    let all = within(arrivals, earliest, until);
     let Some(first) = all.first().map(|arrival| arrival.time) else {
         let deadline = end + allowed;
         let place = "after the priority had to go on";
@@ -302,6 +311,7 @@ fn goes_on(
             expected: expected.clone(),
             actual: "never".into(),
             holds: false,
+            frame: None,
             late: Late {
                 by: Nanos::MAX,
                 ..Late::default()
@@ -326,7 +336,7 @@ fn goes_on(
             quick_meanwhile(measured, traffic, wait, "while the priority was awaited")?;
         }
         Ok(in_time(
-            what,
+            (priority, what),
             expected.clone(),
             wait,
             allowed,
@@ -346,7 +356,7 @@ fn goes_on(
         )?,
     ];
     if measured.whole && measured.logs_all() {
-        let drain = measured.drain(&all, pause.earliest, first);
+        let drain = measured.drain(&all, earliest, first);
         if drain.idle > drain.allowed {
             measured.quick(traffic, first, drain.last, "while held frames left")?;
         }
@@ -355,6 +365,7 @@ fn goes_on(
             expected: format!("at most {}", ms(drain.allowed)),
             actual: drain.text(),
             holds: drain.idle <= drain.allowed,
+            frame: None,
             late: Late {
                 from: first.saturating_sub(measured.limits.max_response),
                 to: drain.last,
@@ -378,9 +389,9 @@ fn quick_meanwhile(
     measured.quick(traffic, wait.since, wait.until, place)
 }
 
-/// A frame that had to wait for no longer than is allowed.
+/// A frame of a priority that had to wait for no longer than is allowed.
 fn in_time(
-    what: String,
+    (priority, what): (Priority, String),
     expected: String,
     wait: Wait,
     allowed: Nanos,
@@ -391,6 +402,7 @@ fn in_time(
         expected,
         actual: wait.text(),
         holds: wait.counted <= allowed,
+        frame: Some(Subject::Frame(priority, wait.until)),
         late: Late {
             from: wait.since.saturating_sub(max_response),
             to: wait.until,
@@ -409,18 +421,18 @@ fn not_held(
     if !measured.logs_all() {
         return Ok(Vec::new());
     }
-    let (Some(first), Some(last)) = (probe.left.first(), probe.left.last()) else {
+    let Some(first) = probe.left.first() else {
         return Ok(Vec::new());
     };
     let mut compared = Vec::new();
     for priority in Priority::all().filter(|priority| !measured.plan.is_lossless(*priority)) {
-        let Some(pause) = measured.pause(probe, priority) else {
+        if measured.pause(probe, priority).is_none() {
             continue;
-        };
+        }
         let arrivals = measured.arrivals_of(Phase::Probe, priority);
-        let until = pause.latest.max(last.after) + measured.vicinity();
         let from = first.before.saturating_sub(measured.vicinity());
-        let arrivals = within(&arrivals, from, until);
+        // A DUT may hold them for longer than their own time, such as for that of another class.
+        let arrivals = within(&arrivals, from, measured.until(probe));
         let Some(wait) = measured.longest_wait(priority, &arrivals, from) else {
             return Err(NotCounted::Tester(format!(
                 "no frame of lossy priority {priority} was seen round the pause frame"
@@ -434,10 +446,11 @@ fn not_held(
                 "while a lossy priority was awaited",
             )?;
         }
+        let what = format!(
+            "longest wait of a frame of lossy priority {priority}, which the XOFF names too"
+        );
         compared.push(in_time(
-            format!(
-                "longest wait of a frame of lossy priority {priority}, which the XOFF names too"
-            ),
+            (priority, what),
             format!("within {}", ms(allowed)),
             wait,
             allowed,
@@ -452,14 +465,16 @@ pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
     judge_probes(e, XON)
 }
 
-/// Pauses of a probe that an XON ends.
+/// Pauses of a probe that an XON ends, and priorities that one finds without a pause.
 fn xon_of(
     measured: &Measured,
     probe: &ProbeReport,
     traffic: &Traffic,
 ) -> Result<Vec<Comparison>, NotCounted> {
     let mut compared = Vec::new();
-    for (priority, pause, arrivals) in subjects(measured, probe, traffic, true) {
+    let subjects = subjects(measured, probe, traffic, true);
+    for (priority, pause, arrivals) in &subjects {
+        let priority = *priority;
         let runs_out = measured.without_xon(probe, priority);
         if pause.latest + measured.allowed() >= runs_out {
             let needed = pause.lasts + measured.allowed();
@@ -480,8 +495,36 @@ fn xon_of(
             )));
         }
         let what = format!("priority {priority} after the XON");
-        let (again, until) = ((priority, arrivals, &pause), measured.until(probe));
+        let end = (pause.earliest, pause.latest);
+        let (again, until) = ((priority, *arrivals, end), measured.until(probe));
+        compared.extend(goes_on(measured, traffic, again, until, what)?);
+    }
+    for (priority, arrivals) in &traffic.paused {
+        let Some(xon) = idle_xon(probe, *priority) else {
+            continue;
+        };
+        // An XON that ends other pauses was looked at with these.
+        if subjects.is_empty() {
+            measured.quick_round_xoff(traffic, probe, xon)?;
+        }
+        let until = measured.until(probe);
+        // The DUT holds none of it for certain, so that no frame need come.
+        if within(arrivals, xon.before, until).is_empty() {
+            return Err(NotCounted::Tester(format!(
+                "no frame of priority {priority} came after the XON"
+            )));
+        }
+        let what = format!("priority {priority}, which was not paused, after the XON");
+        let again = (*priority, arrivals.as_slice(), (xon.before, xon.after));
         compared.extend(goes_on(measured, traffic, again, until, what)?);
     }
     Ok(compared)
+}
+
+/// The last XON of `probe` for `priority`, where the probe has no pause of it.
+fn idle_xon(probe: &ProbeReport, priority: Priority) -> Option<Departure> {
+    let frames = probe.burst.frames.iter().zip(&probe.left);
+    let mut named = frames.filter(|(one, _)| one.frame.time(priority).is_some());
+    let (_, last) = named.next_back()?;
+    probe.burst.is_idle_xon(priority).then_some(*last)
 }

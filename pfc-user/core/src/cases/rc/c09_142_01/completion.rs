@@ -2,16 +2,22 @@
 
 use super::requests::{STOOD_STILL, bounds, may_be_late, within};
 use crate::agent::protocol::State;
-use crate::case::Verdict;
+use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::{no_test, state};
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
+use crate::evidence::rc::Completion;
 use crate::quantity::ms;
 
 /// `ibv_wc_status`.
 const WR_FLUSH_ERR: u32 = 5;
 const RETRY_EXC_ERR: u32 = 12;
+
+/// The completion, for drawings.
+fn subject(completion: &&Completion) -> Subject {
+    Subject::Completion(completion.time)
+}
 
 pub(super) fn one_completion(view: &View<'_>) -> Finding {
     let Some(test) = &view.test else {
@@ -24,7 +30,10 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let (what, found) = ("completions", completions.len().to_string());
     match completions.first() {
-        Some(_) => finding.equal(what, "1".into(), found),
+        Some(_) => {
+            let surplus: Vec<_> = completions.iter().skip(1).map(subject).collect();
+            finding.about(&surplus, |finding| finding.equal(what, "1".into(), found))
+        }
         None if test
             .packets()
             .last()
@@ -44,12 +53,14 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
     }
     for completion in &completions {
         if completion.work_request != READ {
-            finding.expect(
-                "work request of the completion",
-                READ,
-                completion.work_request,
-                false,
-            );
+            finding.about(&[subject(completion)], |finding| {
+                finding.expect(
+                    "work request of the completion",
+                    READ,
+                    completion.work_request,
+                    false,
+                )
+            });
         }
     }
     if let (Some(first), Some(last)) = (completions.first(), test.packets().last()) {
@@ -75,12 +86,14 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             Verdict::Inconclusive => format!("{} to {}", ms(earliest), ms(latest)),
             _ => ms(latest),
         };
-        finding.compare(
-            "from the last transmission to it",
-            format!("{} to {}", ms(bounds.0), ms(bounds.1)),
-            heard,
-            verdict,
-        );
+        finding.about(&[subject(first)], |finding| {
+            finding.compare(
+                "from the last transmission to it",
+                format!("{} to {}", ms(bounds.0), ms(bounds.1)),
+                heard,
+                verdict,
+            )
+        });
     }
     finding
 }
@@ -91,7 +104,9 @@ pub(super) fn status(view: &View<'_>) -> Finding {
     }
     let mut finding = Finding::new();
     for completion in view.completions() {
-        finding.equal("status", RETRY_EXC_ERR, completion.status);
+        finding.about(&[subject(&completion)], |finding| {
+            finding.equal("status", RETRY_EXC_ERR, completion.status)
+        });
     }
     if finding.assertions.is_empty() {
         Finding::not_applicable("there was no completion: `one-completion` says so")
@@ -136,14 +151,19 @@ pub(super) fn flush(view: &View<'_>) -> Finding {
         .filter(|completion| completion.work_request == FLUSHED)
         .collect();
     let waited = ms(flush.until.saturating_sub(flush.posted));
-    finding.expect(
-        "completions of one more READ",
-        1,
-        format!("{} within {waited}", flushed.len()),
-        flushed.len() == 1,
-    );
+    let surplus: Vec<_> = flushed.iter().skip(1).map(subject).collect();
+    finding.about(&surplus, |finding| {
+        finding.expect(
+            "completions of one more READ",
+            1,
+            format!("{} within {waited}", flushed.len()),
+            flushed.len() == 1,
+        )
+    });
     for completion in flushed {
-        finding.equal("its status", WR_FLUSH_ERR, completion.status);
+        finding.about(&[subject(&completion)], |finding| {
+            finding.equal("its status", WR_FLUSH_ERR, completion.status)
+        });
     }
     finding
 }

@@ -3,6 +3,7 @@
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
 use super::requests::STOOD_STILL;
+use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
@@ -46,7 +47,13 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         let found = format!("{seen}{form}; completion: {completed}");
         match is_excused {
             true => finding.undecided(what, expected, format!("{found}, {STOOD_STILL}")),
-            false => finding.expect(what, expected, found, false),
+            false => {
+                let others = control.packets().filter(|packet| !packet.is_read_request());
+                let others: Vec<_> = others.map(Decoded::subject).collect();
+                finding.about(&others, |finding| {
+                    finding.expect(what, expected, found, false)
+                })
+            }
         }
         return finding;
     };
@@ -74,7 +81,12 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         None if is_excused => {
             finding.undecided(what, expected, format!("{completed}, {STOOD_STILL}"));
         }
-        _ => finding.expect(what, expected, completed, in_time),
+        _ => {
+            let subject = first.map(|first| Subject::Completion(first.time));
+            finding.about(subject.as_slice(), |finding| {
+                finding.expect(what, expected, completed, in_time)
+            })
+        }
     }
     finding
 }

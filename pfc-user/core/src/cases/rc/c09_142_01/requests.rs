@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
 
-use crate::case::Verdict;
+use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::judge::no_test;
@@ -52,7 +52,11 @@ pub(super) fn requests(view: &View<'_>) -> Finding {
         finding.undecided("transmissions", expected, found);
         return finding;
     }
-    finding.equal("transmissions", expected, found);
+    let surplus = test.transmissions.iter().skip(expected).flatten();
+    let surplus: Vec<_> = surplus.map(Decoded::subject).collect();
+    finding.about(&surplus, |finding| {
+        finding.equal("transmissions", expected, found)
+    });
     let silence = test.phase.until.saturating_sub(latest);
     if found == expected && silence < LONGEST * t_tr {
         finding.undecided(
@@ -87,7 +91,8 @@ pub(super) fn single_packet(view: &View<'_>) -> Finding {
     );
     for (index, packets) in test.transmissions.iter().enumerate() {
         let what = format!("transmission {}", index + 1);
-        match &packets[..] {
+        let subjects: Vec<_> = packets.iter().map(Decoded::subject).collect();
+        finding.about(&subjects, |finding| match &packets[..] {
             [packet] => finding.equal(what, expected.clone(), form_of(packet)),
             several => finding.expect(
                 what,
@@ -95,7 +100,7 @@ pub(super) fn single_packet(view: &View<'_>) -> Finding {
                 format!("{} packets: {}", several.len(), several_forms(several)),
                 false,
             ),
-        }
+        });
     }
     or_nothing(finding, "no request came")
 }
@@ -149,36 +154,34 @@ pub(super) fn same_request(view: &View<'_>) -> Finding {
     for (index, packets) in test.transmissions.iter().enumerate() {
         for (number, packet) in packets.iter().enumerate() {
             let which = format!("transmission {}", index + 1);
-            match roce::is_intact(&packet.frame) {
-                Some(intact) => finding.expect(
-                    format!("ICRC of {which}"),
-                    "valid",
-                    if intact { "valid" } else { "wrong" },
-                    intact,
-                ),
-                None => finding.undecided(
-                    format!("ICRC of {which}"),
-                    "valid",
-                    "the packet is not whole in what was kept",
-                ),
-            }
-            sender(test, &which, packet, &mut finding);
-            let (true, Some(first)) = (index > 0 && number == 0, &first) else {
-                continue;
-            };
-            match same(packet) {
-                Some(found) => {
-                    finding.equal(format!("{which}, as the first"), first.clone(), found)
+            let first = first.as_ref().filter(|_| index > 0 && number == 0);
+            finding.about(&[packet.subject()], |finding| {
+                icrc(&which, packet, finding);
+                sender(test, &which, packet, finding);
+                let Some(first) = first else { return };
+                let what = format!("{which}, as the first");
+                match same(packet) {
+                    Some(found) => finding.equal(what, first.clone(), found),
+                    None => finding.undecided(what, first, NOT_WHOLE),
                 }
-                None => finding.undecided(
-                    format!("{which}, as the first"),
-                    first,
-                    "the packet is not whole in what was kept",
-                ),
-            }
+            });
         }
     }
     or_nothing(finding, "no request came")
+}
+
+const NOT_WHOLE: &str = "the packet is not whole in what was kept";
+
+/// Records if the ICRC of a packet is valid.
+fn icrc(which: &str, packet: &Decoded, finding: &mut Finding) {
+    let what = format!("ICRC of {which}");
+    match roce::is_intact(&packet.frame) {
+        Some(intact) => {
+            let found = if intact { "valid" } else { "wrong" };
+            finding.expect(what, "valid", found, intact)
+        }
+        None => finding.undecided(what, "valid", NOT_WHOLE),
+    }
 }
 
 /// Records if a packet comes from the DUT's address, in the partition of the first one, and has
@@ -222,12 +225,10 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
         } else if interval > longest && view.is_excused(times[index], times[index + 1], longest) {
             finding.undecided(what, expected, format!("{}, {STOOD_STILL}", ms(interval)));
         } else {
-            finding.expect(
-                what,
-                expected,
-                ms(interval),
-                (shortest..=longest).contains(&interval),
-            );
+            let holds = (shortest..=longest).contains(&interval);
+            finding.about(&[Subject::Packet(times[index + 1])], |finding| {
+                finding.expect(what, expected, ms(interval), holds)
+            });
         }
     }
     or_nothing(
@@ -318,12 +319,14 @@ pub(super) fn retry_count(view: &View<'_>) -> Finding {
             .filter(|shown| during(shown, &times, usize::from(retry), t_tr))
             .collect();
         match shown.first() {
-            Some(shown) => finding.expect(
-                what,
-                format!("{left} left"),
-                format!("{} left", shown.retries_left),
-                shown.retries_left == left,
-            ),
+            Some(shown) => finding.about(&[Subject::Packet(*sent)], |finding| {
+                finding.expect(
+                    what,
+                    format!("{left} left"),
+                    format!("{} left", shown.retries_left),
+                    shown.retries_left == left,
+                )
+            }),
             None if test.phase.shown.is_empty() => {
                 finding.expect(
                     what,

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use pfc_ebpf::wire::ip::Addresses;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
 
+use crate::case::Subject;
 use crate::cases::rc::stimulate::{READ, t_tr};
 use crate::cases::rc::transmission::Transmissions;
 use crate::cases::stalls::Stalls;
@@ -43,6 +44,11 @@ impl Decoded {
             packet: roce::parse(&*frame),
             frame,
         })
+    }
+
+    /// The packet, for drawings.
+    pub(in crate::cases::rc) fn subject(&self) -> Subject {
+        Subject::Packet(self.time)
     }
 
     pub(in crate::cases::rc) fn is_read_request(&self) -> bool {

@@ -94,6 +94,9 @@ fn classes_have_the_times_that_the_fault_says() {
     let lossy = || vec![times(&[(5, 4000)])];
     let shorter = || vec![times(&[(3, 5000), (4, 3000)]), times(&[(3, 1000)])];
     let xon = || vec![times(&[(3, 5000), (4, 3000)]), times(&[(3, 0)])];
+    // The second of two changes nothing.
+    let zeros = || vec![times(&[(3, 0), (4, 0), (5, 0)]); 2];
+    let expired = || vec![times(&[(3, 500)]), times(&[(3, 0)])];
     let first = || vec![times(&[(0, 500), (3, 2000), (4, 3000)])];
     let octets = || vec![times(&[(3, 0x0102)])];
     for (fault, frames, good, expected) in [
@@ -125,6 +128,9 @@ fn classes_have_the_times_that_the_fault_says() {
         ("keeps-longer", xon(), [0, 2000, 0], [0, 2000, 0]),
         ("xon-ends-all", xon(), [0, 2000, 0], [0, 0, 0]),
         ("ignores-xon", xon(), [0, 2000, 0], [4000, 2000, 0]),
+        ("zero-pauses-idle", xon(), [0, 2000, 0], [0, 2000, 0]),
+        ("zero-pauses-idle", zeros(), [0, 0, 0], [65535, 65535, 0]),
+        ("zero-pauses-idle", expired(), [0, 0, 0], [65535, 0, 0]),
         ("misses-first", all(), [2000, 3000, 0], [0, 0, 0]),
         ("misses-first", shorter(), [1000, 2000, 0], [1000, 0, 0]),
         ("caps-quanta=2500", all(), [2000, 3000, 0], [2000, 2500, 0]),

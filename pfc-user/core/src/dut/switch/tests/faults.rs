@@ -270,6 +270,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("lossy-obeys-first", [&["lossy held", "dip"], &["dip"], &[]]),
     ("throttles-lossy-in-storm", [&[], &[], &[]]),
     ("delays-lossy-in-storm", [&["dip"], &["dip"], &[]]),
+    ("delays-lossy-after-xon", [&["dip"], &[], &[]]),
     (
         "never-resumes",
         [&["held on", "lossless held", "late to resume"], &[], &[]],
@@ -300,6 +301,8 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("ignores-xon", [&["late to resume"], &[], &[]]),
     ("xon-lets-go", [&["late to resume"], &[], &[]]),
     ("xon-ends-all", [&[]; 3]),
+    // The one XON here ends a pause.
+    ("zero-pauses-idle", [&[]; 3]),
     ("slow-again", [&[]; 3]),
     (
         "slow-response",

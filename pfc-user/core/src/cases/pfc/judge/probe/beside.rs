@@ -1,13 +1,18 @@
-//! Priorities that no frame of a probe names, and that its XOFF holds for a short time all the same.
+//! Priorities that no frame of a probe names, and that its XOFF, or the end of its pause, holds for a
+//! short time all the same.
 //!
-//! One delay may be the tester's, of one of its queues or cores. One that begins with the XOFF while
-//! other priorities go on, and that comes again with the same XOFF sent again, is the DUT's.
+//! One delay may be the tester's, of one of its queues or cores. One that begins with the XOFF or
+//! that end while other priorities go on, and that comes again with the same XOFF sent again, is the
+//! DUT's.
+
+use std::ops::RangeInclusive;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
 use super::super::stalls::stalled_within;
-use super::measured::{Measured, Wait, within};
+use super::measured::{Measured, Pause, Wait, within};
+use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::pfc::probing::{FULL, interval, two_frames};
 use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
@@ -16,58 +21,146 @@ use crate::quantity::ms;
 /// Frames that show that a priority goes on.
 const LEAST: usize = 4;
 
+/// With what a hold begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cases::pfc) enum Begin {
+    Xoff,
+    /// The end of a pause, by an XON or as it runs out.
+    End,
+}
+
+impl Begin {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Xoff => "an XOFF which does not name it",
+            Self::End => "the end of a pause of others",
+        }
+    }
+}
+
+/// A priority that waited though no frame of the probe names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cases::pfc) struct Held {
+    pub(super) priority: Priority,
+    pub(super) begin: Begin,
+    pub(super) wait: Wait,
+}
+
 impl Measured<'_> {
-    /// Priorities that waited for longer than is allowed from the XOFF of `probe` on, which names
-    /// none of them, while all others that it does not name went on; none where there is no other.
-    pub(in crate::cases::pfc) fn held_beside(&self, probe: &ProbeReport) -> Vec<(Priority, Wait)> {
-        let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
-        let pauses = paused.filter_map(|priority| self.pause(probe, *priority));
-        let Some((xoff, end)) = pauses
-            .map(|pause| (pause.xoff, pause.earliest))
-            .min_by_key(|(_, end)| *end)
-        else {
-            return Vec::new();
-        };
+    /// Priorities that waited for longer than is allowed from an XOFF of `probe` or the end of its
+    /// pause on, which names none of them, while others went on; none where there is no other.
+    pub(in crate::cases::pfc) fn held_beside(&self, probe: &ProbeReport) -> Vec<Held> {
         if !self.logs_all() || probe.burst.load >= FULL {
             return Vec::new();
         }
-        let from = xoff.before.saturating_sub(self.vicinity());
-        let response = self.limits.max_response;
+        let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
+        let pauses: Vec<_> = paused
+            .filter_map(|priority| self.pause(probe, *priority))
+            .collect();
+        let Some(end) = pauses.iter().map(|pause| pause.earliest).min() else {
+            return Vec::new();
+        };
+        let first = probe.left.first().map_or(0, |left| left.before);
+        let from = first.saturating_sub(self.vicinity());
+        let unnamed = Priority::all().filter(|priority| !probe.pauses(*priority));
+        let of_each: Vec<(Priority, Vec<&Arrival>)> = unnamed
+            .map(|priority| (priority, self.near(priority, from, self.until(probe))))
+            .filter(|(_, arrivals)| !arrivals.is_empty())
+            .collect();
+        let events = self.events(probe, &pauses);
+        let held = |begin| -> Vec<Held> {
+            let all = of_each.iter();
+            all.filter_map(|(priority, arrivals)| {
+                let wait = self.longest_of(*priority, arrivals, from, &events, begin)?;
+                Some(Held {
+                    priority: *priority,
+                    begin,
+                    wait,
+                })
+            })
+            .collect()
+        };
+        let mut at_xoff = held(Begin::Xoff);
+        // All others go on, quickly, until the pause ends.
+        let until = at_xoff
+            .iter()
+            .map(|held| held.wait.until)
+            .max()
+            .unwrap_or(0);
+        let goes_on = |arrivals: &Vec<&Arrival>| {
+            let seen = within(arrivals, from, until.min(end));
+            let slow =
+                |arrival: &&Arrival| Nanos::from(arrival.latency) >= self.limits.max_response / 2;
+            seen.len() >= LEAST && !seen.iter().any(slow)
+        };
+        let is_held = |priority| at_xoff.iter().any(|held| held.priority == priority);
+        let others = of_each.iter().filter(|(priority, _)| !is_held(*priority));
+        let others: Vec<_> = others.map(|(_, arrivals)| arrivals).collect();
+        if others.is_empty() || !others.into_iter().all(goes_on) {
+            at_xoff.clear();
+        }
+        // Then what was held leaves, and others may have to wait for it: some go on.
+        let mut at_end = held(Begin::End);
+        let waits = |held: &Held| (held.wait.since, held.wait.until);
+        at_end.retain(|held| {
+            let (since, until) = waits(held);
+            Priority::all()
+                .filter(|priority| *priority != held.priority)
+                .any(|priority| self.near(priority, since, until).len() >= LEAST)
+        });
+        at_xoff.extend(at_end);
+        at_xoff
+    }
+
+    /// Arrivals of `priority` in the probe phase after `from` and before `to`.
+    fn near(&self, priority: Priority, from: Nanos, to: Nanos) -> Vec<&Arrival> {
         let place = |time| self.records.partition_point(|arrival| arrival.time < time);
-        let near = place(from)..place(end + self.vicinity());
-        let near = self.records.get(near).unwrap_or_default();
-        let of = |arrival: &Arrival, priority| {
+        let near = self.records.get(place(from + 1)..place(to));
+        let near = near.unwrap_or_default().iter();
+        let of_it = |arrival: &&Arrival| {
             let flow = self.flow(arrival.flow);
             arrival.phase == Phase::Probe && flow.is_some_and(|flow| flow.priority == priority)
         };
-        let begins = xoff.before.saturating_sub(response)..=xoff.after + response;
-        let (mut held, mut others) = (Vec::new(), Vec::new());
-        for priority in Priority::all().filter(|priority| !probe.names(*priority)) {
-            let mut flows = self.plan.flows.iter();
-            if !flows.any(|flow| flow.priority == priority) {
+        near.filter(of_it).collect()
+    }
+
+    /// The times at which a hold may begin.
+    fn events(&self, probe: &ProbeReport, pauses: &[Pause]) -> Vec<(Begin, RangeInclusive<Nanos>)> {
+        let response = self.limits.max_response;
+        let round = |from: Nanos, to: Nanos| from.saturating_sub(response)..=to + response;
+        let frames = probe.burst.frames.iter().zip(&probe.left);
+        let xoffs = frames.filter(|(one, _)| one.frame.asks());
+        let xoffs = xoffs.map(|(_, left)| (Begin::Xoff, round(left.before, left.after)));
+        let ends = pauses.iter();
+        let ends = ends.map(|pause| (Begin::End, round(pause.earliest, pause.latest)));
+        xoffs.chain(ends).collect()
+    }
+
+    /// The longest wait among `arrivals` that is too long and begins with such an event.
+    fn longest_of(
+        &self,
+        priority: Priority,
+        arrivals: &[&Arrival],
+        from: Nanos,
+        events: &[(Begin, RangeInclusive<Nanos>)],
+        begin: Begin,
+    ) -> Option<Wait> {
+        let mut ready = from;
+        let mut longest: Option<Wait> = None;
+        for arrival in arrivals {
+            let before = ready;
+            ready = arrival.time;
+            let least = longest.map_or(self.allowed(), |longest| longest.counted);
+            if arrival.time.saturating_sub(before) <= least {
                 continue;
             }
-            let arrivals: Vec<&Arrival> = near
-                .iter()
-                .filter(|arrival| of(arrival, priority))
-                .collect();
-            match self.longest_wait(priority, &arrivals, from) {
-                Some(wait) if wait.counted > self.allowed() && begins.contains(&wait.since) => {
-                    held.push((priority, wait));
-                }
-                _ => others.push(arrivals),
+            let wait = self.wait(priority, before, arrival);
+            let event = events.iter().find(|(_, times)| times.contains(&wait.since));
+            if wait.counted > least && event.is_some_and(|(of, _)| *of == begin) {
+                longest = Some(wait);
             }
         }
-        let until = held.iter().map(|(_, wait)| wait.until).max().unwrap_or(0);
-        let goes_on = |arrivals: &Vec<&Arrival>| {
-            let seen = within(arrivals, from, until.min(end));
-            let slow = |arrival: &&Arrival| Nanos::from(arrival.latency) >= response / 2;
-            seen.len() >= LEAST && !seen.iter().any(slow)
-        };
-        if others.is_empty() || !others.iter().all(goes_on) {
-            held.clear();
-        }
-        held
+        longest
     }
 
     /// The shortest such hold that shows for certain: the next frame may come that late, and a part
@@ -76,7 +169,7 @@ impl Measured<'_> {
     pub(in crate::cases::pfc) fn least_beside(&self) -> Option<Nanos> {
         let flows = || self.plan.flows.iter().map(|flow| flow.priority);
         let shows = |probe: &ProbeReport| {
-            let mut unnamed = flows().filter(|priority| !probe.names(*priority));
+            let mut unnamed = flows().filter(|priority| !probe.pauses(*priority));
             let first = unnamed.next();
             probe.burst.load < FULL && unnamed.any(|priority| Some(priority) != first)
         };
@@ -105,27 +198,32 @@ pub(super) fn expect_none_held(finding: &mut Finding, e: &PfcEvidence) {
     };
     let held = e.probes.iter().flat_map(|probe| {
         let held = measured.held_beside(probe).into_iter();
-        held.map(move |(priority, wait)| (&probe.burst, priority, wait))
+        held.map(move |held| (&probe.burst, held))
     });
-    let held: Vec<_> = held.filter(|(.., wait)| !excused(wait)).collect();
-    for (index, (burst, priority, first)) in held.iter().enumerate() {
+    let held: Vec<_> = held.filter(|(_, held)| !excused(&held.wait)).collect();
+    for (index, (burst, first)) in held.iter().enumerate() {
         let mut later = held[index + 1..].iter();
-        let again = later.find(|(other, of, _)| other == burst && of == priority);
-        if let Some((.., second)) = again {
-            finding.prove(
-                format!(
-                    "waits of priority {priority} that begin with an XOFF which does not name it, \
-                     while others go on"
-                ),
-                format!("within {}", ms(measured.allowed())),
-                format!(
-                    "{}, and {} when it was sent again",
-                    first.text(),
-                    second.text()
-                ),
-                false,
-                true,
-            );
+        let same = |other: &Held| (other.priority, other.begin) == (first.priority, first.begin);
+        let again = later.find(|(other, held)| other == burst && same(held));
+        if let Some((_, second)) = again {
+            let frame = |held: &Held| Subject::Frame(held.priority, held.wait.until);
+            finding.about(&[frame(first), frame(second)], |finding| {
+                finding.prove(
+                    format!(
+                        "waits of priority {} that begin with {}, while others go on",
+                        first.priority,
+                        first.begin.words()
+                    ),
+                    format!("within {}", ms(measured.allowed())),
+                    format!(
+                        "{}, and {} when it was sent again",
+                        first.wait.text(),
+                        second.wait.text()
+                    ),
+                    false,
+                    true,
+                )
+            });
         }
     }
 }

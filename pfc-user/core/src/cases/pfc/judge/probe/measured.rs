@@ -40,8 +40,8 @@ impl NotCounted {
     }
 }
 
-/// Arrivals of the probe phase: of each priority that the probe pauses, and of those that none of
-/// its frames names.
+/// Arrivals of the probe phase: of each priority that the plan's probes pause, and of those that
+/// no frame of this one pauses.
 pub(super) struct Traffic<'e> {
     pub(super) paused: Vec<(Priority, Vec<&'e Arrival>)>,
     pub(super) others: Vec<&'e Arrival>,
@@ -111,7 +111,7 @@ impl<'e> Measured<'e> {
             let mut paused = traffic.paused.iter_mut();
             match paused.find(|(priority, _)| *priority == flow.priority) {
                 Some((_, arrivals)) => arrivals.push(arrival),
-                None if probe.names(flow.priority) => {}
+                None if probe.pauses(flow.priority) => {}
                 None => traffic.others.push(arrival),
             }
         }
@@ -432,7 +432,7 @@ impl<'e> Measured<'e> {
 
     /// The least time after `end` at which the first frame of `priority` would be too late: more
     /// than is allowed where others fill the link.
-    fn least_late(&self, priority: Priority, end: Nanos) -> Nanos {
+    pub(in crate::cases::pfc) fn least_late(&self, priority: Priority, end: Nanos) -> Nanos {
         let allowed = self.allowed();
         let mut late = allowed + 1;
         loop {

@@ -1,0 +1,267 @@
+//! C13_014_01: the time of an answer, within the DUT's own SubnetTimeOut and RespTimeValue.
+
+use std::time::Duration;
+
+use ib_mad::attr::PortInfo;
+use ib_mad::mad::{AttributeId, MKey, Method};
+
+use super::MadCase;
+use super::c13_013::{GETS, each_within, status};
+use super::judge::Mad;
+use super::judge::contact::{LINK_IS_UP, PORT_STATE};
+use super::judge::decoded::{Asked, View};
+use super::judge::header::HEADER;
+use super::judge::resolution::wrong;
+use super::judge::steps::sent;
+use super::judge::strays::SINGLE_ANSWER;
+use super::session::{Session, Stop};
+use crate::case::{Case, CheckResult, DocumentAssertion};
+use crate::cases::finding::Finding;
+use crate::cases::judge::{Row, Table, needs, words};
+use crate::cases::steps::{Found, checked};
+use crate::evidence::mad::Purpose;
+use crate::mad::timing;
+use crate::plan::Nanos;
+use crate::plan::mad::MadStimulus;
+use crate::quantity::ms;
+
+/// The case.
+pub(super) const CASE: MadCase = MadCase {
+    case: Case {
+        id: "mad.c13-014-01",
+        title: "Response time of SubnGet(PortInfo) by the DUT's values",
+        requirement: "The DUT answers within the times that its PortInfo:SubnetTimeOut and \
+            PortInfo:RespTimeValue stand for.",
+        document: super::DOCUMENT,
+        steps: STEPS,
+        assertions: ASSERTIONS,
+        checks: &words(&ROWS),
+    },
+    plan: |port| vec![port.repetition("timed", MadStimulus::TimedPortInfo)],
+    changes: |_| None,
+    tries_wrong_keys: false,
+    stimulate,
+    table: Table {
+        rows: &ROWS,
+        applies: None,
+    },
+    step,
+    resolution,
+};
+
+/// Steps in our own words and numbers.
+const STEPS: &[&str] = &[
+    "init 1  PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
+    "1  SendMad (SubnGet(PortInfo)), and take the time",
+    "2  SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
+    "3  verify: the time between is at most 4.3 s + 2 * 4.096 us * 2^SubnetTimeOut",
+    "4  verify: the time between is at most 4.096 us * 2^RespTimeValue + 2 * 0.5 s",
+];
+
+/// No step names v1c13-014#01.
+const ASSERTIONS: &[DocumentAssertion] = &[
+    assertion("v1c13-013.1.1#03", &["in-time"]),
+    assertion("v1c13-014#01", &[]),
+    assertion("v1c13-015#01", &["resp-time"]),
+    assertion("v1c13-016#01", &["resp-time"]),
+    assertion("v1c13-016#02", &["resp-time"]),
+];
+
+const fn assertion(id: &'static str, checks: &'static [&'static str]) -> DocumentAssertion {
+    DocumentAssertion {
+        id,
+        repetitions: &[],
+        checks,
+    }
+}
+
+const ROWS: [Row<Mad>; 6] = [
+    PORT_STATE,
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on: &["port-state"],
+        ..Row::<Mad>::new(
+            "status",
+            "2",
+            "each Get(PortInfo) is answered with status 0 and PortInfo",
+            "port-info-status",
+            status,
+        )
+    },
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on: &["status"],
+        tolerance: "inconclusive where the tester or its simulated DUT stood still",
+        ..Row::<Mad>::new(
+            "in-time",
+            "3",
+            "each answer to Get(PortInfo) came within 4.3 s and twice the time of \
+             PortInfo:SubnetTimeOut",
+            "late=6000",
+            in_time,
+        )
+    },
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on: &["status"],
+        tolerance: "0.5 s each for the way there and the way back, of the document; for the tester \
+            itself, the least time of 20 Gets of its own PortInfo; inconclusive where that is \
+            above a third of the rest, or the tester or its simulated DUT stood still",
+        ..Row::<Mad>::new(
+            "resp-time",
+            "4",
+            "the least time of 20 answers to Get(PortInfo) is within that of \
+             PortInfo:RespTimeValue, of both ways and of the tester itself",
+            "late=2000",
+            resp_time,
+        )
+    },
+    HEADER,
+    SINGLE_ANSWER,
+];
+
+/// Timed Gets: the least of their times has the least of what delays the tester now and then.
+const COUNT: u32 = 20;
+
+/// What the greatest RespTimeValue stands for.
+const GREATEST: Duration = Duration::from_millis(4300);
+
+/// The way there or back, as the document estimates it. Its formula has this time in the product
+/// with 4.096 us, where it would say nothing.
+const WAY: Duration = Duration::from_millis(500);
+
+fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
+    let Some(port) = session.first_port()? else {
+        return Ok(());
+    };
+    if session.link(port)?.is_none() {
+        // An answer later than the DUT's own times is what is to be timed.
+        session.wait_longest();
+    }
+    session.announce("timed Gets");
+    let current = MKey(session.plan.m_key_current);
+    let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
+    for nth in 1..=COUNT {
+        session.attempt = nth;
+        session.own_port()?;
+        if session
+            .ask(Purpose::TimedPort, &request, current)?
+            .is_none()
+        {
+            return session.is_alive(AttributeId::NODE_INFO, current);
+        }
+    }
+    Ok(())
+}
+
+fn in_time(view: &View<'_>) -> Finding {
+    match view.port() {
+        Some(port) => each_within(view, GREATEST + 2 * timing::way_time(&port)),
+        None => Finding::inconclusive("PortInfo was not read"),
+    }
+}
+
+/// What the timed Gets show.
+struct Times<'v> {
+    /// Gets that were answered, each with the time of its answer; BUSY is none.
+    answered: Vec<(&'v Asked, Nanos)>,
+    /// The least time of an answer.
+    least: Nanos,
+    /// The least time of an answer of the tester's own port.
+    own: Nanos,
+    /// The longest time for the DUT and both ways.
+    longest: Nanos,
+}
+
+impl<'v> Times<'v> {
+    fn of(view: &'v View<'_>) -> Result<Self, &'static str> {
+        let port = view.port().ok_or("PortInfo was not read")?;
+        let of_purpose = move |purpose: Purpose| {
+            let asked = view.asked.iter();
+            asked.filter(move |asked| asked.purpose == purpose)
+        };
+        let is_busy = |asked: &Asked| asked.answer.is_some() && asked.answer().is_none();
+        let answered: Vec<_> = of_purpose(Purpose::TimedPort)
+            .filter(|asked| !is_busy(asked))
+            .filter_map(|asked| Some((asked, view.answered_at(asked)?)))
+            .collect();
+        let took = answered
+            .iter()
+            .map(|(asked, at)| at.saturating_sub(asked.sent));
+        let own = of_purpose(Purpose::TesterPort).filter_map(Asked::took);
+        Ok(Self {
+            least: took.min().ok_or("no timed Get was answered")?,
+            own: own.min().ok_or("the tester's own port was not timed")?,
+            longest: longest(&port),
+            answered,
+        })
+    }
+
+    /// True if a stall explains that an answer came no earlier.
+    fn is_excused(&self, view: &View<'_>) -> bool {
+        let latest = self.longest + self.own;
+        let is_it = |(asked, at): &(&Asked, Nanos)| view.stalls.excuse(asked.sent, *at, latest);
+        self.answered.iter().any(is_it)
+    }
+}
+
+fn longest(port: &PortInfo) -> Nanos {
+    (timing::response_time(port) + 2 * WAY).as_nanos() as Nanos
+}
+
+fn resp_time(view: &View<'_>) -> Finding {
+    let times = match Times::of(view) {
+        Ok(times) => times,
+        Err(why) => return Finding::inconclusive(why),
+    };
+    let mut finding = Finding::new();
+    let what = format!("least time of {} answers", times.answered.len());
+    let expected = format!("within {}", ms(times.longest + times.own));
+    let found = format!(
+        "{}; the tester's own port answers after {}",
+        ms(times.least),
+        ms(times.own)
+    );
+    let holds = times.least <= times.longest + times.own;
+    if times.own > times.longest / 3 {
+        let found = format!("{found}, which is above a third of the rest");
+        finding.undecided(what, expected, found);
+    } else if !holds && times.answered.len() < COUNT as usize {
+        finding.undecided(what, format!("{expected}, of {COUNT}"), found);
+    } else if !holds && times.is_excused(view) {
+        let found = format!("{found}, while the tester or its simulated DUT stood still");
+        finding.undecided(what, expected, found);
+    } else {
+        // An answer that late may itself be why the state of the link was not asked for.
+        let subjects: Vec<_> = times.answered.iter().map(|(of, _)| of.subject()).collect();
+        finding.about(&subjects, |finding| {
+            finding.prove(what, expected, found, holds, true)
+        });
+    }
+    finding
+}
+
+/// The outcome of a step.
+fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
+    match step {
+        "init 1" => checked(checks, &["port-state"]),
+        "1" => sent(view, Purpose::TimedPort),
+        "2" => checked(checks, &["status"]),
+        "3" => checked(checks, &["in-time"]),
+        _ => checked(checks, &["resp-time"]),
+    }
+}
+
+/// The resolution of a check that passed.
+fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+    match check {
+        "port-state" => None,
+        "resp-time" => {
+            let times = Times::of(view).ok()?;
+            let later = (times.longest + times.own).saturating_sub(times.least);
+            let answers = times.answered.len();
+            Some(format!("{answers} answers, each {} later", ms(later)))
+        }
+        _ => wrong(view, &GETS),
+    }
+}
