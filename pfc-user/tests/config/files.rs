@@ -178,7 +178,10 @@ fn the_further_cases_have_their_vectors() {
     let sets = ["34 storm ", "34 storm 3", "34 storm 4"].map(str::to_owned);
     assert_eq!(
         repetitions(&config),
-        [(CASES[7], sets.to_vec()), (CASES[9], vec!["34".to_owned()]),]
+        [
+            (CASES[7], sets.to_vec()),
+            (CASES[10], vec!["34".to_owned()])
+        ]
     );
 }
 

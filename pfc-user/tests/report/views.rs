@@ -240,7 +240,7 @@ fn a_dry_run_tells_every_frame_of_a_planned_probe() {
       (30.215ms), after 10.072ms 3: XON, 4: XON; at 100 % of the rates 3: 19628 (10.05ms), 4: 19628
       (10.05ms)
 ";
-    let at = text.find("   7  probe:").expect("a probe as step 7");
+    let at = text.find("7  probe:").expect("a probe as step 7");
     assert_eq!(&text[at..], expected);
 }
 

@@ -332,7 +332,8 @@ fn after_a_stall_of_any_length_a_bucket_alone_holds_no_more_than_the_largest_bur
     let most = u128::from(4 * MS) * u128::from(GIGABIT);
     let max_lateness = max_lateness(&[paced], line(), 4 * MS).unwrap();
     let mut largest = 0;
-    for stall in (0..2000).map(|more| 5 * MS + more) {
+    // All longer than the longest lateness.
+    for stall in (0..2000).map(|more| 7 * MS + more) {
         let mut bucket = Bucket::new(START, paced.bits, paced.rate, 100);
         let now = START + stall;
         let mut burst = 0;
