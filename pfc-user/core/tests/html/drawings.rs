@@ -18,7 +18,7 @@ fn each_family_is_drawn() {
     for (family, class, number) in [
         // Four cases with one repetition, and two with two.
         ("pfc", "timeline", 8),
-        ("mad", "ladder", 6),
+        ("mad", "ladder", 7),
         ("rc", "ladder", 3),
     ] {
         for verdict in ["good", "failing", "inconclusive"] {
