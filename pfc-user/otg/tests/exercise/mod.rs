@@ -21,7 +21,7 @@ pub fn exercise(octets: &[u8]) {
         let operation = OPERATIONS[usize::from(*number) % OPERATIONS.len()];
         let argument = operation.takes.map(|name| match encoding {
             b'p' => DynamicMessage::decode(model::descriptor(name), &*unhex(body)).ok(),
-            b'g' => grpc::argument(&operation, &*unhex(body), true).ok()?,
+            b'g' => grpc::argument(&operation, &unhex(body), true).ok()?,
             b's' => in_pieces(&operation, &unhex(body)),
             _ => json::parse(name, body).ok(),
         });
@@ -44,7 +44,7 @@ fn in_pieces(operation: &Operation, octets: &[u8]) -> Option<DynamicMessage> {
         rest = more;
         grpc::add_piece(&mut whole, piece).ok()?;
     }
-    grpc::argument(operation, &*whole, false).ok()?
+    grpc::argument(operation, &whole, false).ok()?
 }
 
 /// The octets of hexadecimal digits; what is none counts as 0.

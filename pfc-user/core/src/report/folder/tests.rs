@@ -1,7 +1,9 @@
 //! Links and other files that somebody puts in the place of folders and files.
 
 use std::os::unix::fs::symlink;
-use std::process::Command;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use super::*;
 
@@ -157,8 +159,7 @@ fn nobody_is_led_or_held_up_by_what_is_no_list_and_no_folder() {
     assert_eq!(listed(place.path()).unwrap(), None);
     fs::remove_dir(path(MARKER)).unwrap();
     // Nobody ever writes into it.
-    let made = Command::new("mkfifo").arg(path(MARKER)).status().unwrap();
-    assert!(made.success());
+    mkfifo(&path(MARKER), Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
     for name in ["precious", MARKER] {
         let error = Opened::folder(&path(name)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory, "{name}");
