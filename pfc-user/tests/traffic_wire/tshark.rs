@@ -185,7 +185,7 @@ fn root_tshark_reads_the_storms_frames_as_intended() {
             assert_eq!(report.histogram.count(), report.frames - 1);
             assert_eq!(
                 report.gaps.is_empty(),
-                report.max_gap <= plan.quanta.nanos(line_rate())
+                report.max_gap <= plan.lapse(line_rate())
             );
             println!(
                 "{} frames, largest gap {} us",
