@@ -146,7 +146,7 @@ impl PfcFrame {
 
 /// Intervals without a frame after which a storm of XONs has a gap: as many as a pause has by
 /// default.
-const INTERVALS: Nanos = 3;
+pub const INTERVALS: Nanos = 3;
 
 impl StormPlan {
     /// True if its frames ask for a pause: else each is an XON.

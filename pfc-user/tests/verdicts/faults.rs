@@ -96,6 +96,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-dip",
             "enable no-dip",
             "enable only-enabled",
+            "zero resumes",
         ],
     ),
     (
@@ -175,6 +176,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable ignored",
             "enable no-dip",
             "enable only-enabled",
+            "zero resumes",
         ],
     ),
     (
@@ -201,6 +203,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy no-delay",
             "enable no-dip",
             "enable only-enabled",
+            "zero resumes",
         ],
     ),
     ("lossy-obeys-beside", RESPONSE),
@@ -482,6 +485,7 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "enable no-delay",
             "enable no-dip",
             "enable only-enabled",
+            "zero resumes",
         ],
     ),
     // In case 4 the low bits of a code point of priority 0 name a lossless one.
@@ -526,6 +530,7 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "enable no-delay",
             "enable no-dip",
             "enable only-enabled",
+            "zero resumes",
         ],
     ),
 ];

@@ -13,7 +13,7 @@ use validator::evidence::{CaseEvidence, Repetition};
 use validator::fault::switch::Fault;
 
 use crate::bench::{self, priorities};
-use crate::faults;
+use crate::{faults, frame_faults};
 
 /// The document's repetitions, each a set of which all are stormed, or in one case none.
 fn document(case: &str) -> Vec<PlannedRepetition> {
@@ -165,6 +165,7 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
             .into_iter()
             .chain(enabled("only-enabled"))
             .chain(enabled("no-dip"))
+            .chain(each("zero-time", "resumes"))
             .collect(),
         ),
         (
@@ -188,12 +189,11 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
     assert!(others.is_empty(), "{others:#?}");
 }
 
-/// The other faults: each fails a check of the set, too.
+/// Each fault by itself fails a check of the set.
 #[test]
 fn every_fault_fails_a_check_of_the_set() {
     let repetitions: Vec<_> = CASES
         .iter()
-        .filter(|case| case.case.id != "pfc.enable-vector")
         .flat_map(|case| {
             unfolded(case)
                 .plans
@@ -211,6 +211,7 @@ fn every_fault_fails_a_check_of_the_set() {
     };
     let passed: Vec<&str> = faults::EXPECTED
         .iter()
+        .chain(frame_faults::EXPECTED)
         .map(|(fault, _)| *fault)
         .filter(|fault| !fails(fault))
         .collect();

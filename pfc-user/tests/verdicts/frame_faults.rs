@@ -77,7 +77,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable no-dip",
         ],
     ),
-    // No other storm has an XON in it; the probes of cases 1 and 2 have.
+    // No other storm has an XON in it; the probes of three cases have.
     (
         "delays-lossy-after-xon",
         &[
@@ -85,6 +85,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "multi response",
             "zero no-delay",
             "zero no-dip",
+            "zero resumes",
         ],
     ),
     ("sends-pause", &ALL.pause),

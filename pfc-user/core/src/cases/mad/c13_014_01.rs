@@ -156,7 +156,14 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
 
 fn in_time(view: &View<'_>) -> Finding {
     match view.port() {
-        Some(port) => each_within(view, GREATEST + 2 * timing::way_time(&port)),
+        Some(port) => {
+            let mut finding = each_within(view, GREATEST + 2 * timing::way_time(&port));
+            let timed = view.askings(Purpose::TimedPort).len();
+            if timed < COUNT as usize {
+                finding.undecided("timed Gets", COUNT, timed);
+            }
+            finding
+        }
         None => Finding::inconclusive("PortInfo was not read"),
     }
 }

@@ -151,8 +151,9 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
         "on running traffic an XOFF: the last frame within max_response, none before its quanta \
          expired, each paused priority again within max_response + two frames after they expired \
          and from then on, none lost; a later time replaces an earlier one, no lossy priority that \
-         is named too waits, and none that is not named waits when the same XOFF is sent twice; \
-         each kind of probe measured well enough, one at full load",
+         is named too waits, and none that is not named waits from the XOFF or the end of its pause \
+         on when the same XOFF is sent twice; each kind of probe measured well enough, one at full \
+         load",
         "slow-response",
         probe::response,
     )
@@ -361,7 +362,8 @@ pub(super) const NO_DUPLICATE: Row<Pfc> = Row {
 
 pub(super) const NO_REORDER: Row<Pfc> = Row {
     extra: true,
-    tolerance: "more than 1024 frames behind, as many as are missing may be duplicates instead",
+    tolerance: "of the frames more than 1024 behind, as many as are missing count here; the others \
+        are duplicates",
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
         "no-reorder",
@@ -503,9 +505,10 @@ const RESUMES: Row<Pfc> = Row {
         "1",
         "XOFF, then a frame with all eight bits and times of 0: each priority that was paused goes \
          on within max_response + two frames, before the quanta would have expired, and each that \
-         was not goes on as soon; each kind of probe measured well enough",
+         was not goes on as soon; none that the XOFF does not name waits at the end of its pause \
+         when the same XOFF is sent twice; each kind of probe measured well enough",
         "ignores-xon",
-        probe::xon,
+        probe::resumes,
     )
 };
 

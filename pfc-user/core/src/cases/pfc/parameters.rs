@@ -8,7 +8,7 @@ use super::PfcCase;
 use crate::cases::parameters::{
     CaseTable, DurationsTable, Misfit, PlanTables, RepetitionTable, StormTable, above_zero,
 };
-use crate::plan::{Durations, Nanos};
+use crate::plan::{Durations, INTERVALS, Nanos};
 use crate::quantity::Span;
 
 /// Parameters of a PFC case.
@@ -88,7 +88,7 @@ impl Storm {
     /// The interval between frames on a port of that speed.
     pub fn interval_at(&self, line_rate: LineRate) -> Result<Nanos, IntervalError> {
         let pause = self.quanta.nanos(line_rate);
-        match self.interval.unwrap_or(pause / 3) {
+        match self.interval.unwrap_or(pause / INTERVALS) {
             interval if interval < LEAST_INTERVAL => Err(IntervalError::TooShort {
                 interval,
                 pause,

@@ -96,8 +96,8 @@ fn leak(e: &PfcEvidence) -> Option<String> {
     ))
 }
 
-/// The least by which the storm's last pause may last longer: at the priority that waits longest for
-/// what was held of the others.
+/// The least by which the storm's last pause may last longer: at the priority that waits longest
+/// for what was held of the others.
 fn release(e: &PfcEvidence) -> Option<String> {
     let last = e.storm.as_ref()?.last;
     let quanta = e.plan.storm.quanta;

@@ -34,17 +34,6 @@ fn far_behind(e: &PfcEvidence) -> (u64, u64) {
     both.fold((0, 0), |sum, flow| (sum.0 + flow.0, sum.1 + flow.1))
 }
 
-/// Leaves the check undecided where `open` frames may be late or duplicates.
-fn leave_open(finding: &mut Finding, open: u64) {
-    if open > 0 {
-        finding.undecided(
-            "frames too far behind to tell late from duplicate",
-            "0",
-            open.to_string(),
-        );
-    }
-}
-
 /// `no-duplicate`.
 pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
@@ -54,7 +43,10 @@ pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
         "frames whose sequence number had arrived before",
         total(e, |flow| flow.duplicate) + late,
     );
-    leave_open(&mut finding, open);
+    if open > 0 {
+        let what = "frames too far behind to tell late from duplicate";
+        finding.undecided(what, "0", open);
+    }
     finding
 }
 

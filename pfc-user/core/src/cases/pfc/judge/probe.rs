@@ -305,7 +305,7 @@ fn goes_on(
     let Some(first) = all.first().map(|arrival| arrival.time) else {
         let deadline = end + allowed;
         let place = "after the priority had to go on";
-        heard(traffic, deadline, deadline + measured.vicinity(), place)?;
+        heard(traffic, end, deadline + measured.vicinity(), place)?;
         let never = |what: String| Comparison {
             what,
             expected: expected.clone(),
@@ -425,14 +425,18 @@ fn not_held(
         return Ok(Vec::new());
     };
     let mut compared = Vec::new();
+    let pauses = Priority::all().filter_map(|priority| measured.pause(probe, priority));
+    let longest = pauses.map(|pause| pause.latest).max().unwrap_or(0);
+    // A DUT may hold them for longer than their own time, such as for that of another class.
+    let held = 2 * longest.saturating_sub(first.before) + measured.vicinity();
+    let until = measured.until(probe).min(first.before + held);
     for priority in Priority::all().filter(|priority| !measured.plan.is_lossless(*priority)) {
         if measured.pause(probe, priority).is_none() {
             continue;
         }
         let arrivals = measured.arrivals_of(Phase::Probe, priority);
         let from = first.before.saturating_sub(measured.vicinity());
-        // A DUT may hold them for longer than their own time, such as for that of another class.
-        let arrivals = within(&arrivals, from, measured.until(probe));
+        let arrivals = within(&arrivals, from, until);
         let Some(wait) = measured.longest_wait(priority, &arrivals, from) else {
             return Err(NotCounted::Tester(format!(
                 "no frame of lossy priority {priority} was seen round the pause frame"
@@ -458,6 +462,13 @@ fn not_held(
         ));
     }
     Ok(compared)
+}
+
+/// `resumes`.
+pub(in crate::cases::pfc) fn resumes(e: &PfcEvidence) -> Finding {
+    let mut finding = judge_probes(e, XON);
+    beside::expect_none_held(&mut finding, e);
+    finding
 }
 
 /// `xon`.

@@ -1,15 +1,16 @@
-//! Priorities that no frame of a probe names, and that its XOFF, or the end of its pause, holds for a
-//! short time all the same.
+//! Priorities that no frame of a probe pauses, and that its XOFF, or the end of its pause, holds for
+//! a short time all the same.
 //!
 //! One delay may be the tester's, of one of its queues or cores. One that begins with the XOFF or
-//! that end while other priorities go on, and that comes again with the same XOFF sent again, is the
-//! DUT's.
+//! that end while other priorities go on, and that comes again with the same XOFF sent again, is
+//! the DUT's.
 
 use std::ops::RangeInclusive;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
+use super::super::preconditions::lost_by_tester;
 use super::super::stalls::stalled_within;
 use super::measured::{Measured, Pause, Wait, within};
 use crate::case::Subject;
@@ -38,7 +39,7 @@ impl Begin {
     }
 }
 
-/// A priority that waited though no frame of the probe names it.
+/// A priority that waited though no frame of the probe pauses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cases::pfc) struct Held {
     pub(super) priority: Priority,
@@ -48,9 +49,9 @@ pub(in crate::cases::pfc) struct Held {
 
 impl Measured<'_> {
     /// Priorities that waited for longer than is allowed from an XOFF of `probe` or the end of its
-    /// pause on, which names none of them, while others went on; none where there is no other.
+    /// pause on, which pauses none of them, while others went on; none where there is no other.
     pub(in crate::cases::pfc) fn held_beside(&self, probe: &ProbeReport) -> Vec<Held> {
-        if !self.logs_all() || probe.burst.load >= FULL {
+        if !self.whole || !self.logs_all() || probe.burst.load >= FULL {
             return Vec::new();
         }
         let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
@@ -221,7 +222,7 @@ pub(super) fn expect_none_held(finding: &mut Finding, e: &PfcEvidence) {
                         second.wait.text()
                     ),
                     false,
-                    true,
+                    lost_by_tester(e).0 == 0,
                 )
             });
         }
