@@ -187,19 +187,21 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
         None => Ok(()),
     };
     let results = cases::judge(&evidence);
-    let exit = Exit::of(&results, evidence.interrupted);
+    // Results that could not be kept are no success, and what is shown says so.
+    let exit = match kept {
+        Ok(()) => Exit::of(&results, evidence.interrupted),
+        Err(_) => Exit::Usage,
+    };
     // The results are shown whatever became of the files.
     let rendered = match &mut out {
         Some(folder) => report::render(folder, &evidence, &results, exit),
         None => Ok(()),
     };
-    let written = kept.and(rendered);
     // A reader that stalls is no reason to stay: from here on signals end the process.
     interrupt.release()?;
-    // Results that could not be kept are no success, and what is shown says so.
-    let exit = if written.is_ok() { exit } else { Exit::Usage };
+    let exit = if rendered.is_ok() { exit } else { Exit::Usage };
     let shown = show((args.format, args.verbose), &evidence, &results, exit);
-    written?;
+    kept.and(rendered)?;
     let exit = shown?;
     match (&args.out, args.format) {
         (Some(dir), format) => name_page(dir, format)?,

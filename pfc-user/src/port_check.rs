@@ -151,14 +151,8 @@ pub fn mad_port(config: &MadTestbed) -> Option<Port> {
     else {
         return None;
     };
-    let wanted = Wanted {
-        xdp: XdpMode::Auto,
-        line_rate: None,
-        tagged: false,
-        max_response: None,
-    };
     let facts = adapter::examine(device, *port, sysfs)?;
-    Some(examined(Role::Mad, wanted, facts))
+    Some(examined(Role::Mad, without_pfc(XdpMode::Auto), facts))
 }
 
 /// Examines the port of the RC case; `None` if the tool makes it.
@@ -168,14 +162,18 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
     };
     let namespace = place(port.namespace.as_deref())?;
     link::settled_state(&namespace, &port.interface, CARRIER)?;
-    let wanted = Wanted {
-        xdp: config.xdp,
+    let facts = link::examine(&namespace, &port.interface)?;
+    Ok(Some(examined(Role::Rc, without_pfc(config.xdp), facts)))
+}
+
+/// Requirements on a port that sends no test frames of PFC.
+fn without_pfc(xdp: XdpMode) -> Wanted {
+    Wanted {
+        xdp,
         line_rate: None,
         tagged: false,
         max_response: None,
-    };
-    let facts = link::examine(&namespace, &port.interface)?;
-    Ok(Some(examined(Role::Rc, wanted, facts)))
+    }
 }
 
 fn examined(role: Role, wanted: Wanted, facts: Facts) -> Port {

@@ -152,6 +152,18 @@ fn hooks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/hooks/sonic")
 }
 
+/// Asserts that the stand-in answers `command` with the text of `file`.
+fn assert_answers(switch: &Switch, command: &str, file: &str) {
+    let mut ssh = Command::new(stand_in().join("bin/ssh"));
+    let output = switch.run(ssh.args(["admin@switch", command]), "", "");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        fs::read_to_string(stand_in().join("answers").join(file)).unwrap(),
+        "{}: {command}",
+        switch.state()["release"]
+    );
+}
+
 /// Asserts that a hook ended with status 1 and these words alone.
 fn assert_refused(output: &Output, words: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
@@ -166,15 +178,7 @@ fn assert_refused(output: &Output, words: &str) {
 fn the_stand_in_answers_with_what_is_recorded() {
     for (index, release) in RELEASES.into_iter().enumerate() {
         for (command, files) in RECORDED {
-            let switch = Switch::new(release);
-            let mut ssh = Command::new(stand_in().join("bin/ssh"));
-            let output = switch.run(ssh.args(["admin@switch", command]), "", "");
-            let file = stand_in().join("answers").join(files[index]);
-            assert_eq!(
-                String::from_utf8(output.stdout).unwrap(),
-                fs::read_to_string(file).unwrap(),
-                "{release}: {command}"
-            );
+            assert_answers(&Switch::new(release), command, files[index]);
         }
     }
 }
@@ -478,15 +482,8 @@ fn on_a_switch_of_several_asics_the_stand_in_answers_with_what_is_recorded() {
             ("Ethernet1234", "show-pfc-priority-asic0-unknown"),
         ] {
             let command = format!("show pfc priority {port} -n asic0");
-            let mut ssh = Command::new(stand_in().join("bin/ssh"));
-            let switch = of_several_asics(release);
-            let output = switch.run(ssh.args(["admin@switch", &command]), "", "");
-            let recorded = stand_in().join("answers/202411").join(file);
-            assert_eq!(
-                String::from_utf8(output.stdout).unwrap(),
-                fs::read_to_string(recorded).unwrap(),
-                "{release}: {command}"
-            );
+            let file = format!("202411/{file}");
+            assert_answers(&of_several_asics(release), &command, &file);
         }
     }
 }

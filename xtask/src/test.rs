@@ -254,8 +254,8 @@ impl Suite<'_> {
         Part::new(name, self.cargo(arguments))
     }
 
-    /// The fuzz targets, which are not of the workspace. Their instruments need a nightly compiler,
-    /// and to check them needs none, nor the library of C++ that nothing is linked with here.
+    /// The fuzz targets, which are not of the workspace. Only to run them takes a nightly compiler.
+    /// The path stands for libFuzzer, which would be built from C++: nothing is linked here.
     fn fuzz_targets(&self) -> Part {
         let mut part = self.check("fuzz targets", &["check", "--all-features", "--locked"]);
         part.command

@@ -84,7 +84,7 @@ class Switch:
         for priority in sorted(self.lossless(port) ^ wanted):
             word = "on" if priority in wanted else "off"
             change = ["pfc", "priority", port, str(priority), word]
-            # The group has to be told the ASIC. The command goes to all of them unless it is too.
+            # The group requires the ASIC. Without it the command itself goes to all ASICs.
             self.sudo("config", "interface", *self.asic, *change, *self.asic)
         found = self.lossless(port)
         if found != wanted:

@@ -304,8 +304,8 @@ crate::faults! {
         RespTimeValue(value: u8, RESP_TIME_VALUE, "21")
             "resp-time-value": "has RespTimeValue N (21)" => "resp-time-value";
         Late(by: Duration, MILLISECONDS, "1000")
-            "late": "answers so much (1000) too late, which is inconclusive up to the limits of the \
-             checks"
+            "late": "answers so much (1000) too late, which is inconclusive up to the limits of \
+             the checks"
                 => "in-time, resp-time";
         Twice
             "twice": "answers twice" => "single-answer";

@@ -151,9 +151,9 @@ impl Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hidden {
-    /// An extension header of IPv6 but the fragment header, also over IPv4, which may have those of
-    /// IPsec. RoCEv2 has none: its next header is UDP (InfiniBand Architecture Specification, annex
-    /// A17).
+    /// An extension header of IPv6, other than the fragment header. Behind IPv4 those of IPsec may
+    /// stand, too. RoCEv2 has none: its next header is UDP (InfiniBand Architecture Specification,
+    /// annex A17).
     Extension = 0,
     /// The packet is one of several fragments.
     Fragment = 1,

@@ -6,6 +6,8 @@ use super::{Malformed, Octets, Part, is_right};
 pub const TCP: u8 = 6;
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
+/// Protocol number of ICMPv6.
+pub const ICMPV6: u8 = 58;
 /// Length of an IPv4 header without options.
 pub const IPV4_LEN: usize = 20;
 /// Length of the IPv6 base header.

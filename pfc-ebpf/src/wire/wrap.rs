@@ -23,9 +23,8 @@ pub const ALL: u64 = (1 << 6) - 1;
 /// before a transport that can be read (4.1), and what stands behind them.
 const MAX_HEADERS: usize = 5;
 
-/// Protocol numbers (IANA).
+/// Protocol number of ICMP.
 const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 /// The first of ICMPv6's messages that is no error.
 const INFORMATION: u8 = 128;
 
@@ -56,7 +55,7 @@ pub fn wrap(frame: &(impl Octets + ?Sized)) -> u64 {
             }
             // Unreachable, source quench, redirect, time exceeded, parameter problem.
             ICMP if matches!(begin.octet::<0>(), 3 | 4 | 5 | 11 | 12) => return QUOTED,
-            ICMPV6 if begin.octet::<0>() < INFORMATION => return QUOTED,
+            ip::ICMPV6 if begin.octet::<0>() < INFORMATION => return QUOTED,
             ip::UDP if segment::is_tunnel(begin.word::<2>()) => return UDP_TUNNEL,
             _ => return PLAIN,
         }

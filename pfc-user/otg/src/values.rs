@@ -11,7 +11,7 @@ use crate::error::{Refusal, Why};
 
 /// Values of the largest request: 512 for each of 4096 flows.
 const MOST: usize = 1 << 21;
-/// Values that an object counts as: its fields have a node of memory.
+/// Values that an object counts as, since it takes more memory than a number.
 const OBJECT: usize = 4;
 /// Depth to which objects are decoded; the decoder refuses what is deeper.
 const DEEPEST: u32 = 100;

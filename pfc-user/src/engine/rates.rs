@@ -82,8 +82,8 @@ impl Samples {
         }
     }
 
-    /// The present rate of a count. `is_still`: nothing of it was to be sent from that sample on, by
-    /// order or for a pause, so that any silence since then is its end.
+    /// The present rate of a count. `is_still`: nothing of it was to be sent from that sample on,
+    /// by order or for a pause, so that any silence since then is its end.
     pub fn rate(
         &self,
         now: &Sample,

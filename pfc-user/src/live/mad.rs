@@ -24,7 +24,7 @@ impl From<&MadTestbed> for PortContext {
             m_key_current: testbed.m_key_current,
             m_key_dut: testbed.m_key_dut,
             m_key_other: testbed.m_key_other,
-            // Drawn in each run: nothing is kept from one to the next that could count them.
+            // Drawn: a run keeps no count for the next one.
             key_bits: KeyBits::Turn(RandomState::new().hash_one(clock::now()) as u8),
             timeout: testbed.timeout,
         }

@@ -11,7 +11,7 @@ use crate::cases::pfc::unfolding::Repetitions;
 use crate::cases::{PlannedCase, Task};
 use crate::config::{Config, Dut, PfcTestbed};
 use crate::driver::bringup::testbed;
-use crate::evidence::preflight::{Facts, Port, Role, UnfitCase};
+use crate::evidence::preflight::{Facts, Port, UnfitCase};
 use crate::evidence::{FixedSet, Omitted};
 use crate::live::pfc::hooks;
 use crate::plan::FlowPlan;
@@ -192,9 +192,9 @@ pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<I
             Task::Mad(..) | Task::Rc(..) => &[],
         });
         let longest = flows.map(FlowPlan::packet_length).max()?;
-        let port = ports.iter().find(|port| {
-            matches!(port.role, Role::Tx | Role::Rx) && (port.facts.mtu as usize) < longest
-        })?;
+        let port = ports
+            .iter()
+            .find(|port| port.role.is_of_pfc() && (port.facts.mtu as usize) < longest)?;
         let Facts { interface, mtu, .. } = &port.facts;
         let raise = format!("ip link set dev {interface} mtu {longest}");
         Some(UnfitCase {

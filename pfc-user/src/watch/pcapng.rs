@@ -66,8 +66,8 @@ impl Capture {
         })
     }
 
-    /// Adds frames of the interface at that place. Returns how many were left out, for the reader
-    /// is too slow.
+    /// Adds frames of the interface at that place. Returns how many were left out because the
+    /// reader is too slow.
     pub fn write(&mut self, interface: usize, frames: &[ControlFrame]) -> io::Result<u64> {
         let mut left_out = 0;
         for frames in frames.chunks(PIECE) {
@@ -107,7 +107,7 @@ impl Capture {
     }
 }
 
-/// Opens the file anew. That waits for no reader of a FIFO, and a link leads to no other file.
+/// Opens the file and empties it. Waits for no reader of a FIFO, and follows no symbolic link.
 fn open(path: &Path) -> io::Result<File> {
     let mut flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     flags.set(OFlag::O_NOFOLLOW, !is_descriptor(path));

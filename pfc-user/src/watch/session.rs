@@ -255,8 +255,8 @@ impl Session {
             let ends = ends.map(|(end, egress)| &self.ports.find(end, egress).name);
             self.output.loss(self.ports.elapsed(), report, ends)?;
         }
-        let capture = self.capture.map(|capture| (capture, self.ports.left_out()));
-        self.unwritten |= hand_over(self.output, capture, &mut self.signals).await?;
+        let left_out = self.ports.left_out();
+        self.unwritten |= hand_over(self.output, self.capture, left_out, &mut self.signals).await?;
         Ok(match (end, report.map(|report| report.verdict)) {
             _ if self.unwritten => Exit::Usage,
             (End::Interrupted, _) => Exit::Interrupted,
@@ -289,19 +289,20 @@ fn tell_capture(error: &io::Error) -> String {
     message
 }
 
-/// Waits for the readers of the output and of the capture, with the number of frames that are left
-/// out there, to take the rest, until they stall or a signal comes. Returns true if one could not
-/// be written.
+/// Waits for the readers of the output and of the capture to take the rest, until they stall or a
+/// signal comes. `left_out` frames are missing in the capture. Returns true if one of both could
+/// not be written.
 async fn hand_over(
     mut output: Output,
-    capture: Option<(Capture, u64)>,
+    capture: Option<Capture>,
+    left_out: u64,
     signals: &mut Signals,
 ) -> Result<bool> {
     let goes_on = Arc::new(AtomicBool::new(true));
     let shared = goes_on.clone();
     let mut rest = spawn_blocking(move || {
         let goes_on = || shared.load(Ordering::Relaxed);
-        let capture = capture.map(|(capture, left_out)| (capture.finish(goes_on), left_out));
+        let capture = capture.map(|capture| capture.finish(goes_on));
         let took_all = output.finish(goes_on);
         (took_all, output, capture)
     });
@@ -321,11 +322,11 @@ async fn hand_over(
     };
     let mut unwritten = false;
     match capture {
-        Some((Err(error), _)) => {
+        Some(Err(error)) => {
             tell_capture(&error);
             unwritten = true;
         }
-        Some((Ok(is_all), left_out)) if !is_all || left_out > 0 => {
+        Some(Ok(is_all)) if !is_all || left_out > 0 => {
             too_slow("the capture", format!("{left_out} frames"), is_all);
         }
         Some(_) | None => {}

@@ -99,7 +99,7 @@ fn malformed(reading: &Reading) -> u64 {
     reading.counters.malformed.iter().sum()
 }
 
-/// Title of a port's table, in one line of 80 columns. A map that is a list has the rest of them.
+/// Title of a port's table, in one line of 80 columns. The name of a long map is cut to fit.
 fn title(port: &PortName) -> String {
     let rate = port.rate();
     let rate = rate.unwrap_or_else(|| "no line rate (--line-rate)".to_owned());

@@ -153,8 +153,8 @@ fn the_example_serves_the_next_tester_whatever_one_has_sent() {
     drop(raw);
 
     let mut raw = welcome();
-    let unknown = "no request is called \"frobnicate\": expected hello, open, post-read, poll, query \
-                   or close";
+    let unknown = "no request is called \"frobnicate\": expected hello, open, post-read, poll, \
+                   query or close";
     let answer = raw.ask(r#"{"ask":"frobnicate"}"#);
     assert_failed(&answer, FailureKind::Request, unknown);
     assert_eq!(raw.ask(&open())["answer"], "opened");

@@ -319,6 +319,6 @@ fn each_run_draws_the_bits_of_a_key_anew() {
     assert_eq!(bits("mad-full").as_array().unwrap().len(), 64);
     let first = bits("mad");
     assert_eq!(first.as_array().unwrap().len(), 8, "{first}");
-    // One of eight: so many are alike once in 10^28 times.
+    // One of eight sets is drawn: 32 draws are all like the first once in 10^28 runs.
     assert!((0..32).any(|_| bits("mad") != first), "{first}");
 }

@@ -150,7 +150,9 @@ fn where_evidence_cannot_be_written_the_verdict_is_shown_all_the_same() {
         shown.lines().any(|line| line.starts_with("verdict: ")),
         "{shown}"
     );
-    assert!(folder.path().join("out/report.json").is_file());
+    let report = fs::read_to_string(folder.path().join("out/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["exit_code"], 2);
 }
 
 #[test]

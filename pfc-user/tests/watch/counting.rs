@@ -17,8 +17,8 @@ use crate::frames::TestFrame;
 use crate::lab::{BEYOND, Lab, MACS, PATIENCE, TESTER, with_room};
 use crate::settings;
 
-/// A UDP frame to the tester's address, with that DSCP.
-pub fn datagram(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
+/// A test frame with that DSCP and these tags.
+pub fn tagged(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
     let stamp = Stamp {
         run: 1,
         flow: 0,
@@ -26,12 +26,17 @@ pub fn datagram(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
         sequence: 0,
         time: 0,
     };
-    let mut frame = TestFrame {
+    let frame = TestFrame {
         traffic_class: dscp << 2,
         tags: tags.to_vec(),
         ..TestFrame::new(stamp)
-    }
-    .octets();
+    };
+    frame.octets()
+}
+
+/// A UDP frame to the tester's address, with that DSCP.
+pub fn datagram(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
+    let mut frame = tagged(dscp, tags);
     frame[..6].copy_from_slice(&MACS[0]);
     let ip = 14 + 4 * tags.len();
     // Addressed to t0, on a port other than that of test frames. The UDP checksum is left out, and

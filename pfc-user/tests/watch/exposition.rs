@@ -113,12 +113,16 @@ pub fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
     parse(body)
 }
 
-/// The name and labels of a series of what t0 receives.
-pub fn of_t0(name: &str, labels: &[(&str, &str)]) -> Key {
-    let all = [("interface", "t0"), ("direction", "receive")];
-    let labels = all.iter().chain(labels);
+/// The name and labels of a series of a port.
+pub fn series(name: &str, port: &[(&str, &str)], more: &[(&str, &str)]) -> Key {
+    let labels = port.iter().chain(more);
     let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     (format!("validator_{name}"), labels.collect())
+}
+
+/// The name and labels of a series of what t0 receives.
+pub fn of_t0(name: &str, more: &[(&str, &str)]) -> Key {
+    series(name, &[("interface", "t0"), ("direction", "receive")], more)
 }
 
 /// The command, and where it serves metrics. Without another map, DSCP d has priority d mod 8.

@@ -1,6 +1,5 @@
 //! A pair of which one end goes and comes back.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -8,7 +7,7 @@ use validator::driver::kernel::packet::PacketSocket;
 
 use crate::common::need_root;
 use crate::counting::datagram;
-use crate::exposition::{listening, scrape};
+use crate::exposition::{self, Key, listening, scrape};
 use crate::lab::{BEYOND, Lab, PATIENCE};
 use crate::loss::judged;
 
@@ -18,19 +17,17 @@ const ENDS: [(&str, &str); 2] = [("t0", "transmit"), ("t1", "receive")];
 const FRAMES: usize = 5;
 
 /// Name and labels of a sample of an end.
-fn series(end: usize, name: &str, more: &[(&str, &str)]) -> (String, BTreeMap<String, String>) {
+fn series(end: usize, name: &str, more: &[(&str, &str)]) -> Key {
     let (interface, direction) = ENDS[end];
     let own = [
         ("interface", interface),
         ("direction", direction),
         ("pair", "t0:t1"),
     ];
-    let labels = own.iter().chain(more);
-    let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    (format!("validator_{name}"), labels.collect())
+    exposition::series(name, &own, more)
 }
 
-fn frames(end: usize) -> (String, BTreeMap<String, String>) {
+fn frames(end: usize) -> Key {
     series(end, "priority_frames_total", &[("priority", "3")])
 }
 

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::watch::{ClassCounters, Counters, Hidden, Volume};
-use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::LineRate;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
@@ -14,7 +13,7 @@ use validator::driver::bpf::watch::{Point, Settings, Watch};
 use validator::driver::kernel::clock;
 
 use crate::common::{PYTHON, need_root, need_tool};
-use crate::frames::TestFrame;
+use crate::counting::tagged;
 use crate::{PASS, hex, settings};
 
 const NANOS_OF_QUANTUM: u64 = 512;
@@ -263,25 +262,6 @@ fn root_packets_whose_transport_is_not_looked_for_are_counted_by_what_hides_it()
     }
 }
 
-/// A PFC frame for priorities 3 and 5.
-/// Octets of a frame of DSCP 26 with these tags.
-fn tagged(tags: &[(u16, u16)]) -> Vec<u8> {
-    let stamp = Stamp {
-        run: 1,
-        flow: 0,
-        phase: Phase::Baseline,
-        sequence: 0,
-        time: 0,
-    };
-    let frame = TestFrame {
-        traffic_class: 26 << 2,
-        tags: tags.to_vec(),
-        ..TestFrame::new(stamp)
-    };
-    frame.octets()
-}
-
-/// Such a frame is one of another protocol.
 #[test]
 fn root_a_tag_that_is_not_read_hides_the_dscp_and_has_no_pcp() {
     /// PCP 5 of VLAN 7.
@@ -297,7 +277,7 @@ fn root_a_tag_that_is_not_read_hides_the_dscp_and_has_no_pcp() {
         for trust in [Trust::Dscp, Trust::Pcp] {
             let counted = |tags: &[(u16, u16)]| {
                 let watch = Watch::load(point, &settings(trust)).unwrap();
-                let frame = tagged(tags);
+                let frame = tagged(26, tags);
                 assert_eq!(watch.test_run(&frame, 1).unwrap().action, pass);
                 (watch.read().unwrap().counters, of_one(&frame))
             };
@@ -331,6 +311,7 @@ fn root_a_tag_that_is_not_read_hides_the_dscp_and_has_no_pcp() {
     }
 }
 
+/// A PFC frame for priorities 3 and 5.
 fn pfc(quanta: u16) -> Vec<u8> {
     let mut times = [0; 8];
     (times[3], times[5]) = (quanta, quanta);

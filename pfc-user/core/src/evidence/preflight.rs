@@ -74,6 +74,11 @@ impl Role {
             Self::Mad => "mad",
         }
     }
+
+    /// True for the two ports that test frames of PFC pass between.
+    pub const fn is_of_pfc(self) -> bool {
+        matches!(self, Self::Tx | Self::Rx)
+    }
 }
 
 /// Requirements of the testbed on a port.

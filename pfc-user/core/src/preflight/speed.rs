@@ -43,11 +43,6 @@ fn speed_by_testbed(port: &Port, found: &str) -> Item {
     }
 }
 
-/// True for the two ports that frames pass between.
-fn is_of_pfc(port: &Port) -> bool {
-    matches!(port.role, Role::Tx | Role::Rx)
-}
-
 pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     let facts = &port.facts;
     if let Some(kind) = &facts.kind {
@@ -79,7 +74,7 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     let others = preflight
         .ports
         .iter()
-        .filter(|other| is_of_pfc(other) && is_of_pfc(port));
+        .filter(|other| other.role.is_of_pfc() && port.role.is_of_pfc());
     match others
         .filter_map(|other| real_speed(&other.facts))
         .find(|other| *other != speed)

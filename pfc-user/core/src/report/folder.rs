@@ -60,6 +60,7 @@ impl Drop for Folder {
         {
             let _ = fs::remove_file(beside(&self.at(name)));
             if in_new_folder {
+                let _ = fs::remove_file(self.at(MARKER));
                 // It stays if somebody has put something there.
                 let _ = fs::remove_dir(&self.path);
             }
@@ -193,6 +194,10 @@ impl Folder {
             name,
             in_new_folder,
         });
+        if in_new_folder {
+            // After a run that is killed now, the next one knows the folder.
+            self.mark()?;
+        }
         let at = beside(&self.at(name));
         match fs::remove_file(&at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -131,8 +131,8 @@ pub struct Port {
 }
 
 impl Port {
-    /// Its counts since it was attached. Missing in the capture is also what its reader did not
-    /// take.
+    /// Its counts since it was attached. Frames that the reader of the capture did not take count
+    /// as lost records.
     pub fn read(&self) -> Result<Reading> {
         let mut reading = self.watch.read()?;
         reading.counters.controls_lost += self.left_out;

@@ -5,6 +5,7 @@ use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::bpf::AccountProgram;
 
 use super::{PEER, by_priority, kinds, run};
 use crate::frames::TestFrame;
@@ -151,16 +152,18 @@ fn root_what_others_send_is_foreign_whatever_is_wrong_with_it() {
             "a damaged one of it",
         ),
     ];
-    for (frame, action, what) in &foreign {
-        assert_eq!(run(&account, frame), *action, "{what}");
+    all_are_foreign(&mut account, &foreign);
+}
+
+/// Asserts that the port takes each of these frames for foreign, with that action.
+fn all_are_foreign(account: &mut AccountProgram, foreign: &[(Vec<u8>, u32, &str)]) {
+    for (frame, action, what) in foreign {
+        assert_eq!(run(account, frame), *action, "{what}");
     }
-    let port = account.port().unwrap();
-    assert_eq!(
-        (port.frames, port.foreign()),
-        (foreign.len() as u64, foreign.len() as u64)
-    );
+    let (port, all) = (account.port().unwrap(), foreign.len() as u64);
+    assert_eq!((port.frames, port.foreign()), (all, all));
     assert_eq!((port.damaged, port.test_frames), (vec![], 0));
-    assert_eq!(kinds(&mut account), []);
+    assert_eq!(kinds(account), []);
 }
 
 /// A router changes MACs, TTL and DSCP; a test frame is known by stamp and run, or by addresses
@@ -265,16 +268,7 @@ fn root_what_others_send_is_foreign_to_a_test_of_ipv6() {
         (earlier.octets(), DROP, "a frame of an earlier run"),
         (of_ipv4, DROP, "a damaged frame of IPv4"),
     ]);
-    for (frame, action, what) in &foreign {
-        assert_eq!(run(&account, frame), *action, "{what}");
-    }
-    let port = account.port().unwrap();
-    assert_eq!(
-        (port.frames, port.foreign()),
-        (foreign.len() as u64, foreign.len() as u64)
-    );
-    assert_eq!((port.damaged, port.test_frames), (vec![], 0));
-    assert_eq!(kinds(&mut account), []);
+    all_are_foreign(&mut account, &foreign);
 }
 
 #[test]

@@ -19,9 +19,9 @@ pub struct Table {
     pub port: Option<u128>,
     /// Bit of [`wrap`] that says how frames are wrapped in it.
     pub wrap: u64,
-    /// Headers that it may stand behind, but for those that bear it.
+    /// Headers that it may stand behind, beside those that name it in `bears`.
     pub behind: &'static [Protocol],
-    /// Headers that may stand behind it, but for those that say so themselves.
+    /// Headers that may stand behind it, beside those that name it in `behind`.
     pub bears: &'static [Protocol],
     /// Fields in the order of the wire, each by its name in the OTG model.
     pub fields: &'static [Field],

@@ -61,7 +61,9 @@ fn first_word(command: &str) -> Option<&str> {
         .split_whitespace()
         .find(|word| !is_plain_assignment(word))?;
     let word = word.split(ENDS).next().unwrap_or_default();
-    (!word.is_empty() && !word.contains('=') && !word.contains(|c: char| SHELL.contains(c)))
+    // A number is that of a descriptor, as in `2>log`.
+    let is_number = word.bytes().all(|octet| octet.is_ascii_digit());
+    (!is_number && !word.contains('=') && !word.contains(|c: char| SHELL.contains(c)))
         .then_some(word)
 }
 
@@ -117,6 +119,7 @@ mod tests {
             ("[ -e a ] || ./b", None),
             ("\"./a b\"", None),
             ("(./a)", None),
+            ("2>log ./a", None),
             ("A=1", None),
             ("", None),
         ] {
