@@ -151,9 +151,9 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
         "on running traffic an XOFF: the last frame within max_response, none before its quanta \
          expired, each paused priority again within max_response + two frames after they expired \
          and from then on, none lost; a later time replaces an earlier one, no lossy priority that \
-         is named too waits, and none that is not named waits from the XOFF or the end of its pause \
-         on when the same XOFF is sent twice; each kind of probe measured well enough, one at full \
-         load",
+         is named too waits, and none that is not named waits from the XOFF or the end of its \
+         pause on when the same XOFF is sent twice; each kind of probe measured well enough, one \
+         at full load",
         "slow-response",
         probe::response,
     )

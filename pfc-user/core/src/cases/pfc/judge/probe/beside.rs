@@ -1,5 +1,5 @@
-//! Priorities that no frame of a probe pauses, and that its XOFF, or the end of its pause, holds for
-//! a short time all the same.
+//! Priorities that no frame of a probe pauses, and that its XOFF, or the end of its pause, holds
+//! for a short time all the same.
 //!
 //! One delay may be the tester's, of one of its queues or cores. One that begins with the XOFF or
 //! that end while other priorities go on, and that comes again with the same XOFF sent again, is
