@@ -54,6 +54,11 @@ impl FlowPlan {
         self.length.saturating_sub(tag)
     }
 
+    /// Its frames in a second.
+    fn frames(&self) -> u64 {
+        self.rate / LineRate::frame_bits(self.length)
+    }
+
     /// Length of the packets in its frames, as an MTU counts.
     pub fn packet_length(&self) -> usize {
         self.untagged_length().saturating_sub(ethernet::LEN)
@@ -277,15 +282,21 @@ const SAMPLE: u64 = 16;
 /// Counting of these flows by the programs, by their frames a second: the clock, and N where one
 /// frame in N is verified.
 pub fn effort(flows: &[FlowPlan]) -> (Clock, u64) {
-    let frames = |flow: &FlowPlan| flow.rate / LineRate::frame_bits(flow.length);
-    let octets = |flow: &FlowPlan| frames(flow) * flow.length as u64;
-    if flows.iter().map(frames).sum::<u64>() > EXACT_FRAMES {
+    let octets = |flow: &FlowPlan| flow.frames() * flow.length as u64;
+    if exact_load(flows) < 100 {
         (Clock::Batched, SAMPLE)
     } else if flows.iter().map(octets).sum::<u64>() > EXACT_OCTETS {
         (Clock::Exact, SAMPLE)
     } else {
         (Clock::Exact, 1)
     }
+}
+
+/// The load, in percent of the rates of these flows, up to which the programs read the clock for
+/// each frame: every arrival can be logged.
+pub fn exact_load(flows: &[FlowPlan]) -> u8 {
+    let frames: u64 = flows.iter().map(FlowPlan::frames).sum();
+    (EXACT_FRAMES * 100 / frames.max(1)).clamp(1, 100) as u8
 }
 
 /// One repetition of a PFC case.
@@ -362,19 +373,18 @@ impl RepetitionPlan {
         planned.into_iter().flatten().collect()
     }
 
-    /// Phases in which each arrival of `flow` is logged: where it is paused; and, in the probe, one
-    /// flow that is not paused, which shows the latency. Where the probe is judged, all are: frames
-    /// of the others show for how long the scheduler made one of them wait. At high rates the log
-    /// has no room for that.
-    pub fn logged(&self, flow: &FlowPlan) -> Vec<Phase> {
+    /// Phases in which each arrival of `flow` is logged: where it is paused; and in a probe at `load`
+    /// percent of the rates, as frames of other flows show the latency, and for how long the
+    /// scheduler made one of them wait. Where the log has no room for all of them, one shows the
+    /// latency.
+    pub fn logged(&self, flow: &FlowPlan, load: u8) -> Vec<Phase> {
         let probed = |priority| {
             let probe = self.probe.as_ref();
             probe.is_some_and(|probe| probe.priorities.contains(&priority))
         };
         let mut others = self.flows.iter().filter(|flow| !probed(flow.priority));
         let witness = others.next().map(|flow| flow.id);
-        let judged = self.probe.as_ref().is_some_and(|probe| probe.judged);
-        let all = judged && effort(&self.flows).0 == Clock::Exact;
+        let all = load <= exact_load(&self.flows);
         let mut phases = Vec::new();
         if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {
             phases.push(Phase::Storm);

@@ -27,6 +27,8 @@ pub struct Accounting {
     line_rate: LineRate,
     storm_mac: [u8; 6],
     priorities: Vec<Priority>,
+    /// Phases in which the arrivals of each flow are logged.
+    logged: Vec<Vec<Phase>>,
     trust: Trust,
     marks: Vec<u8>,
     /// Lengths without the tag.
@@ -100,6 +102,7 @@ impl Accounting {
             line_rate,
             storm_mac,
             priorities: plan.flows.iter().map(|flow| flow.priority).collect(),
+            logged: vec![Vec::new(); plan.flows.len()],
             trust,
             marks: plan
                 .flows
@@ -177,6 +180,12 @@ impl Accounting {
 
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.arrivals.clone()
+    }
+
+    /// Logs arrivals as `plan` says of a probe at this load.
+    pub fn log(&mut self, plan: &RepetitionPlan, load: u8) {
+        let logged = plan.flows.iter().map(|flow| plan.logged(flow, load));
+        self.logged = logged.collect();
     }
 
     /// The arrivals so far.
@@ -291,7 +300,7 @@ impl Accounting {
                 latency_mean: 0,
                 latency: [0; 32],
             });
-        if matches!(stamp.phase, Phase::Storm | Phase::Probe) {
+        if self.logged[usize::from(stamp.flow)].contains(&stamp.phase) {
             self.arrivals.push(Arrival {
                 time,
                 flow: stamp.flow,

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use pfc_ebpf::abi::account::Clock;
+use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Quanta};
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::planning::RepetitionRequest;
 use validator::cases::pfc::port::PortContext;
 use validator::cases::pfc::stimulate;
-use validator::plan::{Durations, Limits, Nanos, RepetitionPlan};
+use validator::plan::{Durations, Limits, Nanos, RepetitionPlan, effort};
 
 use crate::bench;
 
@@ -391,6 +393,58 @@ fn each_fault_of_time_fails_its_checks_on_fast_links() {
         .iter()
         .flat_map(|speed| FAULTS.map(|(fault, expected)| fails_exactly(*speed, fault, expected)));
     nothing(all);
+}
+
+/// The smallest frames on a quarter of a line of 10 Gbit/s: more than are counted one by one.
+const MANY: Speed = Speed {
+    frame: 60,
+    ..part(10_000_000_000, 0.25)
+};
+
+#[test]
+fn above_the_rate_of_exact_counting_every_arrival_of_a_probe_is_logged_but_at_full_load() {
+    let plan = MANY.plan(REPETITIONS[0]);
+    let logs = |load: u8| {
+        let mut flows = plan.flows.iter();
+        flows.all(|flow| plan.logged(flow, load).contains(&Phase::Probe))
+    };
+    let bursts = &plan.probe.as_ref().unwrap().bursts;
+    assert_eq!(effort(&plan.flows).0, Clock::Batched);
+    assert!(bursts.iter().any(|burst| burst.load == 100) && !logs(100));
+    assert!(
+        bursts
+            .iter()
+            .all(|burst| burst.load == 100 || logs(burst.load))
+    );
+    // Half of the rates of 100 Gbit/s would be too many too.
+    let faster = Speed {
+        frame: 1024,
+        ..part(100_000_000_000, 1.0)
+    };
+    for (repetition, expected) in [(REPETITIONS[0], vec![25, 100]), (REPETITIONS[4], vec![25])] {
+        let bursts = faster.plan(repetition).probe.unwrap().bursts;
+        let loads: BTreeSet<_> = bursts.iter().map(|burst| burst.load).collect();
+        assert_eq!(loads, BTreeSet::from_iter(expected));
+    }
+}
+
+#[test]
+fn faults_of_probes_fail_above_the_rate_of_exact_counting() {
+    assert_eq!(good(MANY), None);
+    let all = [
+        (
+            "pauses-longer",
+            ["single lets-go", "single response"].as_slice(),
+        ),
+        ("ignores-xon", &["single xon"]),
+        ("lossy-obeys-beside", &["single response"]),
+        ("slow-again", &["single response"]),
+    ];
+    nothing(all.into_iter().map(|(fault, expected)| {
+        let results = MANY.run_one(REPETITIONS[0], &[fault]);
+        let found = with(&results, Verdict::Fail);
+        (found != set(expected)).then(|| format!("{fault}: {found:?}, {results:#?}"))
+    }));
 }
 
 #[test]

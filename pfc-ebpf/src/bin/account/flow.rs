@@ -47,8 +47,8 @@ pub fn account(
         stray(frame.ctx, config, port, Malformed::Stamp);
         return;
     };
-    // SAFETY: a value of the map, of which nobody writes the configuration while frames are
-    // counted.
+    // SAFETY: a value of the map, whose configuration userspace replaces between bursts, in one
+    // word of which only `log_phases` differs.
     let expected = unsafe { &(*flow).config };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let counts = unsafe { &mut *counts };

@@ -75,7 +75,8 @@ static PORT: PerCpuArray<Port> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 static PAUSE: Pauses = Pauses(Array::with_max_entries(1, BPF_F_MMAPABLE));
 #[map]
-static ARRIVALS: RingBuf = RingBuf::with_byte_size(4 << 20, 0);
+/// Room for what a probe of 60 ms logs at the highest rate at which all of it is logged.
+static ARRIVALS: RingBuf = RingBuf::with_byte_size(8 << 20, 0);
 #[map]
 static CONTROLS: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]

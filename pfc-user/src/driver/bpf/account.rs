@@ -215,6 +215,22 @@ impl AccountProgram {
         };
         self.config.set(0, Plain(config), 0)?;
         self.clear()?;
+        self.describe(flows);
+        self.used = Sizes {
+            flows: config.flows,
+            windows: config.windows,
+        };
+        self.configured = Config {
+            abi: ABI_VERSION,
+            ..config
+        };
+        self.config.set(0, Plain(self.configured), 0)?;
+        Ok(())
+    }
+
+    /// Replaces the configuration of these flows, between two bursts of traffic. What was counted of
+    /// them stays.
+    pub fn describe(&self, flows: &[FlowConfig]) {
         for (index, flow) in flows.iter().enumerate() {
             let [low, high] = flow.length.to_ne_bytes();
             let word = u64::from_ne_bytes([
@@ -229,16 +245,6 @@ impl AccountProgram {
             ]);
             self.flows.store(index * WORDS_OF_FLOW, word);
         }
-        self.used = Sizes {
-            flows: config.flows,
-            windows: config.windows,
-        };
-        self.configured = Config {
-            abi: ABI_VERSION,
-            ..config
-        };
-        self.config.set(0, Plain(self.configured), 0)?;
-        Ok(())
     }
 
     /// Ends a repetition: what arrives from now on is passed on and not counted, until the next

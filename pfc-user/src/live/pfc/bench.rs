@@ -3,7 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 
 use super::macs::Macs;
-use super::prepare::open_control;
+use super::prepare::{flows, open_control};
 use super::{Live, SENDER_END, SETTLE_POLL};
 use crate::case::Event;
 use crate::cases::pfc::settle::{self, Settling};
@@ -59,6 +59,10 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
+        if burst.phase == Phase::Probe {
+            let flows = flows(self.plan, self.live.config.trust, burst.load);
+            self.live.testbed.rx.account.describe(&flows);
+        }
         self.sender
             .start(burst)
             .map_err(|error| Stop::Failed(error.into()))

@@ -52,19 +52,20 @@ pub(super) fn configure(
         ..maps::Config::NONE
     };
     addresses(live.config, live.testbed).tell(&mut config);
-    let flows = flows(plan, live.config.trust);
+    let flows = flows(plan, live.config.trust, 100);
     for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
         port.account.configure(&config, &flows)?;
     }
     Ok(())
 }
 
-/// Configuration of each flow for the programs, with the phases in which they log its arrivals.
-fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
+/// Configuration of each flow for the programs, with the phases in which they log its arrivals;
+/// `load` is that of a probe, in percent.
+pub(super) fn flows(plan: &RepetitionPlan, trust: Trust, load: u8) -> Vec<maps::FlowConfig> {
     plan.flows
         .iter()
         .map(|flow| {
-            let logged = plan.logged(flow);
+            let logged = plan.logged(flow, load);
             let log_phases = logged.iter().fold(0, |bits, phase| bits | phase.bit());
             let mark = if trust == Trust::Pcp {
                 flow.priority.get()

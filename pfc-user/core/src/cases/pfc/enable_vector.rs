@@ -47,12 +47,12 @@ pub(super) const CASE: PfcCase = PfcCase {
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     let named = request.storm.unwrap_or(request.lossless);
+    let builder = Builder::new(port, request).halves(request.lossless, named)?;
     let probe = ProbePlan {
         priorities: request.lossless.to_vec(),
         judged: false,
-        bursts: probing::arrival(port, request.lossless),
+        bursts: probing::arrival(port, builder.probe_load(), request.lossless),
     };
-    let builder = Builder::new(port, request).halves(request.lossless, named)?;
     let plan = builder.build(StormKind::Vector(named.to_vec()), probe, true);
     Ok(plan.without_resume())
 }

@@ -41,13 +41,12 @@ pub(super) const CASE: PfcCase = PfcCase {
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
+    let builder = Builder::new(port, request).every_dscp(Role::Test);
     let probe = ProbePlan {
         priorities: request.lossless.to_vec(),
         judged: false,
-        bursts: probing::arrival(port, request.lossless),
+        bursts: probing::arrival(port, builder.probe_load(), request.lossless),
     };
-    Ok(Builder::new(port, request)
-        .every_dscp(Role::Test)
-        .build(StormKind::Pause, probe, true)
-        .without_resume())
+    let plan = builder.build(StormKind::Pause, probe, true);
+    Ok(plan.without_resume())
 }

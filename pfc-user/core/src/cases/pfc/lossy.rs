@@ -57,15 +57,12 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
         .iter()
         .map(|priority| (Role::Background, *priority))
         .collect();
+    let builder = builder.flows(&lossy, 50)?.flows(&lossless, 50)?;
     let probe = ProbePlan {
         priorities: request.lossless.to_vec(),
         judged: false,
-        bursts: probing::arrival(port, request.lossless),
+        bursts: probing::arrival(port, builder.probe_load(), request.lossless),
     };
-    let plan = builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(
-        StormKind::Pfc(stormed),
-        probe,
-        true,
-    );
+    let plan = builder.build(StormKind::Pfc(stormed), probe, true);
     Ok(plan.without_resume())
 }

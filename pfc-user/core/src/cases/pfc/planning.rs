@@ -233,6 +233,11 @@ impl<'a> Builder<'a> {
         self
     }
 
+    /// Load of its probes, but for the one at full load.
+    pub(super) fn probe_load(&self) -> u8 {
+        probing::load(&self.flows)
+    }
+
     /// Priorities that are not lossless and that a code point (or the PCP) can reach.
     pub(super) fn lossy(&self) -> Vec<Priority> {
         Priority::all()
@@ -314,7 +319,7 @@ fn lossless_storm(
     let stormed = request.storm.unwrap_or(request.lossless).to_vec();
     let builder = Builder::new(port, request).halves(sent, &stormed)?;
     let probe = ProbePlan {
-        bursts: probing::judged(port, &stormed, &builder.lossy()),
+        bursts: probing::judged(port, builder.probe_load(), &stormed, &builder.lossy()),
         priorities: stormed.clone(),
         judged: true,
     };

@@ -9,11 +9,13 @@
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::port::PortContext;
-use crate::plan::{FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan};
+use crate::plan::{
+    FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan, exact_load,
+};
 
 /// Load of a probe in percent of the flows' rates: at full load a queue that once built up stays
 /// and hides the response.
-pub(super) const LOAD: u8 = 50;
+const LOAD: u8 = 50;
 /// The load at which a device has most to do.
 pub(super) const FULL: u8 = 100;
 /// Probes at most.
@@ -24,6 +26,11 @@ const PART: Nanos = 3;
 const LEAST_QUIET: Nanos = 20_000_000;
 /// Multiple of `max_response` that a pause is to last, so that it differs from none.
 const RESPONSES: Nanos = 10;
+
+/// Load of a probe of these flows that is no test of full load: each arrival can be logged.
+pub(super) fn load(flows: &[FlowPlan]) -> u8 {
+    LOAD.min(exact_load(flows))
+}
 
 /// The pause times that a speed and the DUT's limits allow.
 #[derive(Clone, Copy, Debug)]
@@ -89,13 +96,13 @@ fn first_half(classes: &[Priority]) -> &[Priority] {
     &classes[..classes.len().div_ceil(2)]
 }
 
-/// Probes that show that pause frames arrive at all: a pause of `paused` that runs out, three
-/// times.
-pub(super) fn arrival(port: &PortContext, paused: &[Priority]) -> Vec<ProbeBurst> {
+/// Probes at `load` that show that pause frames arrive at all: a pause of `paused` that runs out,
+/// three times.
+pub(super) fn arrival(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
     let bursts = [100, 75, 50].map(|percent| {
         let time = times.percent(percent);
-        burst(LOAD, [(0, PfcFrame::new(&each(paused, time), time))])
+        burst(load, [(0, PfcFrame::new(&each(paused, time), time))])
     });
     bursts.into()
 }
@@ -110,10 +117,11 @@ fn burst(load: u8, frames: impl IntoIterator<Item = (Nanos, PfcFrame)>) -> Probe
     }
 }
 
-/// Probes that show how pauses of `paused` begin and end; `lossy` classes are named beside them,
-/// but for the one whose frames show the latency of the path.
+/// Probes at `load` that show how pauses of `paused` begin and end, and one at full load; `lossy`
+/// classes are named beside them, but for the one whose frames show the latency of the path.
 pub(super) fn judged(
     port: &PortContext,
+    load: u8,
     paused: &[Priority],
     lossy: &[Priority],
 ) -> Vec<ProbeBurst> {
@@ -127,19 +135,19 @@ pub(super) fn judged(
         let time = times.percent(percent);
         let xoff = PfcFrame::new(&each(paused, time), time);
         let xon = PfcFrame::new(&each(ends, Quanta::ZERO), time);
-        burst(LOAD, [(0, xoff), (times.nanos(time) / PART, xon)])
+        burst(load, [(0, xoff), (times.nanos(time) / PART, xon)])
     };
     let shortened = {
         let (long, short) = (times.percent(100), times.percent(35));
         let [first, second] = [long, short].map(|time| PfcFrame::new(&each(paused, time), time));
-        burst(LOAD, [(0, first), (times.nanos(long) / 4, second)])
+        burst(load, [(0, first), (times.nanos(long) / 4, second)])
     };
     let mut bursts = vec![
-        runs_out(LOAD, 60),
+        runs_out(load, 60),
         ended(100, paused),
         shortened,
         ended(80, first_half(paused)),
-        mixed(&times, paused, lossy.get(1..).unwrap_or_default()),
+        mixed(&times, load, paused, lossy.get(1..).unwrap_or_default()),
         ended(90, paused),
         runs_out(FULL, 30),
     ];
@@ -147,9 +155,9 @@ pub(super) fn judged(
     bursts
 }
 
-/// Probes that show what a frame with the bits of all classes and times of 0 does to pauses of
-/// `paused`, and where there is no pause.
-pub(super) fn zeroed(port: &PortContext, paused: &[Priority]) -> Vec<ProbeBurst> {
+/// Probes at `load` that show what a frame with the bits of all classes and times of 0 does to
+/// pauses of `paused`, and where there is no pause.
+pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
     let zero = || PfcFrame {
         classes: Priority::all().collect(),
@@ -158,19 +166,19 @@ pub(super) fn zeroed(port: &PortContext, paused: &[Priority]) -> Vec<ProbeBurst>
     let ended = |percent, paused: &[Priority]| {
         let time = times.percent(percent);
         let xoff = PfcFrame::new(&each(paused, time), time);
-        burst(LOAD, [(0, xoff), (times.nanos(time) / PART, zero())])
+        burst(load, [(0, xoff), (times.nanos(time) / PART, zero())])
     };
     vec![
         ended(100, paused),
         ended(80, first_half(paused)),
-        burst(LOAD, [(0, zero())]),
+        burst(load, [(0, zero())]),
     ]
 }
 
 /// Lossless and lossy classes are named in one frame, each half of the former with another time;
 /// then come two frames that change nothing: an XON for a lossy class alone, and a frame with a
 /// vector of 0 and the longest times.
-fn mixed(times: &Times, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
+fn mixed(times: &Times, load: u8, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
     let (time, shorter, of_lossy) = (times.percent(70), times.percent(35), times.percent(45));
     let half = first_half(paused);
     let mut named = each(half, time);
@@ -186,7 +194,7 @@ fn mixed(times: &Times, paused: &[Priority], lossy: &[Priority]) -> ProbeBurst {
         times: [times.percent(100); Priority::COUNT],
     };
     frames.push((times.nanos(shorter) * 2 / PART, nobody));
-    burst(LOAD, frames)
+    burst(load, frames)
 }
 
 /// The times of a burst of the probe.
@@ -273,15 +281,19 @@ fn backlog(
 /// Time around a pause frame, and around the end of a pause, in which traffic is judged: at least
 /// four frames of each flow come in it.
 pub(super) fn vicinity(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
-    let slowest = plan.flows.iter().map(interval).max().unwrap_or(0);
-    (5 * limits.max_response).max(4 * slowest)
+    (5 * limits.max_response).max(4 * interval(plan))
 }
 
-/// Time from one frame of a flow to its next, in a probe.
-pub(super) fn interval(flow: &FlowPlan) -> Nanos {
-    let rate = u128::from(flow.rate) * u128::from(LOAD) / 100;
-    let bits = u128::from(LineRate::frame_bits(flow.length)) * 1_000_000_000;
-    (bits / rate.max(1)) as Nanos
+/// The longest time from one frame of a flow to its next, in a probe.
+pub(super) fn interval(plan: &RepetitionPlan) -> Nanos {
+    let bursts = plan.probe.iter().flat_map(|probe| &probe.bursts);
+    let load = bursts.map(|burst| burst.load).min().unwrap_or(LOAD);
+    let of_flow = |flow: &FlowPlan| {
+        let rate = u128::from(flow.rate) * u128::from(load) / 100;
+        let bits = u128::from(LineRate::frame_bits(flow.length)) * 1_000_000_000;
+        (bits / rate.max(1)) as Nanos
+    };
+    plan.flows.iter().map(of_flow).max().unwrap_or(0)
 }
 
 /// Time of a frame on the wire.

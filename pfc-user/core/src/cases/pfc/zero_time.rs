@@ -46,13 +46,13 @@ pub(super) const CASE: PfcCase = PfcCase {
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
+    // Nothing of this storm is to be held.
+    let builder = Builder::new(port, request).halves(request.lossless, &[])?;
     let probe = ProbePlan {
         priorities: request.lossless.to_vec(),
         judged: true,
-        bursts: probing::zeroed(port, request.lossless),
+        bursts: probing::zeroed(port, builder.probe_load(), request.lossless),
     };
-    // Nothing of this storm is to be held.
-    let builder = Builder::new(port, request).halves(request.lossless, &[])?;
     let all = Priority::all().collect();
     let mut plan = builder.build(StormKind::Vector(all), probe, true);
     plan.storm.quanta = Quanta::ZERO;

@@ -70,7 +70,8 @@ fn arrivals(e: &PfcEvidence, at: &str) -> Checked {
     }
     let mut missing = 0;
     for flow in &e.plan.flows {
-        let logged = e.plan.logged(flow);
+        let probes = e.probes.iter().map(|probe| probe.burst.load);
+        let logged = e.plan.logged(flow, probes.max().unwrap_or(0));
         for phase in Phase::ALL {
             let listed = listed.get(&(flow.id, phase as u8)).copied().unwrap_or(0);
             if listed == 0 && !logged.contains(&phase) {

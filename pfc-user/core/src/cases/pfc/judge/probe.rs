@@ -237,8 +237,8 @@ fn response_of(
             measured.quick_round_end(traffic, pause.earliest, pause.latest, place)?;
             let what = format!("priority {priority} after the quanta of an XOFF");
             let end = (pause.earliest, pause.latest);
-            let (again, until) = ((*priority, *arrivals, end), measured.until(probe));
-            compared.extend(goes_on(measured, traffic, again, until, what)?);
+            let again = (*priority, *arrivals, end);
+            compared.extend(goes_on(measured, traffic, again, probe, what)?);
         }
     }
     compared.extend(not_held(measured, probe, traffic)?);
@@ -296,9 +296,11 @@ fn goes_on(
     measured: &Measured,
     traffic: &Traffic,
     (priority, arrivals, (earliest, end)): (Priority, &[&Arrival], (Nanos, Nanos)),
-    until: Nanos,
+    probe: &ProbeReport,
     what: String,
 ) -> Result<Vec<Comparison>, NotCounted> {
+    let until = measured.until(probe);
+    let logs_all = measured.logs_all(&probe.burst);
     let allowed = measured.allowed();
     let expected = format!("within {}", ms(allowed));
     let all = within(arrivals, earliest, until);
@@ -324,7 +326,7 @@ fn goes_on(
     let next = all.get(1..).unwrap_or_default();
     let later = measured.longest_wait(priority, next, first);
     let one = |what: String, wait: Wait| -> Result<Comparison, NotCounted> {
-        if wait.counted > allowed && !measured.logs_all() {
+        if wait.counted > allowed && !logs_all {
             return Err(NotCounted::Lasting(format!(
                 "priority {priority} went on after {}, and as not every flow was logged it is not \
                  known for how long others filled the link",
@@ -355,7 +357,7 @@ fn goes_on(
             later.unwrap_or(none),
         )?,
     ];
-    if measured.whole && measured.logs_all() {
+    if measured.whole && logs_all {
         let drain = measured.drain(&all, earliest, first);
         if drain.idle > drain.allowed {
             measured.quick(traffic, first, drain.last, "while held frames left")?;
@@ -418,7 +420,7 @@ fn not_held(
     traffic: &Traffic,
 ) -> Result<Vec<Comparison>, NotCounted> {
     let allowed = measured.allowed();
-    if !measured.logs_all() {
+    if !measured.logs_all(&probe.burst) {
         return Ok(Vec::new());
     }
     let Some(first) = probe.left.first() else {
@@ -507,8 +509,8 @@ fn xon_of(
         }
         let what = format!("priority {priority} after the XON");
         let end = (pause.earliest, pause.latest);
-        let (again, until) = ((priority, *arrivals, end), measured.until(probe));
-        compared.extend(goes_on(measured, traffic, again, until, what)?);
+        let again = (priority, *arrivals, end);
+        compared.extend(goes_on(measured, traffic, again, probe, what)?);
     }
     for (priority, arrivals) in &traffic.paused {
         let Some(xon) = idle_xon(probe, *priority) else {
@@ -527,7 +529,7 @@ fn xon_of(
         }
         let what = format!("priority {priority}, which was not paused, after the XON");
         let again = (*priority, arrivals.as_slice(), (xon.before, xon.after));
-        compared.extend(goes_on(measured, traffic, again, until, what)?);
+        compared.extend(goes_on(measured, traffic, again, probe, what)?);
     }
     Ok(compared)
 }

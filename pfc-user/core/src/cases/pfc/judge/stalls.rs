@@ -2,7 +2,6 @@
 
 use pfc_ebpf::stamp::Phase;
 
-use super::super::probing;
 use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall};
 use crate::plan::Nanos;
 
@@ -23,15 +22,20 @@ pub(super) fn left_out(e: &PfcEvidence) -> impl Iterator<Item = &LeftOut> {
         .filter(|spans| !spans.is_none())
 }
 
-/// Share of the line rate that the flows offer in `phase`.
-fn load(e: &PfcEvidence, phase: Phase) -> f64 {
+/// Share of the line rate that the flows offer in `phase` at `time`. In a probe that is the load of
+/// the burst whose pause was the last before or, if that is higher, of the next.
+fn load(e: &PfcEvidence, phase: Phase, time: Nanos) -> f64 {
     let rate = e.plan.flows.iter().map(|flow| flow.rate).sum::<u64>() as f64;
-    let share = if phase == Phase::Probe {
-        f64::from(probing::LOAD) / 100.0
-    } else {
-        1.0
+    let next = e.probes.partition_point(|probe| {
+        let first = probe.left.first();
+        first.is_some_and(|left| left.before <= time)
+    });
+    let round = e.probes[next.saturating_sub(1)..].iter().take(2);
+    let percent = match round.map(|probe| probe.burst.load).max() {
+        Some(percent) if phase == Phase::Probe => percent,
+        _ => 100,
     };
-    share * rate / e.limits.line_rate.bits_per_second() as f64
+    f64::from(percent) / 100.0 * rate / e.limits.line_rate.bits_per_second() as f64
 }
 
 /// End of the time in which a stall delays frames: its backlog drains at the part of the line that
@@ -42,7 +46,7 @@ fn reach(e: &PfcEvidence, stall: &Stall) -> Nanos {
         .iter()
         .filter(|span| span.phase != Phase::Drain && span.from < stall.to && span.to > stall.from);
     let reaches = during.map(|span| {
-        let load = load(e, span.phase).clamp(0.0, 1.0);
+        let load = load(e, span.phase, stall.from).clamp(0.0, 1.0);
         let drained = (stall.to - stall.from) as f64 * load / (1.0 - load);
         // A float above all numbers becomes the largest of them.
         let end = stall.to.saturating_add(drained as Nanos);

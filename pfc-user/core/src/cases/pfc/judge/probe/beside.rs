@@ -51,7 +51,7 @@ impl Measured<'_> {
     /// Priorities that waited for longer than is allowed from an XOFF of `probe` or the end of its
     /// pause on, which pauses none of them, while others went on; none where there is no other.
     pub(in crate::cases::pfc) fn held_beside(&self, probe: &ProbeReport) -> Vec<Held> {
-        if !self.whole || !self.logs_all() || probe.burst.load >= FULL {
+        if !self.whole || !self.logs_all(&probe.burst) || probe.burst.load >= FULL {
             return Vec::new();
         }
         let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
@@ -172,12 +172,12 @@ impl Measured<'_> {
         let shows = |probe: &ProbeReport| {
             let mut unnamed = flows().filter(|priority| !probe.pauses(*priority));
             let first = unnamed.next();
-            probe.burst.load < FULL && unnamed.any(|priority| Some(priority) != first)
+            let judged = probe.burst.load < FULL && self.logs_all(&probe.burst);
+            judged && unnamed.any(|priority| Some(priority) != first)
         };
-        let next = self.plan.flows.iter().map(interval).max()?;
         let filled = self.limits.max_response / 4 + two_frames(self.plan, self.limits);
-        let all = self.logs_all() && self.probes.iter().any(shows);
-        all.then(|| self.allowed() + next + filled)
+        let any = self.probes.iter().any(shows);
+        any.then(|| self.allowed() + interval(self.plan) + filled)
     }
 
     /// True if `probe` held such a priority and was not sent again.

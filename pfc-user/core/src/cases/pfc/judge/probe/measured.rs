@@ -6,7 +6,7 @@ use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::cases::pfc::probing::{FULL, two_frames, vicinity, wire_time};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
-use crate::plan::{FlowPlan, Limits, RepetitionPlan};
+use crate::plan::{FlowPlan, Limits, ProbeBurst, RepetitionPlan};
 use crate::quantity::ms;
 
 /// The plan and its limits, the probes so far, and the arrivals that were logged.
@@ -146,9 +146,9 @@ impl<'e> Measured<'e> {
         next.min().unwrap_or(Nanos::MAX)
     }
 
-    /// True if arrivals of every flow were logged.
-    pub(super) fn logs_all(&self) -> bool {
-        let logged = |flow| self.plan.logged(flow).contains(&Phase::Probe);
+    /// True if arrivals of every flow of `burst` were logged.
+    pub(super) fn logs_all(&self, burst: &ProbeBurst) -> bool {
+        let logged = |flow| self.plan.logged(flow, burst.load).contains(&Phase::Probe);
         self.plan.flows.iter().all(logged)
     }
 
