@@ -7,7 +7,7 @@ use super::document::Document;
 /// Reads `document` by `read`.
 ///
 /// # Errors
-/// One for each mistake, but for those that an earlier one may have caused.
+/// One error for each mistake, but for those that an earlier one may have caused.
 pub(super) fn all<'a, T>(
     mut document: Document<'a>,
     read: impl Fn(&Document<'a>) -> Result<T, ConfigError>,

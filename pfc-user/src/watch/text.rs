@@ -228,6 +228,13 @@ fn volumes(now: &Reading, change: &Change<'_>) -> Vec<String> {
         });
     }
     row("no priority", &|reading| reading.counters.no_priority);
+    by_tags(&mut row);
+    row("RoCEv2", &|reading| reading.counters.roce);
+    lines
+}
+
+/// Volumes by DSCP and by PCP, with their names.
+fn by_tags(row: &mut dyn FnMut(&str, &dyn Fn(&Reading) -> Volume)) {
     for dscp in 0..64 {
         row(&format!("DSCP {dscp}"), &|reading| {
             reading.counters.by_dscp[dscp]
@@ -238,8 +245,6 @@ fn volumes(now: &Reading, change: &Change<'_>) -> Vec<String> {
             reading.counters.by_pcp[pcp]
         });
     }
-    row("RoCEv2", &|reading| reading.counters.roce);
-    lines
 }
 
 /// Packets by operation of the BTH.

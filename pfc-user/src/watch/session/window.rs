@@ -152,13 +152,8 @@ impl Prelude {
         })
     }
 
-    /// True if one of the ports is gone or has another name, so that no window can open.
-    pub fn in_vain(&self, ports: &Ports) -> bool {
-        in_vain(&self.pair, ports)
-    }
-
     /// Opens the window, the longest latency after it began; and how long after that
-    /// [`LossWindow::settle`] is due.
+    /// [`LossWindow::read_driver_again`] is due.
     pub fn open(self, ports: &Ports) -> Result<(LossWindow, Duration)> {
         let Self {
             pair,
@@ -225,14 +220,9 @@ pub struct LossWindow {
 impl LossWindow {
     /// Reads the driver's counts at the start of the window, once the driver has refreshed them.
     /// Older counts would attribute frames from before the window to it.
-    pub fn settle(&mut self) -> Result<()> {
+    pub fn read_driver_again(&mut self) -> Result<()> {
         self.begin.driver = Driver::read(&self.pair.tx)?;
         Ok(())
-    }
-
-    /// True if one of the ports is gone.
-    pub fn in_vain(&self, ports: &Ports) -> bool {
-        in_vain(&self.pair, ports)
     }
 
     /// Closes the window, waits for what is in flight, and judges; `hurry` ends the wait.
@@ -317,9 +307,8 @@ impl<'w> Closing<'w> {
         let Pair { tx, rx } = &window.pair;
         let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
         let disturbed = [sender, receiver].into_iter().find_map(|port| {
-            let gone = port
-                .gone()
-                .then(|| format!("{} was removed", port.name.interface));
+            let gone = port.gone;
+            let gone = gone.then(|| format!("{} was removed", port.name.interface));
             gone.or_else(|| port.disturbed.clone())
         });
         let mut closing = Self {
@@ -494,15 +483,8 @@ fn sender_of(bypassed: bool, driver: &Driver) -> Sender {
         (true, Some((names, _))) => Sender::DriverByPriority {
             counters: names.clone(),
         },
-        (true, None) => Sender::Driver {
-            counter: "tx_packets".to_owned(),
-        },
+        (true, None) => Sender::Driver,
     }
-}
-
-fn in_vain(pair: &Pair, ports: &Ports) -> bool {
-    let pair = [ports.find(&pair.tx, true), ports.find(&pair.rx, false)];
-    pair.iter().any(|port| port.gone() || port.renamed())
 }
 
 /// Frames that passed tc egress between two moments and that the driver did not count as sent.

@@ -4,7 +4,7 @@
 use pfc_ebpf::abi::watch::{ClassCounters, Volume};
 use pfc_ebpf::units::Nanos;
 
-use super::{Change, clock, met, operations, remarks, scaled, title};
+use super::{Change, by_tags, clock, met, operations, remarks, scaled, title};
 use crate::driver::bpf::watch::Reading;
 use crate::watch::session::Shown;
 
@@ -87,16 +87,7 @@ fn details(now: &Reading, change: &Change<'_>) -> Vec<String> {
     };
     counted("no priority", &|reading| reading.counters.no_priority);
     counted("RoCEv2", &|reading| reading.counters.roce);
-    for dscp in 0..64 {
-        counted(&format!("DSCP {dscp}"), &|reading| {
-            reading.counters.by_dscp[dscp]
-        });
-    }
-    for pcp in 0..8 {
-        counted(&format!("VLAN, PCP {pcp}"), &|reading| {
-            reading.counters.by_pcp[pcp]
-        });
-    }
+    by_tags(&mut counted);
     lines.extend(remarks(&now.counters));
     lines.extend(operations(now, change));
     lines
