@@ -362,7 +362,8 @@ impl Loss {
     fn step(self, ports: &Ports) -> Result<Self> {
         Ok(match self {
             Self::Opens(_, prelude) => {
-                let (window, lag) = prelude.open(ports)?;
+                let lag = prelude.lag;
+                let window = prelude.open(ports)?;
                 if lag.is_zero() {
                     Self::Open(window)
                 } else {

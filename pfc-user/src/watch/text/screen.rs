@@ -72,24 +72,24 @@ impl Table {
         }
         Self {
             rows,
-            details: details(now, &change),
+            details: details(&change),
         }
     }
 }
 
 /// Lines of counts that no row of a priority has.
-fn details(now: &Reading, change: &Change<'_>) -> Vec<String> {
+fn details(change: &Change<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut counted = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
-        if volume(now).frames > 0 {
+        if volume(change.now).frames > 0 {
             lines.push(row(name, change, Some(volume), None));
         }
     };
     counted("no priority", &|reading| reading.counters.no_priority);
     counted("RoCEv2", &|reading| reading.counters.roce);
     by_tags(&mut counted);
-    lines.extend(remarks(&now.counters));
-    lines.extend(operations(now, change));
+    lines.extend(remarks(&change.now.counters));
+    lines.extend(operations(change));
     lines
 }
 
