@@ -15,6 +15,8 @@ pub const ABI_SECTION: &str = ".rodata.abi";
 
 /// The field that tells the priority of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[repr(u8)]
 pub enum Trust {
     /// The DSCP, through a map from DSCP to priority.

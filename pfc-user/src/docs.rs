@@ -1,16 +1,16 @@
 //! Pages of the book that follow from the tables in code. `cargo xtask docs` writes them.
 //!
-//! Cases come from `validator list --format json` and faults from the help of the simulated
+//! Cases come from the table that `validator list` prints and faults from the help of the simulated
 //! devices, so that the pages say what the program says.
 
 use anyhow::{Context, Result, bail};
 use clap::CommandFactory;
-use serde_json::Value;
 
+use crate::case::{Case, Check};
+use crate::cases;
 use crate::cli::Cli;
 use crate::config::keys::{self, Key, Table};
 use crate::output::wrapped;
-use crate::{cases, report};
 
 /// First line of each generated page.
 const NOTICE: &str = "<!-- Written by `cargo xtask docs`; edit the tables in code instead. -->\n\n";
@@ -19,7 +19,7 @@ const COLUMNS: usize = 100;
 /// Each generated page: its file name, and its text in Markdown.
 pub fn pages() -> Result<Vec<(&'static str, String)>> {
     Ok(vec![
-        ("checks.md", with_short_lines(&checks()?)),
+        ("checks.md", with_short_lines(&checks())),
         ("keys.md", with_short_lines(&keys())),
         ("faults.md", with_short_lines(&faults()?)),
     ])
@@ -41,70 +41,59 @@ fn with_short_lines(page: &str) -> String {
 }
 
 /// Every case with its checks.
-fn checks() -> Result<String> {
-    let list: Value = serde_json::from_str(&report::list::json(&cases::all())?)?;
+fn checks() -> String {
     let mut page = NOTICE.to_owned()
         + "# Every check\n\n\
            `validator list` prints the same. A check with (+) goes beyond its document. *Needs* \
            names the [preconditions](../verdicts.md), *after* the checks without whose pass this \
            one is `skipped`, and *fault* a [fault](faults.md) of the simulated DUT that makes it \
            fail.\n";
-    for case in array(&list, "cases")? {
-        page += &format!("\n## {}\n\n", text(case, "id")?);
-        page += &format!(
-            "**{}** ({})\n\n",
-            text(case, "title")?,
-            text(case, "document")?
-        );
-        page += &format!("{}\n\nSteps:\n\n", text(case, "requirement")?);
-        for step in array(case, "steps")? {
-            page += &format!("- {}\n", step.as_str().context("a step in words")?);
-        }
+    for case in cases::all() {
+        page += &format!("\n## {}\n\n", case.id);
+        page += &format!("**{}** ({})\n\n", case.title, case.document);
+        page += &format!("{}\n\nSteps:\n\n", case.requirement);
+        page.extend(case.steps.iter().map(|step| format!("- {step}\n")));
         page += "\n| check | step | passes when | tolerance | needs | after | fault |\n\
                  |---|---|---|---|---|---|---|\n";
-        for check in array(case, "checks")? {
-            page += &check_row(check)?;
-        }
-        page += &assertions(case)?;
+        page.extend(case.checks.iter().map(check_row));
+        page += &assertions(case);
     }
-    Ok(page)
+    page
 }
 
-fn check_row(check: &Value) -> Result<String> {
-    let beyond = if check["beyond"] == true { " (+)" } else { "" };
-    let fault = text(check, "fault")?;
-    let fault = if fault.is_empty() {
-        String::new()
-    } else {
-        format!("`{}`", cell(fault))
-    };
-    Ok(format!(
+fn check_row(check: &Check) -> String {
+    let beyond = if check.extra { " (+)" } else { "" };
+    let fault = codes(
+        Some(check.fault)
+            .filter(|fault| !fault.is_empty())
+            .as_slice(),
+    );
+    format!(
         "| `{}`{beyond} | {} | {} | {} | {} | {} | {fault} |\n",
-        text(check, "id")?,
-        cell(text(check, "step")?.trim_matches('-')),
-        cell(text(check, "passes_when")?),
-        cell(text(check, "tolerance")?),
-        codes(check, "preconditions")?,
-        codes(check, "depends_on")?,
-    ))
+        check.id,
+        cell(check.step.trim_matches('-')),
+        cell(check.passes_when),
+        cell(check.tolerance),
+        codes(check.preconditions),
+        codes(check.depends_on),
+    )
 }
 
 /// The assertions of the case's document, where it names any.
-fn assertions(case: &Value) -> Result<String> {
-    let assertions = array(case, "assertions")?;
-    if assertions.is_empty() {
-        return Ok(String::new());
+fn assertions(case: &Case) -> String {
+    if case.assertions.is_empty() {
+        return String::new();
     }
     let mut table =
         "\n| assertion of the document | checks that decide it |\n|---|---|\n".to_owned();
-    for assertion in assertions {
-        let checks = match codes(assertion, "checks")? {
+    for assertion in case.assertions {
+        let checks = match codes(assertion.checks) {
             checks if checks.is_empty() => "no step of the document exercises it".to_owned(),
             checks => checks,
         };
-        table += &format!("| `{}` | {checks} |\n", text(assertion, "id")?);
+        table += &format!("| `{}` | {checks} |\n", assertion.id);
     }
-    Ok(table)
+    table
 }
 
 fn keys() -> String {
@@ -212,21 +201,10 @@ fn catalogue(device: &str) -> Result<Vec<[String; 3]>> {
         .collect()
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
-    let text = value[key].as_str();
-    text.with_context(|| format!("expected text at {key:?} in {value}"))
-}
-
-fn array<'v>(value: &'v Value, key: &str) -> Result<&'v [Value]> {
-    let array = value[key].as_array();
-    Ok(array.with_context(|| format!("expected a list at {key:?} in {value}"))?)
-}
-
-/// The words at `key` as code, separated by commas.
-fn codes(value: &Value, key: &str) -> Result<String> {
-    let words = array(value, key)?.iter().filter_map(Value::as_str);
-    let words: Vec<_> = words.map(|word| format!("`{}`", cell(word))).collect();
-    Ok(words.join(", "))
+/// The words as code, separated by commas.
+fn codes(words: &[&str]) -> String {
+    let words = words.iter().map(|word| format!("`{}`", cell(word)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Text that ends no cell of a table, and opens no tag or code.

@@ -2,7 +2,7 @@
 
 use pfc_ebpf::units::{Dscp, Priority};
 
-use super::testbed::Preset;
+use super::testbed::{Preset, all_dscps};
 use crate::quantity::value;
 
 /// Priority by DSCP.
@@ -35,12 +35,7 @@ pub fn dscp_map(text: &str) -> Result<DscpMap, String> {
             Priority::new(number).map_err(|error| error.to_string())
         };
         let found: Vec<Priority> = text.split(',').map(priority).collect::<Result<_, _>>()?;
-        found.try_into().map_err(|found: Vec<_>| {
-            format!(
-                "expected 64 priorities, one for each DSCP from 0; found {}",
-                found.len()
-            )
-        })?
+        all_dscps(found)?
     } else {
         value::<Preset>(text)
             .map_err(|error| format!("{error}, or 64 priorities separated by commas"))?

@@ -20,6 +20,28 @@ pub(super) fn priority_set(
     sorted_set(given).map_err(|problem| document.error(key, problem))
 }
 
+/// The value of a key that has to be there.
+pub(super) fn required<T>(
+    document: &Document,
+    key: &str,
+    given: Option<T>,
+    what: &str,
+) -> Result<T, ConfigError> {
+    given.ok_or_else(|| document.error(key, format!("missing: {what}")))
+}
+
+/// Refuses the first key that is given, of those that have no use here.
+pub(super) fn refuse(
+    document: &Document,
+    keys: &[(&str, bool)],
+    problem: &str,
+) -> Result<(), ConfigError> {
+    match keys.iter().find(|(_, given)| *given) {
+        Some((key, _)) => Err(document.error(key, problem)),
+        None => Ok(()),
+    }
+}
+
 /// Faults of a simulated device by their names at `key`.
 pub(super) fn faults<F: FromStr<Err: Display>>(
     document: &Document,

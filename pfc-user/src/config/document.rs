@@ -101,6 +101,7 @@ impl<'a> Document<'a> {
             let is_root = span == self.root.span();
             let key = (!is_root).then(|| key_at(self.root.get_ref(), span.start));
             let key = key.flatten().unwrap_or_default();
+            let key = key.trim_start_matches('.').to_owned();
             // A `--set` argument already names its own.
             let named = if span.start > self.text.len() {
                 ""
@@ -119,37 +120,41 @@ impl<'a> Document<'a> {
     /// Makes an error about the value at `key`, such as `case[1].repetitions[0].lossless`. If it is
     /// absent, the error names the closest table that would hold it.
     pub fn error(&self, key: &str, problem: impl AsRef<str>) -> ConfigError {
-        let mut start = 0;
-        let mut next = Some(Node::Table(self.root.get_ref()));
-        for step in key.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
-            let Some(found) = next.and_then(|node| node.child(step)) else {
-                break;
-            };
-            start = found.span().start;
-            next = Node::of(found.get_ref());
-        }
+        let (start, _) = self.find(key);
         self.at(start, key.to_owned(), of_key(key, problem.as_ref()))
     }
 
     /// Takes out what stands at `key`, or puts `substitute` (TOML) in its place. False if there is
     /// nothing to take out.
     pub fn replace(&mut self, key: &str, substitute: Option<&'a str>) -> bool {
-        let steps = key.split(['.', '[', ']']).filter(|step| !step.is_empty());
-        let steps: Vec<&str> = steps.collect();
+        let steps: Vec<&str> = steps(key).collect();
         replace(self.root.get_mut(), &steps, substitute)
     }
 
     /// True if something stands at `key`.
     pub fn has(&self, key: &str) -> bool {
-        let steps = key.split(['.', '[', ']']).filter(|step| !step.is_empty());
-        let mut node = Some(Node::Table(self.root.get_ref()));
-        let mut found = true;
-        for step in steps {
-            let child = node.and_then(|node| node.child(step));
-            found = child.is_some();
-            node = child.and_then(|child| Node::of(child.get_ref()));
+        self.find(key).1
+    }
+
+    /// Start of the value at `key`, or of the closest table that would hold it; and whether it is
+    /// there.
+    fn find(&self, key: &str) -> (usize, bool) {
+        let mut found: Option<&Spanned<DeValue>> = None;
+        for step in steps(key) {
+            let child = match found.map(Spanned::get_ref) {
+                None => self.root.get_ref().get(step),
+                Some(DeValue::Table(table)) => table.get(step),
+                Some(DeValue::Array(array)) => {
+                    step.parse().ok().and_then(|at: usize| array.get(at))
+                }
+                Some(_) => None,
+            };
+            if child.is_none() {
+                return (found.map_or(0, |found| found.span().start), false);
+            }
+            found = child;
         }
-        found
+        (found.map_or(0, |found| found.span().start), true)
     }
 
     fn at(&self, start: usize, key: String, problem: String) -> ConfigError {
@@ -166,6 +171,11 @@ impl<'a> Document<'a> {
             key,
         }
     }
+}
+
+/// The names and numbers that lead to a key.
+fn steps(key: &str) -> impl Iterator<Item = &str> {
+    key.split(['.', '[', ']']).filter(|step| !step.is_empty())
 }
 
 fn of_key(key: &str, problem: &str) -> String {
@@ -210,29 +220,6 @@ fn replace<'a>(table: &mut DeTable<'a>, steps: &[&str], substitute: Option<&'a s
     }
 }
 
-#[derive(Clone, Copy)]
-enum Node<'a> {
-    Table(&'a DeTable<'a>),
-    Array(&'a [Spanned<DeValue<'a>>]),
-}
-
-impl<'a> Node<'a> {
-    fn of(value: &'a DeValue<'a>) -> Option<Self> {
-        match value {
-            DeValue::Table(table) => Some(Self::Table(table)),
-            DeValue::Array(array) => Some(Self::Array(array)),
-            _ => None,
-        }
-    }
-
-    fn child(self, step: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        match self {
-            Self::Table(table) => table.get(step),
-            Self::Array(array) => array.get(step.parse::<usize>().ok()?),
-        }
-    }
-}
-
 /// Gives `value` and everything in it the span `span`.
 fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
     let value = match value {
@@ -258,20 +245,13 @@ fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
     Spanned::new(span.clone(), value)
 }
 
-/// Finds the innermost key whose name or value spans `offset`. A table's span covers its header
-/// only, so every branch is searched.
+/// Finds the innermost key whose name or value spans `offset`; a dot stands before each name. A
+/// table's span covers its header only, so every branch is searched.
 fn key_at(table: &DeTable<'_>, offset: usize) -> Option<String> {
-    let join = |name: &str, inner: String| {
-        if inner.is_empty() || inner.starts_with('[') {
-            format!("{name}{inner}")
-        } else {
-            format!("{name}.{inner}")
-        }
-    };
     table.iter().find_map(|(name, value)| {
         let here = name.span().contains(&offset).then(String::new);
-        here.or_else(|| key_in(value, offset))
-            .map(|inner| join(name.get_ref(), inner))
+        let inner = here.or_else(|| key_in(value, offset))?;
+        Some(format!(".{}{inner}", name.get_ref()))
     })
 }
 
@@ -280,12 +260,7 @@ fn key_in(value: &Spanned<DeValue<'_>>, offset: usize) -> Option<String> {
         DeValue::Table(table) => key_at(table, offset),
         DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
             let inner = key_in(item, offset)?;
-            let dot = if inner.is_empty() || inner.starts_with('[') {
-                ""
-            } else {
-                "."
-            };
-            Some(format!("[{index}]{dot}{inner}"))
+            Some(format!("[{index}]{inner}"))
         }),
         _ => None,
     };

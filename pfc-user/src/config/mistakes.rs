@@ -1,5 +1,5 @@
-//! All mistakes of a file at once: what is wrong is taken out, or replaced where it is mandatory, and
-//! the file is read again.
+//! All mistakes of a file at once: each wrong value is taken out, or replaced where it is mandatory,
+//! and the file is read again.
 
 use super::ConfigError;
 use super::document::Document;
@@ -7,7 +7,7 @@ use super::document::Document;
 /// Reads `document` by `read`.
 ///
 /// # Errors
-/// One for each mistake, but for those that an earlier one may have caused.
+/// One error for each mistake, but for those that an earlier one may have caused.
 pub(super) fn all<'a, T>(
     mut document: Document<'a>,
     read: impl Fn(&Document<'a>) -> Result<T, ConfigError>,

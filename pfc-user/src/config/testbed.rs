@@ -10,10 +10,12 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use serde::Deserialize;
 
-pub(super) use file::{Preset, read};
+pub use file::TESTBED;
+pub(super) use file::{Preset, all_dscps, read};
 pub use mad::{MadTestbed, MadTransport};
 pub use rc::{RcDut, RcTestbed};
 
+use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
 use crate::evidence;
 pub use crate::evidence::xdp::XdpMode;
@@ -96,14 +98,15 @@ pub enum Dut {
     },
 }
 
-/// A port of the tester.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Port {
-    /// Interface.
-    pub interface: String,
-    /// Named network namespace that it is in; `None`: where the tool is started.
-    pub namespace: Option<String>,
+keys::table! {
+    /// A port.
+    #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+    pub struct Port: "ports.tx, ports.rx, rc.port", "" {
+        /// Its interface. Mandatory.
+        pub interface: String = "text", "";
+        /// The named network namespace that it is in.
+        pub namespace: Option<String> = "text", "where the tool is started";
+    }
 }
 
 /// Sender of the test traffic.

@@ -7,7 +7,7 @@ use pfc_ebpf::units::{LineRate, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::loss::Report;
-use super::metrics::{FAMILIES, Unit};
+use super::metrics::{FAMILIES, Sample, Unit};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
 
@@ -19,50 +19,31 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
     let seconds = now.time.saturating_sub(before.time) as f64 / SECOND;
     let (mut total, mut rate) = (Map::new(), Map::new());
     for family in FAMILIES {
-        let old = family.samples(before);
-        let old = |label: &str| {
-            old.iter()
-                .find(|sample| sample.label == label)
-                .map_or(0, |sample| sample.value)
+        let (old, samples) = ((family.samples)(before), (family.samples)(now));
+        let absolute = |sample: &Sample| match family.unit {
+            Unit::Count => json!(sample.value),
+            Unit::Nanos => json!(sample.value as f64 / SECOND),
         };
-        let number = |value: u64| match family.unit {
-            Unit::Count => json!(value),
-            Unit::Nanos => json!(value as f64 / SECOND),
-        };
-        let per_second = |label: &str, value: u64| {
-            let rise = value.saturating_sub(old(label)) as f64
-                / if family.unit == Unit::Nanos {
-                    SECOND
-                } else {
-                    1.0
-                };
+        let per_second = |sample: &Sample| {
+            let old = old.iter().find(|old| old.label == sample.label);
+            let rise = sample.value.saturating_sub(old.map_or(0, |old| old.value)) as f64;
+            let rise = match family.unit {
+                Unit::Count => rise,
+                Unit::Nanos => rise / SECOND,
+            };
             json!(if seconds > 0.0 { rise / seconds } else { 0.0 })
         };
-        let samples = family.samples(now);
-        let (absolute, a_second) = if family.label.is_some() {
+        let all = |number: &dyn Fn(&Sample) -> Value| match family.label {
             // Labels that were never met would make the line long.
-            let met = || samples.iter().filter(|sample| sample.value > 0);
-            let absolute = met()
-                .map(|sample| (sample.label.clone(), number(sample.value)))
-                .collect();
-            let a_second = met()
-                .map(|sample| {
-                    (
-                        sample.label.clone(),
-                        per_second(&sample.label, sample.value),
-                    )
-                })
-                .collect();
-            (Value::Object(absolute), Value::Object(a_second))
-        } else {
-            samples
-                .first()
-                .map_or((Value::Null, Value::Null), |sample| {
-                    (number(sample.value), per_second("", sample.value))
-                })
+            Some(_) => {
+                let met = samples.iter().filter(|sample| sample.value > 0);
+                met.map(|sample| (sample.label.as_str(), number(sample)))
+                    .collect()
+            }
+            None => samples.first().map_or(Value::Null, number),
         };
-        total.insert(family.name.to_owned(), absolute);
-        rate.insert(family.name.to_owned(), a_second);
+        total.insert(family.name.to_owned(), all(&absolute));
+        rate.insert(family.name.to_owned(), all(&per_second));
     }
     let mut value = json!({
         "type": "counters",

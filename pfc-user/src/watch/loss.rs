@@ -16,6 +16,8 @@ mod compared;
 pub use self::compared::{Compared, compare};
 use self::compared::{balanced, different, told_by_comparison, told_by_stamps};
 
+use std::collections::BTreeSet;
+
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
 
@@ -61,11 +63,8 @@ pub enum Sender {
         /// Their names.
         counters: String,
     },
-    /// Counted by the driver, all frames in one.
-    Driver {
-        /// Its name.
-        counter: String,
-    },
+    /// Counted by the driver, all frames in one: its `tx_packets`.
+    Driver,
 }
 
 impl Sender {
@@ -76,8 +75,8 @@ impl Sender {
                 "what {tx} sent was counted by its driver ({counters}): frames left that did not \
                  pass tc egress"
             ),
-            Self::Driver { counter } => format!(
-                "what {tx} sent was counted by its driver ({counter}), without priorities: frames \
+            Self::Driver => format!(
+                "what {tx} sent was counted by its driver (tx_packets), without priorities: frames \
                  left that did not pass tc egress"
             ),
         }
@@ -242,6 +241,10 @@ pub struct Report {
     pub reason: Option<String>,
 }
 
+fn inconclusive(reason: impl Into<String>) -> (Verdict, Option<String>) {
+    (Verdict::Inconclusive, Some(reason.into()))
+}
+
 /// Verdict on `lost` missing frames, of which the tester's own side may have lost `own`; `None`
 /// where none is missing.
 fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
@@ -252,51 +255,31 @@ fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
             Verdict::Loss,
             Some(format!("at most {own} of them by the tester's own side")),
         )),
-        _ => Some((
-            Verdict::Inconclusive,
-            Some(format!(
-                "the tester's own side may have lost {own} frames, which may explain it"
-            )),
-        )),
+        _ => Some(inconclusive(format!(
+            "the tester's own side may have lost {own} frames, which may explain it"
+        ))),
     }
 }
 
 /// The sequence numbers of a flow between which all can be told, and how many of them came; `None`
 /// for what was not seen to arrive.
 fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Row> {
-    let lowest = [received, sent]
-        .into_iter()
-        .flatten()
-        .map(|flow| flow.lowest)
-        .min()?;
-    let next = [received, sent]
-        .into_iter()
-        .flatten()
-        .map(|flow| flow.next)
-        .max()?;
+    let flows = || [received, sent].into_iter().flatten();
+    let lowest = flows().map(|flow| flow.lowest).min()?;
+    let next = flows().map(|flow| flow.next).max()?;
     let any = received.or(sent)?;
     let (total, came) = (next - lowest, received.map_or(0, |flow| flow.distinct));
     let lost = total.saturating_sub(came);
-    let late =
-        received.map_or(0, |flow| flow.beyond_window) + sent.map_or(0, |flow| flow.beyond_window);
+    let late: u64 = flows().map(|flow| flow.beyond_window).sum();
     let (verdict, reason) = if late > 0 {
-        (
-            Verdict::Inconclusive,
-            Some(format!(
-                "{late} frames came too late to tell duplicates from new ones, or the sender \
-                 began anew"
-            )),
-        )
+        inconclusive(format!(
+            "{late} frames came too late to tell duplicates from new ones, or the sender began anew"
+        ))
     } else if let Some(missing) = missing(lost, own) {
         missing
     } else if sent.is_none() {
-        (
-            Verdict::NoLoss,
-            Some(
-                "exact between the first and the last that arrived: none was seen leaving"
-                    .to_owned(),
-            ),
-        )
+        let reason = "exact between the first and the last that arrived: none was seen leaving";
+        (Verdict::NoLoss, Some(reason.to_owned()))
     } else {
         (Verdict::NoLoss, None)
     };
@@ -315,22 +298,14 @@ fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Ro
 
 /// The judgement of each flow of test frames; `own` is what the tester's own side may have lost.
 pub fn flow_rows(received: &[Flow], sent: &[Flow], own: u64) -> Vec<Row> {
-    let find = |flows: &[Flow], key: (u16, u16)| {
-        flows
-            .iter()
-            .find(|flow| (flow.run, flow.flow) == key)
-            .copied()
-    };
-    let mut keys: Vec<_> = received
-        .iter()
-        .chain(sent)
-        .map(|flow| (flow.run, flow.flow))
-        .collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.into_iter()
-        .filter_map(|key| flow_row(find(received, key).as_ref(), find(sent, key).as_ref(), own))
-        .collect()
+    let keys = received.iter().chain(sent);
+    let keys: BTreeSet<_> = keys.map(|flow| (flow.run, flow.flow)).collect();
+    let rows = keys.into_iter().filter_map(|key| {
+        let is_it = |flow: &&Flow| (flow.run, flow.flow) == key;
+        let (received, sent) = (received.iter().find(is_it), sent.iter().find(is_it));
+        flow_row(received, sent, own)
+    });
+    rows.collect()
 }
 
 /// Counts that a row is judged by.
@@ -357,31 +332,16 @@ fn row(subject: Subject, frames: Frames, own: u64) -> Row {
         missing
     } else if received > sent + allowance {
         let more = received - sent;
-        (
-            Verdict::Inconclusive,
-            Some(format!(
-                "{more} more received than sent: other frames arrive there, which would hide a loss"
-            )),
-        )
+        inconclusive(format!(
+            "{more} more received than sent: other frames arrive there, which would hide a loss"
+        ))
     } else if sent == 0 {
-        (
-            Verdict::Inconclusive,
-            Some("nothing was sent in the window".to_owned()),
-        )
+        inconclusive("nothing was sent in the window")
     } else if allowance >= sent {
-        (
-            Verdict::Inconclusive,
-            Some(
-                "as many may have been in flight as were sent: take a longer --duration".to_owned(),
-            ),
-        )
+        inconclusive("as many may have been in flight as were sent: take a longer --duration")
     } else if allowance > 0 {
-        (
-            Verdict::Balanced,
-            Some(format!(
-                "beyond the allowance of {allowance} frames in flight"
-            )),
-        )
+        let reason = format!("beyond the allowance of {allowance} frames in flight");
+        (Verdict::Balanced, Some(reason))
     } else {
         (Verdict::Balanced, None)
     };
@@ -426,7 +386,7 @@ fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
     };
     let of_driver = own + window.for_the_device;
     match window.sender {
-        Sender::Driver { .. } => vec![row(Subject::All, frames(&sum), of_driver)],
+        Sender::Driver => vec![row(Subject::All, frames(&sum), of_driver)],
         Sender::DriverByPriority { .. } | Sender::Egress => {
             let egress = window.sender == Sender::Egress;
             // A driver's own priorities have no place for the last.
@@ -486,7 +446,7 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     }
     rows.extend(flows);
     let (verdict, reason) = match &window.disturbed {
-        Some(disturbed) => (Verdict::Inconclusive, Some(disturbed.clone())),
+        Some(disturbed) => inconclusive(disturbed),
         None => verdict_of(&rows, window),
     };
     Report {
@@ -513,10 +473,7 @@ fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
     let (flows, counts): (Vec<_>, Vec<_>) =
         relevant.partition(|row| matches!(row.subject, Subject::Flow(..)));
     match counts.iter().chain(&flows).map(|row| row.verdict).max() {
-        None => (
-            Verdict::Inconclusive,
-            Some("nothing was sent in the window".to_owned()),
-        ),
+        None => inconclusive("nothing was sent in the window"),
         Some(Verdict::Inconclusive) => {
             let for_the_device = if window.sender == Sender::Egress {
                 0
@@ -531,9 +488,7 @@ fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
             }
         }
         Some(Verdict::Balanced) => match window.compared {
-            Some(Compared::Different { least, .. }) => {
-                (Verdict::Inconclusive, Some(different(least)))
-            }
+            Some(Compared::Different { least, .. }) => inconclusive(different(least)),
             _ => (Verdict::Balanced, Some(balanced(window))),
         },
         Some(verdict) => (verdict, None),

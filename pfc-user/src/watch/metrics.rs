@@ -21,7 +21,8 @@ pub struct Family {
     pub label: Option<&'static str>,
     /// The unit of its samples.
     pub unit: Unit,
-    samples: fn(&Reading, &mut dyn FnMut(String, u64)),
+    /// Reads its samples, of each label that can be told beforehand, else of those that were met.
+    pub samples: fn(&Reading) -> Vec<Sample>,
 }
 
 /// Unit of a sample.
@@ -40,17 +41,6 @@ pub struct Sample {
     pub label: String,
     /// The number.
     pub value: u64,
-}
-
-impl Family {
-    /// Its samples, of each label that can be told beforehand, else of those that were met.
-    pub fn samples(&self, reading: &Reading) -> Vec<Sample> {
-        let mut samples = Vec::new();
-        (self.samples)(reading, &mut |label, value| {
-            samples.push(Sample { label, value })
-        });
-        samples
-    }
 }
 
 /// A reason as it is written.
@@ -89,52 +79,49 @@ pub const fn untold(untold: Untold) -> &'static str {
     }
 }
 
+fn sample(label: impl ToString, value: u64) -> Sample {
+    Sample {
+        label: label.to_string(),
+        value,
+    }
+}
+
+fn one(value: u64) -> Vec<Sample> {
+    vec![sample("", value)]
+}
+
+/// Each number under its name.
+fn named<const N: usize>(names: [&str; N], values: [u64; N]) -> Vec<Sample> {
+    let named = names.into_iter().zip(values);
+    named.map(|(name, value)| sample(name, value)).collect()
+}
+
 /// Each number under its place.
-fn numbered<T: Copy>(values: &[T], number: impl Fn(T) -> u64, out: &mut dyn FnMut(String, u64)) {
+fn numbered<T: Copy>(values: &[T], number: fn(T) -> u64) -> Vec<Sample> {
+    let values = values.iter().enumerate();
     values
-        .iter()
-        .enumerate()
-        .for_each(|(place, value)| out(place.to_string(), number(*value)));
+        .map(|(place, value)| sample(place, number(*value)))
+        .collect()
 }
 
-/// Writes the values of the DSCPs that were seen, of all 64.
-fn dscps(reading: &Reading, number: fn(Volume) -> u64, out: &mut dyn FnMut(String, u64)) {
-    let met = reading
-        .counters
-        .by_dscp
-        .iter()
-        .enumerate()
-        .filter(|(_, volume)| volume.frames > 0);
-    met.for_each(|(dscp, volume)| out(dscp.to_string(), number(*volume)));
+fn met(mut samples: Vec<Sample>) -> Vec<Sample> {
+    samples.retain(|sample| sample.value > 0);
+    samples
 }
 
-const fn single(
-    name: &'static str,
-    help: &'static str,
-    samples: fn(&Reading, &mut dyn FnMut(String, u64)),
-) -> Family {
-    Family {
-        name,
-        help,
-        label: None,
-        unit: Unit::Count,
-        samples,
-    }
+fn malformed(frames: [u64; Malformed::COUNT]) -> Vec<Sample> {
+    let frames = Malformed::ALL.into_iter().zip(frames);
+    // Only a port of the tester's own has the other reasons: no frame here is a test frame.
+    frames
+        .filter(|(why, _)| !why.is_of_a_test())
+        .map(|(why, frames)| sample(reason(why), frames))
+        .collect()
 }
 
-const fn by(
-    label: &'static str,
-    name: &'static str,
-    help: &'static str,
-    samples: fn(&Reading, &mut dyn FnMut(String, u64)),
-) -> Family {
-    Family {
-        name,
-        help,
-        label: Some(label),
-        unit: Unit::Count,
-        samples,
-    }
+fn opcodes(packets: &[u64]) -> Vec<Sample> {
+    let packets = packets.iter().enumerate();
+    let opcode = |(opcode, packets): (usize, &u64)| sample(format!("{opcode:#04x}"), *packets);
+    met(packets.map(opcode).collect())
 }
 
 fn frames(volume: Volume) -> u64 {
@@ -145,233 +132,95 @@ fn octets(volume: Volume) -> u64 {
     volume.octets
 }
 
+/// Defines families, each with its description as its comment: `NAME by LABEL in UNIT: SAMPLES;`,
+/// where a single sample has no label, and most are counts.
+macro_rules! families {
+    ($(
+        $(#[doc = $help:literal])+
+        $name:ident $(by $label:ident)? $(in $unit:ident)?: $samples:expr;
+    )+) => {
+        &[$(Family {
+            name: stringify!($name),
+            help: concat!($($help),+).trim_ascii(),
+            label: [$(Some(stringify!($label)),)? None][0],
+            unit: [$(Unit::$unit,)? Unit::Count][0],
+            samples: $samples,
+        }),+]
+    };
+}
+
 /// All that is counted.
-pub const FAMILIES: &[Family] = &[
-    single("frames", "Frames.", |reading, out| {
-        out(String::new(), reading.counters.total.frames)
-    }),
-    single(
-        "bytes",
-        "Octets of all frames, without FCS.",
-        |reading, out| out(String::new(), reading.counters.total.octets),
-    ),
-    by(
-        "priority",
-        "priority_frames",
-        "Frames by priority, as the trusted field tells it.",
-        |reading, out| {
-            numbered(&reading.counters.by_priority, frames, out);
-        },
-    ),
-    by(
-        "priority",
-        "priority_bytes",
-        "Octets by priority, without FCS.",
-        |reading, out| {
-            numbered(&reading.counters.by_priority, octets, out);
-        },
-    ),
-    single(
-        "no_priority_frames",
-        "Frames whose priority the trusted field does not tell.",
-        |reading, out| {
-            out(String::new(), reading.counters.no_priority.frames);
-        },
-    ),
-    by(
-        "dscp",
-        "dscp_frames",
-        "IP frames by DSCP.",
-        |reading, out| dscps(reading, frames, out),
-    ),
-    by(
-        "dscp",
-        "dscp_bytes",
-        "Octets of IP frames by DSCP, without FCS.",
-        |reading, out| dscps(reading, octets, out),
-    ),
-    by(
-        "pcp",
-        "pcp_frames",
-        "VLAN-tagged frames by PCP of the outermost tag.",
-        |reading, out| {
-            numbered(&reading.counters.by_pcp, frames, out);
-        },
-    ),
-    by(
-        "pcp",
-        "pcp_bytes",
-        "Octets of VLAN-tagged frames by PCP, without FCS.",
-        |reading, out| {
-            numbered(&reading.counters.by_pcp, octets, out);
-        },
-    ),
-    single(
-        "double_tagged_frames",
-        "Frames with two VLAN tags.",
-        |reading, out| out(String::new(), reading.counters.double_tagged),
-    ),
-    by(
-        "ecn",
-        "ecn_frames",
-        "IP frames by ECN field.",
-        |reading, out| {
-            ECN.iter()
-                .zip(reading.counters.by_ecn)
-                .for_each(|(name, frames)| out((*name).to_owned(), frames));
-        },
-    ),
-    by(
-        "priority",
-        "ce_frames",
-        "IP frames marked Congestion Experienced by priority.",
-        |reading, out| {
-            numbered(&reading.counters.ce, |frames| frames, out);
-        },
-    ),
-    single(
-        "pfc_frames",
-        "PFC frames, whatever their class-enable vector.",
-        |reading, out| {
-            out(String::new(), reading.counters.pfc_frames);
-        },
-    ),
-    single(
-        "pfc_empty_frames",
-        "PFC frames that address no priority.",
-        |reading, out| out(String::new(), reading.counters.pfc_empty),
-    ),
-    by(
-        "priority",
-        "pfc_xoff_frames",
-        "PFC frames with time above 0 by priority.",
-        |reading, out| {
-            numbered(&reading.counters.pfc, |class| class.xoff, out);
-        },
-    ),
-    by(
-        "priority",
-        "pfc_xon_frames",
-        "PFC frames with time 0 by priority that they address.",
-        |reading, out| {
-            numbered(&reading.counters.pfc, |class| class.xon, out);
-        },
-    ),
-    Family {
-        name: "pfc_paused_seconds",
-        help: "Time that PFC told to pause by priority, from quanta and line rate; 0 where that \
-         is not known.",
-        label: Some("priority"),
-        unit: Unit::Nanos,
-        samples: |reading, out| numbered(&reading.paused[..8], |nanos| nanos, out),
-    },
-    single(
-        "pause_xoff_frames",
-        "802.3x PAUSE frames with time above 0.",
-        |reading, out| out(String::new(), reading.counters.pause.xoff),
-    ),
-    single(
-        "pause_xon_frames",
-        "802.3x PAUSE frames with time 0.",
-        |reading, out| out(String::new(), reading.counters.pause.xon),
-    ),
-    Family {
-        name: "pause_paused_seconds",
-        help: "Time that 802.3x told to pause, from quanta and line rate; 0 where that is not \
-         known.",
-        label: None,
-        unit: Unit::Nanos,
-        samples: |reading, out| out(String::new(), reading.paused[8]),
-    },
-    by(
-        "reason",
-        "malformed_frames",
-        "Frames that could not be read by reason.",
-        |reading, out| {
-            // Only a port of the tester's own has these reasons: no frame here is a test frame.
-            let reasons = Malformed::ALL
-                .into_iter()
-                .zip(reading.counters.malformed)
-                .filter(|(reason, _)| !reason.is_of_a_test());
-            reasons.for_each(|(why, frames)| out(reason(why).to_owned(), frames));
-        },
-    ),
-    by(
-        "reason",
-        "hidden_transport_frames",
-        "IP frames whose transport, such as RoCEv2, is not looked for, by what stands before it.",
-        |reading, out| {
-            let kinds = Hidden::ALL.into_iter().zip(reading.counters.hidden);
-            kinds.for_each(|(kind, frames)| out(hidden(kind).to_owned(), frames));
-        },
-    ),
-    by(
-        "reason",
-        "untold_merged_packets",
-        "Merged packets of which octets of headers, or the number of frames too, are not known.",
-        |reading, out| {
-            let reasons = Untold::ALL.into_iter().zip(reading.counters.untold);
-            reasons.for_each(|(why, packets)| out(untold(why).to_owned(), packets));
-        },
-    ),
-    single("roce_packets", "RoCEv2 packets.", |reading, out| {
-        out(String::new(), reading.counters.roce.frames)
-    }),
-    single(
-        "roce_bytes",
-        "Octets of frames with RoCEv2 packets, without FCS.",
-        |reading, out| {
-            out(String::new(), reading.counters.roce.octets);
-        },
-    ),
-    by(
-        "opcode",
-        "roce_opcode_packets",
-        "RoCEv2 packets by the opcode in the BTH.",
-        |reading, out| {
-            let met = reading
-                .counters
-                .by_opcode
-                .iter()
-                .enumerate()
-                .filter(|(_, packets)| **packets > 0);
-            met.for_each(|(opcode, packets)| out(format!("{opcode:#04x}"), *packets));
-        },
-    ),
-    single(
-        "roce_cnp_packets",
-        "Congestion notification packets of RoCEv2.",
-        |reading, out| {
-            out(String::new(), reading.counters.by_opcode[usize::from(CNP)]);
-        },
-    ),
-    single(
-        "roce_ce_packets",
-        "RoCEv2 packets marked Congestion Experienced.",
-        |reading, out| {
-            out(String::new(), reading.counters.roce_ce);
-        },
-    ),
-    single(
-        "stamped_frames",
-        "Test frames of the validator.",
-        |reading, out| out(String::new(), reading.counters.stamped),
-    ),
-    single(
-        "untold_stamped_frames",
-        "Test frames of more flows than are told apart, so that their stamps do not tell a loss.",
-        |reading, out| {
-            out(String::new(), reading.counters.flows_lost);
-        },
-    ),
-    single(
-        "control_records_lost",
-        "PAUSE and PFC frames that are missing in the capture.",
-        |reading, out| {
-            out(String::new(), reading.counters.controls_lost);
-        },
-    ),
-];
+pub const FAMILIES: &[Family] = families! {
+    /// Frames.
+    frames: |reading| one(reading.counters.total.frames);
+    /// Octets of all frames, without FCS.
+    bytes: |reading| one(reading.counters.total.octets);
+    /// Frames by priority, as the trusted field tells it.
+    priority_frames by priority: |reading| numbered(&reading.counters.by_priority, frames);
+    /// Octets by priority, without FCS.
+    priority_bytes by priority: |reading| numbered(&reading.counters.by_priority, octets);
+    /// Frames whose priority the trusted field does not tell.
+    no_priority_frames: |reading| one(reading.counters.no_priority.frames);
+    /// IP frames by DSCP.
+    dscp_frames by dscp: |reading| met(numbered(&reading.counters.by_dscp, frames));
+    /// Octets of IP frames by DSCP, without FCS.
+    dscp_bytes by dscp: |reading| met(numbered(&reading.counters.by_dscp, octets));
+    /// VLAN-tagged frames by PCP of the outermost tag.
+    pcp_frames by pcp: |reading| numbered(&reading.counters.by_pcp, frames);
+    /// Octets of VLAN-tagged frames by PCP, without FCS.
+    pcp_bytes by pcp: |reading| numbered(&reading.counters.by_pcp, octets);
+    /// Frames with two VLAN tags.
+    double_tagged_frames: |reading| one(reading.counters.double_tagged);
+    /// IP frames by ECN field.
+    ecn_frames by ecn: |reading| named(ECN, reading.counters.by_ecn);
+    /// IP frames marked Congestion Experienced by priority.
+    ce_frames by priority: |reading| numbered(&reading.counters.ce, |frames| frames);
+    /// PFC frames, whatever their class-enable vector.
+    pfc_frames: |reading| one(reading.counters.pfc_frames);
+    /// PFC frames that address no priority.
+    pfc_empty_frames: |reading| one(reading.counters.pfc_empty);
+    /// PFC frames with time above 0 by priority.
+    pfc_xoff_frames by priority: |reading| numbered(&reading.counters.pfc, |class| class.xoff);
+    /// PFC frames with time 0 by priority that they address.
+    pfc_xon_frames by priority: |reading| numbered(&reading.counters.pfc, |class| class.xon);
+    /// Time that PFC told to pause by priority, from quanta and line rate; 0 where that is not
+    /// known.
+    pfc_paused_seconds by priority in Nanos: |reading| {
+        numbered(&reading.paused[..8], |nanos| nanos)
+    };
+    /// 802.3x PAUSE frames with time above 0.
+    pause_xoff_frames: |reading| one(reading.counters.pause.xoff);
+    /// 802.3x PAUSE frames with time 0.
+    pause_xon_frames: |reading| one(reading.counters.pause.xon);
+    /// Time that 802.3x told to pause, from quanta and line rate; 0 where that is not known.
+    pause_paused_seconds in Nanos: |reading| one(reading.paused[8]);
+    /// Frames that could not be read by reason.
+    malformed_frames by reason: |reading| malformed(reading.counters.malformed);
+    /// IP frames whose transport, such as RoCEv2, is not looked for, by what stands before it.
+    hidden_transport_frames by reason: |reading| {
+        named(Hidden::ALL.map(hidden), reading.counters.hidden)
+    };
+    /// Merged packets of which octets of headers, or the number of frames too, are not known.
+    untold_merged_packets by reason: |reading| {
+        named(Untold::ALL.map(untold), reading.counters.untold)
+    };
+    /// RoCEv2 packets.
+    roce_packets: |reading| one(reading.counters.roce.frames);
+    /// Octets of frames with RoCEv2 packets, without FCS.
+    roce_bytes: |reading| one(reading.counters.roce.octets);
+    /// RoCEv2 packets by the opcode in the BTH.
+    roce_opcode_packets by opcode: |reading| opcodes(&reading.counters.by_opcode);
+    /// Congestion notification packets of RoCEv2.
+    roce_cnp_packets: |reading| one(reading.counters.by_opcode[usize::from(CNP)]);
+    /// RoCEv2 packets marked Congestion Experienced.
+    roce_ce_packets: |reading| one(reading.counters.roce_ce);
+    /// Test frames of the validator.
+    stamped_frames: |reading| one(reading.counters.stamped);
+    /// Test frames of more flows than are told apart, so that their stamps do not tell a loss.
+    untold_stamped_frames: |reading| one(reading.counters.flows_lost);
+    /// PAUSE and PFC frames that are missing in the capture.
+    control_records_lost: |reading| one(reading.counters.controls_lost);
+};
 
 /// Operation of a RoCEv2 opcode (InfiniBand Architecture Specification, 9.2.1, table 38).
 pub fn operation(opcode: u8) -> String {

@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use pfc_ebpf::units::LineRate;
-
 use super::metrics::{FAMILIES, Unit};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
@@ -36,14 +34,13 @@ impl Present {
     /// Labels of how it is counted.
     fn settings(&self) -> Vec<Label> {
         let name = &self.name;
-        let mut labels = vec![
-            ("attached", name.place.to_owned()),
-            ("trust", name.trust().to_owned()),
-        ];
-        labels.extend(name.map.iter().map(|map| ("dscp_map", map.name.clone())));
-        let source = name.map_source().into_iter();
-        labels.extend(source.map(|source| ("dscp_map_source", source.to_owned())));
+        let mut labels = vec![("attached", name.place), ("trust", name.trust())];
+        labels.extend(name.map.iter().map(|map| ("dscp_map", map.name.as_str())));
+        labels.extend(name.map_source().map(|source| ("dscp_map_source", source)));
+        let labels = labels.into_iter();
         labels
+            .map(|(name, value)| (name, value.to_owned()))
+            .collect()
     }
 }
 
@@ -51,107 +48,96 @@ impl Present {
 pub fn render(ports: &[Exposed], dropped: u64) -> String {
     let mut text = Text(String::new());
     let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
-    text.family("build_info", "gauge", "The program that serves this: 1.");
-    text.sample("build_info", &[&[version]], "1");
-    const DROPPED: &str = "output_dropped_total";
     text.family(
-        DROPPED,
+        "build_info",
+        "gauge",
+        "The program that serves this: 1.",
+        [(vec![version], "1".to_owned())],
+    );
+    text.family(
+        "output_dropped_total",
         "counter",
         "Lines and tables that the reader of standard output did not take.",
+        [(Vec::new(), dropped.to_string())],
     );
-    text.sample(DROPPED, &[], &dropped.to_string());
-    states(&mut text, ports);
-    for family in FAMILIES {
-        let name = format!("{}_total", family.name);
-        text.family(&name, "counter", family.help);
-        for port in ports {
-            let Some(present) = &port.present else {
-                continue;
-            };
-            for sample in family.samples(&present.reading) {
-                let own: Vec<_> = family
-                    .label
-                    .map(|name| (name, sample.label))
-                    .into_iter()
-                    .collect();
-                let value = match family.unit {
-                    Unit::Count => sample.value.to_string(),
-                    Unit::Nanos => seconds(sample.value),
-                };
-                text.sample(&name, &[&port.labels, &own], &value);
-            }
-        }
-    }
-    text.0
-}
-
-/// Writes the present state of the ports.
-fn states(text: &mut Text, ports: &[Exposed]) {
     let flag = |is: bool| u8::from(is).to_string();
     text.family(
         "port_up",
         "gauge",
         "1: the interface is counted; 0: it is gone, and so are its other series.",
-    );
-    for port in ports {
-        text.sample("port_up", &[&port.labels], &flag(port.present.is_some()));
-    }
-    let present = || {
         ports
             .iter()
-            .filter_map(|port| Some((&port.labels, port.present.as_ref()?)))
+            .map(|port| (port.labels.clone(), flag(port.present.is_some()))),
+    );
+    let present = || {
+        let ports = ports.iter();
+        ports.filter_map(|port| Some((&port.labels, port.present.as_ref()?)))
     };
     text.family(
         "port_info",
         "gauge",
         "Place where frames are counted, and the field and map that tell priorities: 1.",
+        present().map(|(labels, port)| ([&labels[..], &port.settings()].concat(), "1".to_owned())),
     );
-    for (labels, port) in present() {
-        text.sample("port_info", &[labels, &port.settings()], "1");
-    }
     text.family(
         "port_carrier",
         "gauge",
         "1: there is a link to the other end.",
+        present().map(|(labels, port)| (labels.clone(), flag(port.carrier))),
     );
-    for (labels, port) in present() {
-        text.sample("port_carrier", &[labels], &flag(port.carrier));
-    }
-    const RATE: &str = "port_line_rate_bytes_per_second";
     text.family(
-        RATE,
+        "port_line_rate_bytes_per_second",
         "gauge",
         "Speed that turns quanta into time; no value where it is not known.",
+        present().filter_map(|(labels, port)| {
+            let rate = port.name.line_rate?.bits_per_second() / 8;
+            Some((labels.clone(), rate.to_string()))
+        }),
     );
-    for (labels, port) in present() {
-        if let Some(rate) = port.name.line_rate.map(LineRate::bits_per_second) {
-            text.sample(RATE, &[labels], &(rate / 8).to_string());
-        }
+    for family in FAMILIES {
+        let samples = present().flat_map(|(labels, port)| {
+            let samples = (family.samples)(&port.reading).into_iter();
+            samples.map(move |sample| {
+                let own = family.label.map(|name| (name, sample.label));
+                let value = match family.unit {
+                    Unit::Count => sample.value.to_string(),
+                    Unit::Nanos => seconds(sample.value),
+                };
+                (labels.iter().cloned().chain(own).collect(), value)
+            })
+        });
+        let name = format!("{}_total", family.name);
+        text.family(&name, "counter", family.help, samples);
     }
+    text.0
 }
 
 /// The text while it is written.
 struct Text(String);
 
 impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    /// Writes a family with the labels and the value of each sample.
+    fn family(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Vec<Label>, String)>,
+    ) {
         // Infallible, as below: a string.
         let _ = writeln!(self.0, "# HELP validator_{name} {help}");
         let _ = writeln!(self.0, "# TYPE validator_{name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &[&[Label]], value: &str) {
-        let labels: Vec<_> = labels
-            .iter()
-            .copied()
-            .flatten()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-            .collect();
-        let labels = match labels.join(",") {
-            none if none.is_empty() => none,
-            labels => format!("{{{labels}}}"),
-        };
-        let _ = writeln!(self.0, "validator_{name}{labels} {value}");
+        for (labels, value) in samples {
+            let labels = labels.iter();
+            let labels: Vec<_> = labels
+                .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+                .collect();
+            let labels = match labels.join(",") {
+                none if none.is_empty() => none,
+                labels => format!("{{{labels}}}"),
+            };
+            let _ = writeln!(self.0, "validator_{name}{labels} {value}");
+        }
     }
 }
 
@@ -170,6 +156,7 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
+    use pfc_ebpf::units::LineRate;
 
     use super::*;
 

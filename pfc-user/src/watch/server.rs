@@ -1,25 +1,30 @@
-//! `/metrics` over HTTP/1.1 (RFC 9112): one request a connection, and little patience with it.
-
-mod request;
+//! `/metrics` over HTTP/1.1: one request a connection, and little patience with it.
 
 use std::collections::VecDeque;
-use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::http;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use self::request::{LONGEST, Method, Page, request};
-use super::prometheus::CONTENT_TYPE;
+use super::prometheus;
 
 /// Connections at a time. A further one takes the place of the oldest, which has had its time: so
 /// clients that stay silent shut no other out.
 const CONNECTIONS: usize = 256;
 /// Time for a request to come, and for its answer to go.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Most octets of a request's head.
+const LONGEST: usize = 8 << 10;
 
 /// Page for a browser that looks for the metrics.
 const LANDING: &str = concat!(
@@ -48,71 +53,67 @@ pub async fn serve(listener: TcpListener, scrapes: mpsc::Sender<Scrape>) {
         let scrapes = scrapes.clone();
         let connection = tokio::spawn(async move {
             // A client that is slow or gone is its own loss.
-            let _ = answer(stream, &scrapes).await;
+            let _ = timeout(2 * PATIENCE, answer(stream, &scrapes)).await;
         });
         served.push_back(connection.abort_handle());
     }
 }
 
-async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Result<()> {
-    let head = timeout(PATIENCE, head(&mut stream)).await??;
-    let (status, body) = match request(&head) {
-        Ok((_, Page::Landing)) => ("200 OK", LANDING.to_owned()),
-        Ok((_, Page::Metrics)) => {
-            let (reply, text) = oneshot::channel();
-            match scrapes.send(reply).await {
-                Ok(()) => text
-                    .await
-                    .map_or(("503 Service Unavailable", String::new()), |text| {
-                        ("200 OK", text)
-                    }),
-                Err(_) => ("503 Service Unavailable", String::new()),
-            }
-        }
-        Err(status) => (status, format!("{status}\n")),
-    };
-    let kind = match request(&head) {
-        Ok((_, Page::Metrics)) => CONTENT_TYPE,
-        Ok((_, Page::Landing)) => "text/html; charset=utf-8",
-        Err(_) => "text/plain; charset=utf-8",
-    };
-    let allow = if status.starts_with("405") {
-        "Allow: GET, HEAD\r\n"
-    } else {
-        ""
-    };
-    let length = body.len();
-    let mut reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}\
-         Connection: close\r\n\r\n"
-    );
-    if !matches!(request(&head), Ok((Method::Head, _))) {
-        reply.push_str(&body);
+async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) {
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(LONGEST)
+        .keep_alive(false)
+        .half_close(true)
+        .title_case_headers(true)
+        .serve_connection(
+            TokioIo::new(&mut stream),
+            service_fn(|request| respond(request, scrapes)),
+        )
+        .await;
+    if served.is_err_and(|error| error.is_timeout()) {
+        return;
     }
-    timeout(PATIENCE, async {
-        stream.write_all(reply.as_bytes()).await?;
-        stream.shutdown().await?;
-        // Unread input would make the kernel reset the connection before the client has read the
-        // answer.
-        let mut rest = [0; 1024];
-        while stream.read(&mut rest).await? > 0 {}
-        Ok(())
-    })
-    .await?
+    // Unread input would make the kernel reset the connection before the client has read the
+    // answer.
+    let mut rest = [0; 1024];
+    while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }
 
-/// Reads the head of the request, up to its empty line. A head that is too long or ends early is
-/// returned as far as it was read.
-async fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    let mut octets = [0; 1024];
-    loop {
-        let count = stream.read(&mut octets).await?;
-        head.extend_from_slice(&octets[..count]);
-        if count == 0 || head.len() > LONGEST || head.windows(4).any(|end| end == b"\r\n\r\n") {
-            return Ok(head);
+async fn respond(
+    request: Request<Incoming>,
+    scrapes: &mpsc::Sender<Scrape>,
+) -> http::Result<Response<String>> {
+    let (status, kind, text) = match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/") => (
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            LANDING.to_owned(),
+        ),
+        (&Method::GET | &Method::HEAD, "/metrics") => {
+            let (reply, text) = oneshot::channel();
+            // Where the other end is gone, no text comes.
+            let _ = scrapes.send(reply).await;
+            match text.await {
+                Ok(text) => (StatusCode::OK, prometheus::CONTENT_TYPE, text),
+                Err(_) => refusal(StatusCode::SERVICE_UNAVAILABLE),
+            }
         }
+        (&Method::GET | &Method::HEAD, _) => refusal(StatusCode::NOT_FOUND),
+        _ => refusal(StatusCode::METHOD_NOT_ALLOWED),
+    };
+    let mut response = Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, kind);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response = response.header(ALLOW, "GET, HEAD");
     }
+    response.body(text)
+}
+
+fn refusal(status: StatusCode) -> (StatusCode, &'static str, String) {
+    (status, "text/plain; charset=utf-8", format!("{status}\n"))
 }
 
 #[cfg(test)]

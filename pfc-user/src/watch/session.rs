@@ -166,7 +166,7 @@ impl Session {
         };
         let endless = args.duration.is_none() && args.prometheus.is_none() && args.pcap.is_none();
         loop {
-            self.unwritten |= tell(self.output.failure());
+            self.unwritten |= report_failure(self.output.failure());
             if self.output.is_closed() && endless {
                 return Ok(End::Unread);
             }
@@ -177,7 +177,7 @@ impl Session {
                 Some(event) = events.next() => {
                     self.ports.note(event, &mut self.output)?;
                     let is_over = self.ports.all_gone() && args.prometheus.is_none();
-                    if is_over || self.window.in_vain(&self.ports) {
+                    if is_over || self.window.due().is_some() && self.ports.pair_is_incomplete() {
                         return Ok(End::Gone);
                     }
                 }
@@ -209,7 +209,7 @@ impl Session {
             let Some(unwritten) = error.downcast_ref::<io::Error>() else {
                 return Err(error);
             };
-            let message = tell_capture(unwritten);
+            let message = report_capture(unwritten);
             self.capture = None;
             self.unwritten = true;
             let elapsed = self.ports.elapsed();
@@ -231,7 +231,7 @@ impl Session {
     async fn finish(mut self, end: End) -> Result<Exit> {
         let mut hurried = false;
         let window = std::mem::replace(&mut self.window, Loss::None);
-        let never_opened = matches!(window, Loss::Opens(..) | Loss::Settles(..));
+        let never_opened = window.due().is_some();
         let report = match window {
             Loss::Open(window) => {
                 self.output.event(
@@ -246,7 +246,7 @@ impl Session {
                 };
                 Some(window.end(&self.ports, hurry).await?)
             }
-            Loss::None | Loss::Opens(..) | Loss::Settles(..) => None,
+            Loss::None | Loss::Opens(..) | Loss::Waits(..) => None,
         };
         self.drain()?;
         self.ports.show_last(&mut self.output)?;
@@ -272,7 +272,7 @@ impl Session {
 }
 
 /// Says on standard error that standard output could not be written; true if so.
-fn tell(failure: Option<io::Error>) -> bool {
+fn report_failure(failure: Option<io::Error>) -> bool {
     let Some(error) = failure else {
         return false;
     };
@@ -283,7 +283,7 @@ fn tell(failure: Option<io::Error>) -> bool {
 }
 
 /// Says on standard error that the capture could not be written, and returns the words.
-fn tell_capture(error: &io::Error) -> String {
+fn report_capture(error: &io::Error) -> String {
     let message = format!("--pcap: cannot be written, and ends here: {error}");
     crate::output::note(format_args!("validator: {message}"));
     message
@@ -323,7 +323,7 @@ async fn hand_over(
     let mut unwritten = false;
     match capture {
         Some(Err(error)) => {
-            tell_capture(&error);
+            report_capture(&error);
             unwritten = true;
         }
         Some(Ok(is_all)) if !is_all || left_out > 0 => {
@@ -336,7 +336,7 @@ async fn hand_over(
         let dropped = format!("{dropped} lines or tables");
         too_slow("standard output", dropped, took_all);
     }
-    Ok(unwritten | tell(output.failure()))
+    Ok(unwritten | report_failure(output.failure()))
 }
 
 /// Progress of the judgement of loss.
@@ -346,7 +346,7 @@ enum Loss {
     /// The window opens at that time.
     Opens(Instant, Prelude),
     /// The window is open. At that time the driver knows what it had sent when the window opened.
-    Settles(Instant, LossWindow),
+    Waits(Instant, LossWindow),
     Open(LossWindow),
 }
 
@@ -354,7 +354,7 @@ impl Loss {
     /// Time of the next step.
     fn due(&self) -> Option<Instant> {
         match self {
-            Self::Opens(at, _) | Self::Settles(at, _) => Some(*at),
+            Self::Opens(at, _) | Self::Waits(at, _) => Some(*at),
             Self::None | Self::Open(_) => None,
         }
     }
@@ -362,28 +362,20 @@ impl Loss {
     fn step(self, ports: &Ports) -> Result<Self> {
         Ok(match self {
             Self::Opens(_, prelude) => {
-                let (window, lag) = prelude.open(ports)?;
+                let lag = prelude.lag;
+                let window = prelude.open(ports)?;
                 if lag.is_zero() {
                     Self::Open(window)
                 } else {
-                    Self::Settles(Instant::now() + lag, window)
+                    Self::Waits(Instant::now() + lag, window)
                 }
             }
-            Self::Settles(_, mut window) => {
-                window.settle()?;
+            Self::Waits(_, mut window) => {
+                window.read_driver_again()?;
                 Self::Open(window)
             }
             other => other,
         })
-    }
-
-    /// True if no window can open because one of its ports is gone.
-    fn in_vain(&self, ports: &Ports) -> bool {
-        match self {
-            Self::Opens(_, prelude) => prelude.in_vain(ports),
-            Self::Settles(_, window) => window.in_vain(ports),
-            Self::None | Self::Open(_) => false,
-        }
     }
 }
 

@@ -174,13 +174,9 @@ pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) ->
     parts.join(" | ")
 }
 
-fn counted(
-    name: &str,
-    now: Volume,
-    change: &Change,
-    volume: impl Fn(&Reading) -> Volume,
-) -> String {
+fn counted(name: &str, change: &Change, volume: impl Fn(&Reading) -> Volume) -> String {
     let (frames, bits) = (change.frames(&volume), change.bits(&volume));
+    let now = volume(change.now);
     let counts = format!("{:>12} {:>14}", now.frames, now.octets);
     // Counts that are longer than their columns take room that the name leaves.
     let width = 51 - counts.len();
@@ -206,19 +202,19 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
         title(port),
         format!("  {time:<24} {frames:>12} {octets:>14}"),
     ];
-    lines.extend(volumes(now, &change));
-    lines.extend(operations(now, &change));
-    lines.extend(pauses(&now.counters, &change));
+    lines.extend(volumes(&change));
+    lines.extend(operations(&change));
+    lines.extend(pauses(&change));
     lines.extend(remarks(&now.counters));
     lines
 }
 
 /// Frames and octets: of all, by priority, by DSCP, by PCP, of RoCEv2.
-fn volumes(now: &Reading, change: &Change<'_>) -> Vec<String> {
+fn volumes(change: &Change<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut row = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
-        if volume(now).frames > 0 || name == "all" {
-            lines.push(counted(name, volume(now), change, volume));
+        if volume(change.now).frames > 0 || name == "all" {
+            lines.push(counted(name, change, volume));
         }
     };
     row("all", &|reading| reading.counters.total);
@@ -228,6 +224,13 @@ fn volumes(now: &Reading, change: &Change<'_>) -> Vec<String> {
         });
     }
     row("no priority", &|reading| reading.counters.no_priority);
+    by_tags(&mut row);
+    row("RoCEv2", &|reading| reading.counters.roce);
+    lines
+}
+
+/// Volumes by DSCP and by PCP, with their names.
+fn by_tags(row: &mut dyn FnMut(&str, &dyn Fn(&Reading) -> Volume)) {
     for dscp in 0..64 {
         row(&format!("DSCP {dscp}"), &|reading| {
             reading.counters.by_dscp[dscp]
@@ -238,28 +241,26 @@ fn volumes(now: &Reading, change: &Change<'_>) -> Vec<String> {
             reading.counters.by_pcp[pcp]
         });
     }
-    row("RoCEv2", &|reading| reading.counters.roce);
-    lines
 }
 
 /// Packets by operation of the BTH.
-fn operations(now: &Reading, change: &Change<'_>) -> impl Iterator<Item = String> {
+fn operations(change: &Change<'_>) -> impl Iterator<Item = String> {
     (0..=255u8).filter_map(move |opcode| {
         let frames = |reading: &Reading| reading.counters.by_opcode[usize::from(opcode)];
         let name = format!("  {}", operation(opcode));
         let rate = format!("{}frame/s", scaled(change.rate(frames)));
-        let count = frames(now);
+        let count = frames(change.now);
         (count > 0).then(|| format!("  {name:<24} {count:>12} {:>14} {rate:>13}", ""))
     })
 }
 
 /// PFC by priority, and PAUSE.
-fn pauses(counters: &Counters, change: &Change<'_>) -> impl Iterator<Item = String> {
+fn pauses(change: &Change<'_>) -> impl Iterator<Item = String> {
     let pfc = (0..8).map(|priority| {
         let name = format!("PFC priority {priority}");
-        (name, priority, counters.pfc[priority])
+        (name, priority, change.now.counters.pfc[priority])
     });
-    pfc.chain([("PAUSE (802.3x)".to_owned(), 8, counters.pause)])
+    pfc.chain([("PAUSE (802.3x)".to_owned(), 8, change.now.counters.pause)])
         .filter(|(_, _, counts)| met(counts))
         .flat_map(|(name, class, counts)| {
             wrapped(&paused(&name, class, counts, change), COLUMNS, BEHIND_NAMES)

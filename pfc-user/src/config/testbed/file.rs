@@ -13,14 +13,36 @@ use super::{
 };
 use crate::config::ConfigError;
 use crate::config::address::{UnicastMac, is_of_a_host};
-use crate::config::constraints::{faults, positive, priority_set};
+use crate::config::constraints::{faults, positive, priority_set, refuse, required};
 use crate::config::document::Document;
+use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
 use crate::evidence::Identity;
 use crate::plan::Nanos;
 use crate::quantity::{Octets, Rate, Span};
 
 const SECOND: Nanos = 1_000_000_000;
+
+/// Tables of a testbed.
+pub const TESTBED: &[keys::Table] = &[
+    keys::table! {
+        /// A testbed has a name and at least one of the tables `[dut]`, `[mad]` and `[rc]`.
+        "", "" {
+            /// Its name in reports. Mandatory.
+            name = "text", "";
+        }
+    },
+    DutTable::TABLE,
+    PortsTable::TABLE,
+    Port::TABLE,
+    QosTable::TABLE,
+    AddressesTable::TABLE,
+    LimitsTable::TABLE,
+    FactsTable::TABLE,
+    HooksTable::TABLE,
+    mad::Table::TABLE,
+    rc::Table::TABLE,
+];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,19 +59,33 @@ struct File {
     rc: Option<rc::Table>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DutTable {
-    /// None of a testbed without PFC cases, which may describe its DUT all the same.
-    kind: Option<Kind>,
-    faults: Option<Vec<String>>,
-    args: Option<Vec<String>>,
-    scheduler: Option<Scheduler>,
-    ports: Option<DutPortsTable>,
-    vendor: Option<String>,
-    model: Option<String>,
-    serial: Option<String>,
-    software: Option<String>,
+keys::table! {
+    /// The device under test of the PFC cases, and the description of any.
+    #[derive(Deserialize)]
+    struct DutTable: "dut", "dut." {
+        // None of a testbed without PFC cases, which may describe its DUT all the same.
+        /// The simulated switch, a Linux bridge, or a device that is there already. Mandatory for
+        /// PFC cases.
+        kind: Option<Kind> = "`sim`, `bridge`, `external`", "";
+        /// Faults of the simulated switch, such as `"leaks=100"`. Only with `sim`.
+        faults: Option<Vec<String>> = "list of text", "[]";
+        /// Further arguments for its process, such as `"--xoff", "512KiB"`. Only with `sim`.
+        args: Option<Vec<String>> = "list of text", "[]";
+        /// Order in which the simulated switch serves its priorities: the highest first, frame by
+        /// frame, or octet by octet (deficit round robin). Only with `sim`.
+        scheduler: Option<Scheduler> = "`strict`, `round-robin`, `drr`", "`round-robin`";
+        /// The DUT's own names of the ports that the tester's tx and rx port are cabled to, for
+        /// hooks. Only with `external`.
+        ports: Option<DutPortsTable> = "`{ tx = \"...\", rx = \"...\" }`", "";
+        /// Its maker, for the reports.
+        vendor: Option<String> = "text", "";
+        /// Its model, for the reports.
+        model: Option<String> = "text", "";
+        /// Its serial number, for the reports.
+        serial: Option<String> = "text", "";
+        /// Its operating system or firmware with the version, for the reports.
+        software: Option<String> = "text", "";
+    }
 }
 
 impl DutTable {
@@ -81,33 +117,46 @@ enum Kind {
     External,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PortsTable {
-    tx: Option<Port>,
-    rx: Option<Port>,
-    line_rate: Option<Rate>,
-    #[serde(default)]
-    xdp: XdpMode,
-    #[serde(default)]
-    sender: Sender,
+keys::table! {
+    /// The tester's ports of the PFC cases.
+    #[derive(Default, Deserialize)]
+    struct PortsTable: "ports", "ports." {
+        /// Sends the data. Mandatory with `external`, and only there.
+        tx: Option<Port> = "port", "";
+        /// Receives it, and sends the storm. Mandatory with `external`, and only there.
+        rx: Option<Port> = "port", "";
+        /// Speed of the ports. Mandatory with `sim` and `bridge`, and on veth and tap.
+        line_rate: Option<Rate> = "rate", "the link's speed";
+        /// How XDP programs are attached: in the driver, in the kernel's generic path, or the first
+        /// of these that works.
+        #[serde(default)]
+        xdp: XdpMode = "`auto`, `driver`, `skb`", "\"auto\"";
+        /// What sends the test traffic. `auto` takes live frames, which the kernel makes, from some
+        /// 200,000 frames a second on where the tx port takes them.
+        #[serde(default)]
+        sender: Sender = "`auto`, `live-frames`, `sendmmsg`", "\"auto\"";
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct QosTable {
-    trust: Option<TrustWord>,
-    #[serde(default)]
-    vlan: bool,
-    dscp_map: Option<DscpMapValue>,
-    lossless: Option<Vec<Priority>>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum TrustWord {
-    Dscp,
-    Pcp,
+keys::table! {
+    /// How the DUT of the PFC cases tells priorities, and which are lossless.
+    #[derive(Default, Deserialize)]
+    struct QosTable: "qos", "qos." {
+        /// The field that the DUT trusts. With `pcp`, test frames carry a priority tag, and their
+        /// DSCP points to another priority than their PCP.
+        trust: Option<Trust> = "`dscp`, `pcp`", "\"dscp\"";
+        /// Test frames carry a priority tag with `trust = "dscp"` too; its PCP points to another
+        /// priority than their DSCP. With `trust = "pcp"` they always carry one.
+        #[serde(default)]
+        vlan: bool = "`true`, `false`", "`false`";
+        /// How the DUT maps DSCPs to priorities. Mandatory with `external` and `trust = "dscp"`.
+        dscp_map: Option<DscpMapValue> =
+            "`sonic`, `dscp-mod-8`, `dscp-high-bits`, or 64 priorities",
+            "`dscp-mod-8` with `sim` and `bridge`";
+        /// The lossless priorities that the DUT has now. Mandatory with `external`, and only there:
+        /// the simulated switch takes those of each repetition, and a bridge has none.
+        lossless: Option<Vec<Priority>> = "list of priorities", "";
+    }
 }
 
 #[derive(Deserialize)]
@@ -151,36 +200,66 @@ impl Preset {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AddressesTable {
-    source_ip: Option<IpAddr>,
-    destination_ip: Option<IpAddr>,
-    source_mac: Option<UnicastMac>,
-    destination_mac: Option<UnicastMac>,
-    gateway_mac: Option<UnicastMac>,
+keys::table! {
+    /// Addresses of the test frames.
+    #[derive(Default, Deserialize)]
+    struct AddressesTable: "addresses", "addresses." {
+        /// Source address, IPv4 or IPv6.
+        source_ip: Option<IpAddr> = "IP address", "\"198.18.0.1\"";
+        /// Destination address, of the same family.
+        destination_ip: Option<IpAddr> = "IP address", "\"198.18.0.2\"";
+        /// Source MAC address.
+        source_mac: Option<UnicastMac> = "MAC address", "the tx port's own";
+        /// Destination MAC address, where the DUT bridges.
+        destination_mac: Option<UnicastMac> = "MAC address", "the rx port's own";
+        /// The DUT's MAC address, where it routes: MAC addresses, TTL and checksum may then change.
+        /// Not together with `destination_mac`.
+        gateway_mac: Option<UnicastMac> = "MAC address", "";
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LimitsTable {
-    max_response: Option<Span>,
-    headroom: Option<Octets>,
-    max_residence: Option<Span>,
-    min_throughput: Option<f64>,
-    load: Option<f64>,
-    max_burst: Option<Span>,
-    attempts: Option<u32>,
+keys::table! {
+    /// What PFC verdicts are judged against.
+    #[derive(Default, Deserialize)]
+    struct LimitsTable: "limits", "limits." {
+        /// Longest time from a pause frame to the last data frame, and from an XON to the first. At
+        /// most 1s.
+        max_response: Option<Span> = "time", "\"1ms\"";
+        /// Octets of one lossless priority that the DUT can take after its own XOFF. At most 1GiB.
+        headroom: Option<Octets> = "octets", "\"1MiB\"";
+        /// Longest time that a frame may wait in the DUT without being dropped for it. At most
+        /// 1min.
+        max_residence: Option<Span> = "time", "\"1s\"";
+        /// Share of the offered rate that has to arrive during the 802.3x storm.
+        min_throughput: Option<f64> = "share", "0.99";
+        /// Share of the line rate that counts as 100 %, at least 0.01. 0.9998 leaves room for two
+        /// clocks 100 ppm apart.
+        load: Option<f64> = "share", "1.0";
+        /// The sender's largest burst, at most 4 ms; less where the DUT's lossy queues are short.
+        /// Two frames, where those take longer at the line rate.
+        max_burst: Option<Span> = "time", "\"4ms\"";
+        /// Times that a repetition is measured at most, as long as a check is inconclusive because
+        /// the tester itself was disturbed.
+        attempts: Option<u32> = "1 to 10", "3";
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FactsTable {
-    watchdog: Option<Switched>,
-    #[serde(default)]
-    direct: bool,
-    #[serde(default)]
-    pfc_visible: bool,
+keys::table! {
+    /// Facts that cannot be read from here.
+    #[derive(Default, Deserialize)]
+    struct FactsTable: "facts", "facts." {
+        /// The DUT's PFC watchdog. The PFC checks are inconclusive unless it is declared as off, or
+        /// `hooks.prepare` says so. With `on`, cases that need it off are refused.
+        watchdog: Option<Switched> = "`off`, `on`", "`off` with `sim` and `bridge`, else not known";
+        /// The other end of a port that is a veth is the DUT's own, with no bridge between: PAUSE
+        /// and PFC frames of the DUT then reach the program. Only with `external`.
+        #[serde(default)]
+        direct: bool = "`true`, `false`", "`false`";
+        /// PAUSE and PFC frames of the DUT reach the program on the tx port, whatever the kind of
+        /// port. Only with `external`.
+        #[serde(default)]
+        pfc_visible: bool = "`true`, `false`", "`false`";
+    }
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -190,14 +269,26 @@ enum Switched {
     On,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HooksTable {
-    prepare: Option<String>,
-    configure: Option<String>,
-    counters: Option<String>,
-    restore: Option<String>,
-    timeout: Option<Span>,
+keys::table! {
+    /// Commands of the user, run by the shell, with what they are run for in variables of the
+    /// environment.
+    #[derive(Default, Deserialize)]
+    struct HooksTable: "hooks", "hooks." {
+        /// Makes the DUT ready, once, before anything is measured. Of JSON that it prints,
+        /// `"watchdog": "off"` stands for `facts.watchdog`.
+        prepare: Option<String> = "command", "";
+        /// Makes the priorities of `VALIDATOR_LOSSLESS` (such as `3,4`) lossless on the DUT, before
+        /// each repetition. One that it fails for is `inconclusive`.
+        configure: Option<String> = "command", "";
+        /// Prints the DUT's counters, before and after each repetition. Of whole numbers in JSON
+        /// the reports have the changes.
+        counters: Option<String> = "command", "";
+        /// Puts back what the others have changed, at the end of the run, however it ends. After a
+        /// run that was killed, the next one does it.
+        restore: Option<String> = "command", "";
+        /// Longest time for each. At most 10min. The first MiB of what they print is kept.
+        timeout: Option<Span> = "time", "\"60s\"";
+    }
 }
 
 /// The testbed in `document`, checked.
@@ -224,7 +315,7 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
             return Err(document.error("dut.kind", problem));
         }
         Some((None, _)) | None => {
-            let given = [
+            let tables = [
                 ("ports", file.ports.is_some()),
                 ("qos", file.qos.is_some()),
                 ("addresses", file.addresses.is_some()),
@@ -232,12 +323,9 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
                 ("facts", file.facts.is_some()),
                 ("hooks", file.hooks.is_some()),
             ];
-            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
-                return Err(document.error(
-                    key,
-                    "it goes with dut.kind, which is missing: say what the DUT of the PFC cases is",
-                ));
-            }
+            let problem = "it goes with dut.kind, which is missing: say what the DUT of the PFC \
+                           cases is";
+            refuse(document, &tables, problem)?;
             None
         }
     };
@@ -268,32 +356,20 @@ fn pfc(
     let qos = file.qos.unwrap_or_default();
     let hooks = file.hooks.unwrap_or_default();
     let facts = file.facts.unwrap_or_default();
-    for (key, given) in [
-        ("facts.direct", facts.direct),
-        ("facts.pfc_visible", facts.pfc_visible),
-    ] {
-        if made_by_us && given {
-            return Err(document.error(key, "only a DUT of kind \"external\" takes it"));
-        }
+    if made_by_us {
+        let keys = [
+            ("facts.direct", facts.direct),
+            ("facts.pfc_visible", facts.pfc_visible),
+            ("dut.ports", dut_ports.is_some()),
+        ];
+        refuse(document, &keys, "only a DUT of kind \"external\" takes it")?;
+        let what = "a veth has no speed of its own; say it, such as line_rate = \"1G\"";
+        required(document, "ports.line_rate", ports.line_rate, what)?;
     }
-    if made_by_us && dut_ports.is_some() {
-        return Err(document.error("dut.ports", "only a DUT of kind \"external\" takes it"));
-    }
-    if made_by_us && ports.line_rate.is_none() {
-        return Err(document.error(
-            "ports.line_rate",
-            "missing: a veth has no speed of its own; say it, such as line_rate = \"1G\"",
-        ));
-    }
-    let trust = match qos.trust.unwrap_or(TrustWord::Dscp) {
-        TrustWord::Dscp => Trust::Dscp,
-        TrustWord::Pcp => Trust::Pcp,
-    };
-    if !made_by_us && trust == Trust::Dscp && qos.dscp_map.is_none() {
-        return Err(document.error(
-            "qos.dscp_map",
-            "missing: say how the DUT maps DSCPs to priorities, such as dscp_map = \"sonic\"",
-        ));
+    let trust = qos.trust.unwrap_or(Trust::Dscp);
+    if !made_by_us && trust == Trust::Dscp {
+        let what = "say how the DUT maps DSCPs to priorities, such as dscp_map = \"sonic\"";
+        required(document, "qos.dscp_map", qos.dscp_map.as_ref(), what)?;
     }
     Ok(PfcTestbed {
         line_rate: ports.line_rate.map(|rate| rate.0),
@@ -308,10 +384,10 @@ fn pfc(
         limits: limits(document, &file.limits.unwrap_or_default())?,
         direct: facts.direct,
         pfc_visible: facts.pfc_visible,
-        watchdog: match facts.watchdog {
-            Some(Switched::On) => Some("on".to_owned()),
-            Some(Switched::Off) => Some("off".to_owned()),
-            None => made_by_us.then(|| "off".to_owned()),
+        watchdog: match (facts.watchdog, made_by_us) {
+            (Some(Switched::On), _) => Some("on".to_owned()),
+            (Some(Switched::Off), _) | (None, true) => Some("off".to_owned()),
+            (None, false) => None,
         },
         dut_ports: dut_ports.map_or_else(Default::default, |ports| [ports.tx, ports.rx]),
         hooks: Hooks {
@@ -336,25 +412,22 @@ fn dut(
     dut: DutTable,
     ports: PortsTable,
 ) -> Result<Dut, ConfigError> {
-    for (key, given) in [
-        ("dut.faults", dut.faults.is_some()),
-        ("dut.args", dut.args.is_some()),
-        ("dut.scheduler", dut.scheduler.is_some()),
-    ] {
-        if kind != Kind::Sim && given {
-            return Err(document.error(key, "only a DUT of kind \"sim\" takes it"));
-        }
+    if kind != Kind::Sim {
+        let keys = [
+            ("dut.faults", dut.faults.is_some()),
+            ("dut.args", dut.args.is_some()),
+            ("dut.scheduler", dut.scheduler.is_some()),
+        ];
+        refuse(document, &keys, "only a DUT of kind \"sim\" takes it")?;
     }
     if kind != Kind::External {
-        for (key, given) in [("ports.tx", &ports.tx), ("ports.rx", &ports.rx)] {
-            if given.is_some() {
-                return Err(document.error(
-                    key,
-                    "the tool makes its own ports for this kind of DUT; \
-                     remove it, or set dut.kind = \"external\"",
-                ));
-            }
-        }
+        let keys = [
+            ("ports.tx", ports.tx.is_some()),
+            ("ports.rx", ports.rx.is_some()),
+        ];
+        let problem = "the tool makes its own ports for this kind of DUT; remove it, or set \
+                       dut.kind = \"external\"";
+        refuse(document, &keys, problem)?;
     }
     match kind {
         Kind::Sim => Ok(Dut::Sim {
@@ -364,22 +437,14 @@ fn dut(
         }),
         Kind::Bridge => Ok(Dut::Bridge),
         Kind::External => {
-            let missing = |key| {
-                document.error(
-                    key,
-                    "missing: an external DUT needs both ports, such as { interface = \"eth1\" }",
-                )
-            };
-            let tx = ports.tx.ok_or_else(|| missing("ports.tx"))?;
-            let rx = ports.rx.ok_or_else(|| missing("ports.rx"))?;
+            let what = "an external DUT needs both ports, such as { interface = \"eth1\" }";
+            let tx = required(document, "ports.tx", ports.tx, what)?;
+            let rx = required(document, "ports.rx", ports.rx, what)?;
             if tx == rx {
-                return Err(document.error(
-                    "ports.rx",
-                    format!(
-                        "port {} is used twice; tx and rx must be different ports",
-                        rx.interface
-                    ),
-                ));
+                let interface = rx.interface;
+                let problem =
+                    format!("port {interface} is used twice; tx and rx must be different ports");
+                return Err(document.error("ports.rx", problem));
             }
             Ok(Dut::External { tx, rx })
         }
@@ -394,17 +459,19 @@ fn dscp_map(
         None => Ok(Preset::DscpMod8.map()),
         Some(DscpMapValue::Preset(preset)) => Ok(preset.map()),
         Some(DscpMapValue::Explicit(priorities)) => {
-            priorities.try_into().map_err(|found: Vec<_>| {
-                document.error(
-                    "qos.dscp_map",
-                    format!(
-                        "expected 64 priorities, one for each DSCP from 0; found {}",
-                        found.len()
-                    ),
-                )
-            })
+            all_dscps(priorities).map_err(|problem| document.error("qos.dscp_map", problem))
         }
     }
+}
+
+/// Priorities of all DSCPs from 0 on.
+pub(in crate::config) fn all_dscps(
+    priorities: Vec<Priority>,
+) -> Result<[Priority; Dscp::COUNT], String> {
+    priorities.try_into().map_err(|found: Vec<_>| {
+        let found = found.len();
+        format!("expected 64 priorities, one for each DSCP from 0; found {found}")
+    })
 }
 
 fn lossless(
@@ -418,12 +485,12 @@ fn lossless(
             "only a DUT of kind \"external\" takes it: the simulated switch is given the lossless \
              priorities of each repetition, and a bridge has none",
         )),
-        Some(priorities) => priority_set(document, "qos.lossless", &priorities),
         None if made_by_us => Ok(Vec::new()),
-        None => Err(document.error(
-            "qos.lossless",
-            "missing: say which priorities are lossless on the DUT, such as lossless = [3, 4]",
-        )),
+        given => {
+            let what = "say which priorities are lossless on the DUT, such as lossless = [3, 4]";
+            let priorities = required(document, "qos.lossless", given, what)?;
+            priority_set(document, "qos.lossless", &priorities)
+        }
     }
 }
 
@@ -441,29 +508,23 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
         } else {
             "addresses.source_ip"
         };
-        return Err(document.error(
-            key,
-            format!(
-                "source {source_ip} and destination \
-         {destination_ip} must be of one family, IPv4 or IPv6"
-            ),
-        ));
+        let problem = format!(
+            "source {source_ip} and destination {destination_ip} must be of one family, IPv4 or \
+             IPv6"
+        );
+        return Err(document.error(key, problem));
     }
     if source_ip == destination_ip {
-        return Err(document.error(
-            "addresses.destination_ip",
-            format!("source and destination must differ, both are {source_ip}"),
-        ));
+        let problem = format!("source and destination must differ, both are {source_ip}");
+        return Err(document.error("addresses.destination_ip", problem));
     }
     for (key, address) in [
         ("addresses.source_ip", source_ip),
         ("addresses.destination_ip", destination_ip),
     ] {
         if !is_of_a_host(address) {
-            return Err(document.error(
-                key,
-                format!("expected the unicast address of a host, found {address}"),
-            ));
+            let problem = format!("expected the unicast address of a host, found {address}");
+            return Err(document.error(key, problem));
         }
     }
     let destination = match (table.destination_mac, table.gateway_mac) {
@@ -490,44 +551,22 @@ fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, Config
     const MAX_BURST: Nanos = 4_000_000;
     const ATTEMPTS: RangeInclusive<u32> = 1..=10;
     const LEAST_LOAD: f64 = 0.01;
+    let time = |key: &str, given, default, most| {
+        positive(document, &format!("limits.{key}"), given, default, most)
+    };
     let limits = Tolerances {
-        max_response: positive(
-            document,
-            "limits.max_response",
-            table.max_response,
-            1_000_000,
-            SECOND,
-        )?,
+        max_response: time("max_response", table.max_response, 1_000_000, SECOND)?,
         headroom: headroom(document, table.headroom)?,
-        max_residence: positive(
-            document,
-            "limits.max_residence",
-            table.max_residence,
-            SECOND,
-            60 * SECOND,
-        )?,
-        min_throughput: share(
-            document,
-            "limits.min_throughput",
-            table.min_throughput,
-            0.99,
-        )?,
-        load: share(document, "limits.load", table.load, 1.0)?,
-        max_burst: positive(
-            document,
-            "limits.max_burst",
-            table.max_burst,
-            MAX_BURST,
-            MAX_BURST,
-        )?,
+        max_residence: time("max_residence", table.max_residence, SECOND, 60 * SECOND)?,
+        min_throughput: share(document, "min_throughput", table.min_throughput, 0.99)?,
+        load: share(document, "load", table.load, 1.0)?,
+        max_burst: time("max_burst", table.max_burst, MAX_BURST, MAX_BURST)?,
         attempts: table.attempts.unwrap_or(3),
     };
     if !ATTEMPTS.contains(&limits.attempts) {
-        let (least, most) = (ATTEMPTS.start(), ATTEMPTS.end());
-        return Err(document.error(
-            "limits.attempts",
-            format!("expected {least} to {most}, found {}", limits.attempts),
-        ));
+        let (least, most, found) = (ATTEMPTS.start(), ATTEMPTS.end(), limits.attempts);
+        let problem = format!("expected {least} to {most}, found {found}");
+        return Err(document.error("limits.attempts", problem));
     }
     if limits.load < LEAST_LOAD {
         let problem = format!(
@@ -558,10 +597,10 @@ fn share(
 ) -> Result<f64, ConfigError> {
     match given.unwrap_or(default) {
         share if share > 0.0 && share <= 1.0 => Ok(share),
-        found => Err(document.error(
-            key,
-            format!("expected a share above 0 and at most 1, found {found}"),
-        )),
+        found => {
+            let problem = format!("expected a share above 0 and at most 1, found {found}");
+            Err(document.error(&format!("limits.{key}"), problem))
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use ib_mad::smp::{Path, Route};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::config::ConfigError;
-use crate::config::constraints::{faults, positive};
+use crate::config::constraints::{faults, positive, refuse, required};
 use crate::config::document::Document;
+use crate::config::keys;
 use crate::plan::Nanos;
 use crate::quantity::Span;
 
@@ -81,24 +82,40 @@ impl MadTransport {
     }
 }
 
-/// The table `[mad]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Table {
-    transport: Kind,
-    faults: Option<Vec<String>>,
-    args: Option<Vec<String>>,
-    socket: Option<String>,
-    host: Option<String>,
-    device: Option<String>,
-    port: Option<u8>,
-    sysfs: Option<PathBuf>,
-    path: Option<String>,
-    lid: Option<i64>,
-    m_key_current: Option<Key>,
-    m_key_dut: Option<Key>,
-    m_key_other: Option<Key>,
-    timeout: Option<Span>,
+keys::table! {
+    /// The DUT of the MAD cases, and the way to it.
+    #[derive(Deserialize)]
+    pub(super) struct Table: "mad", "mad." {
+        /// The simulated agent, an ibsim that runs already, or a port of a real adapter. Mandatory.
+        transport: Kind = "`sim`, `ibsim`, `umad`", "";
+        /// Faults of the simulated agent, such as `"shows-key"`. Only with `sim`.
+        faults: Option<Vec<String>> = "list of text", "[]";
+        /// Further arguments for its process, such as `"--node", "ca"`. Only with `sim`.
+        args: Option<Vec<String>> = "list of text", "[]";
+        /// IBSIM_SOCKNAME of the server. Mandatory with `ibsim`, and only there.
+        socket: Option<String> = "text", "";
+        /// Node of the fabric that the tester is. Mandatory with `ibsim`, and only there.
+        host: Option<String> = "text", "";
+        /// Adapter, such as `mlx5_0`. Mandatory with `umad`, and only there.
+        device: Option<String> = "text", "";
+        /// Its port. Only with `umad`.
+        port: Option<u8> = "number", "1";
+        /// Where sysfs is. Only with `umad`.
+        sysfs: Option<PathBuf> = "folder", "\"/sys\"";
+        /// Directed route to the DUT: 0, then the egress port of each hop, such as `"0,1"`.
+        path: Option<String> = "ports", "the next node";
+        /// The DUT's LID, in place of `path`.
+        lid: Option<i64> = "number", "";
+        /// The M_Key that the DUT has now; 0 is none.
+        m_key_current: Option<Key> = "key", "\"0x0000000000000000\"";
+        /// M_KEY_DUT, which the DUT has during a subcase.
+        m_key_dut: Option<Key> = "key", "\"0x56414c4944415445\"";
+        /// M_KEY_OTHER, the wrong key.
+        m_key_other: Option<Key> = "key", "\"0x4f54484552204b59\"";
+        /// Least time to wait for an answer, at most 10 s. The DUT's own RespTimeValue and
+        /// SubnetTimeOut may make it longer.
+        timeout: Option<Span> = "time", "\"200ms\"";
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -162,10 +179,8 @@ pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, Conf
     let key = |name: &str, given: Option<Key>, default: u64| {
         let key = given.map_or(default, |key| key.0);
         if key == 0 {
-            return Err(document.error(
-                &format!("mad.{name}"),
-                "expected a key other than 0: with key 0 nothing is protected",
-            ));
+            let problem = "expected a key other than 0: with key 0 nothing is protected";
+            return Err(document.error(&format!("mad.{name}"), problem));
         }
         Ok(MKey(key))
     };
@@ -177,19 +192,15 @@ pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, Conf
         } else {
             "mad.m_key_dut"
         };
-        return Err(document.error(
-            name,
-            format!("expected M_KEY_DUT and M_KEY_OTHER to differ, both are {m_key_dut}"),
-        ));
+        let problem = format!("expected M_KEY_DUT and M_KEY_OTHER to differ, both are {m_key_dut}");
+        return Err(document.error(name, problem));
     }
     let timeout = positive(document, "mad.timeout", table.timeout, TIMEOUT, LONGEST)?;
     let m_key_current = MKey(table.m_key_current.map_or(0, |key| key.0));
     for (name, key) in [("M_KEY_DUT", m_key_dut), ("M_KEY_OTHER", m_key_other)] {
         if key == m_key_current {
-            return Err(document.error(
-                "mad.m_key_current",
-                format!("expected another key than {name}, both are {key}"),
-            ));
+            let problem = format!("expected another key than {name}, both are {key}");
+            return Err(document.error("mad.m_key_current", problem));
         }
     }
     Ok(MadTestbed {
@@ -244,55 +255,55 @@ fn route(document: &Document, table: &Table, port: Option<u8>) -> Result<Route, 
 
 fn transport(document: &Document, table: Table) -> Result<MadTransport, ConfigError> {
     let kind = table.transport;
-    for (key, given, of) in [
-        ("faults", table.faults.is_some(), Kind::Sim),
-        ("args", table.args.is_some(), Kind::Sim),
-        ("socket", table.socket.is_some(), Kind::Ibsim),
-        ("host", table.host.is_some(), Kind::Ibsim),
-        ("device", table.device.is_some(), Kind::Umad),
-        ("port", table.port.is_some(), Kind::Umad),
-        ("sysfs", table.sysfs.is_some(), Kind::Umad),
+    let of_sim = [
+        ("mad.faults", table.faults.is_some()),
+        ("mad.args", table.args.is_some()),
+    ];
+    let of_ibsim = [
+        ("mad.socket", table.socket.is_some()),
+        ("mad.host", table.host.is_some()),
+    ];
+    let of_umad = [
+        ("mad.device", table.device.is_some()),
+        ("mad.port", table.port.is_some()),
+        ("mad.sysfs", table.sysfs.is_some()),
+    ];
+    for (of, word, keys) in [
+        (Kind::Sim, "sim", &of_sim[..]),
+        (Kind::Ibsim, "ibsim", &of_ibsim),
+        (Kind::Umad, "umad", &of_umad),
     ] {
-        if given && kind != of {
-            let word = match of {
-                Kind::Sim => "sim",
-                Kind::Ibsim => "ibsim",
-                Kind::Umad => "umad",
-            };
-            return Err(document.error(
-                &format!("mad.{key}"),
-                format!("only transport = \"{word}\" takes it"),
-            ));
+        if kind != of {
+            let problem = format!("only transport = \"{word}\" takes it");
+            refuse(document, keys, &problem)?;
         }
     }
-    let missing =
-        |key: &str, what: &str| document.error(&format!("mad.{key}"), format!("missing: {what}"));
     Ok(match kind {
         Kind::Sim => MadTransport::Sim {
             faults: faults(document, "mad.faults", &table.faults.unwrap_or_default())?,
             args: table.args.unwrap_or_default(),
         },
         Kind::Ibsim => MadTransport::Ibsim {
-            socket: table.socket.ok_or_else(|| {
-                missing(
-                    "socket",
-                    "say the server's IBSIM_SOCKNAME, such as socket = \"sim\"",
-                )
-            })?,
-            host: table.host.ok_or_else(|| {
-                missing(
-                    "host",
-                    "say which node of the fabric the tester is, such as host = \"Hca1\"",
-                )
-            })?,
+            socket: required(
+                document,
+                "mad.socket",
+                table.socket,
+                "say the server's IBSIM_SOCKNAME, such as socket = \"sim\"",
+            )?,
+            host: required(
+                document,
+                "mad.host",
+                table.host,
+                "say which node of the fabric the tester is, such as host = \"Hca1\"",
+            )?,
         },
         Kind::Umad => MadTransport::Umad {
-            device: table.device.ok_or_else(|| {
-                missing(
-                    "device",
-                    "say the adapter's name in /sys/class/infiniband, such as device = \"mlx5_0\"",
-                )
-            })?,
+            device: required(
+                document,
+                "mad.device",
+                table.device,
+                "say the adapter's name in /sys/class/infiniband, such as device = \"mlx5_0\"",
+            )?,
             port: table.port.unwrap_or(1),
             sysfs: table.sysfs.unwrap_or_else(|| "/sys".into()),
         },

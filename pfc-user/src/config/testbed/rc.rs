@@ -1,6 +1,6 @@
 //! The part of a testbed that the RC cases use.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -8,8 +8,9 @@ use serde::Deserialize;
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
 use crate::config::address::is_of_a_host;
-use crate::config::constraints::faults;
+use crate::config::constraints::{faults, refuse, required};
 use crate::config::document::Document;
+use crate::config::keys;
 use crate::fault::requester::Fault;
 
 /// The tester's port of the RC cases, and what drives the DUT's queue pairs.
@@ -56,20 +57,31 @@ impl RcDut {
     }
 }
 
-/// The table `[rc]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Table {
-    dut: Kind,
-    faults: Option<Vec<String>>,
-    args: Option<Vec<String>>,
-    agent: Option<String>,
-    token_file: Option<PathBuf>,
-    port: Option<Port>,
-    address: Option<IpAddr>,
-    #[serde(default)]
-    xdp: XdpMode,
-    apm: Option<bool>,
+keys::table! {
+    /// The DUT of the RC cases, and the tester's port.
+    #[derive(Deserialize)]
+    pub(super) struct Table: "rc", "rc." {
+        /// The simulated requester, or an adapter with `validator agent` on its host. Mandatory.
+        dut: Kind = "`sim`, `agent`", "";
+        /// Faults of the simulated requester, such as `"one-retry-less"`. Only with `sim`.
+        faults: Option<Vec<String>> = "list of text", "[]";
+        /// Further arguments for its process. Only with `sim`.
+        args: Option<Vec<String>> = "list of text", "[]";
+        /// Where the agent listens. Mandatory with `agent`, and only there.
+        agent: Option<String> = "host:port", "";
+        /// File with the shared token. Only with `agent`.
+        token_file: Option<PathBuf> = "file", "the environment variable `VALIDATOR_TOKEN`";
+        /// The tester's port that the adapter's packets come in by. Mandatory with `agent`, and
+        /// only there.
+        port: Option<Port> = "port", "";
+        /// The tester's address on that port. Mandatory with `agent`.
+        address: Option<IpAddr> = "IP address", "`198.18.16.1` with `sim`";
+        /// How the XDP program is attached.
+        #[serde(default)]
+        xdp: XdpMode = "`auto`, `driver`, `skb`", "\"auto\"";
+        /// True if the DUT supports Automatic Path Migration, which makes the case not applicable.
+        apm: Option<bool> = "true, false", "the device's own flag";
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -92,47 +104,37 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
 
 /// Refuses the keys of the other kind of DUT.
 fn check_keys(document: &Document, table: &Table) -> Result<(), ConfigError> {
-    for (key, given, of) in [
-        ("faults", table.faults.is_some(), Kind::Sim),
-        ("args", table.args.is_some(), Kind::Sim),
-        ("agent", table.agent.is_some(), Kind::Agent),
-        ("token_file", table.token_file.is_some(), Kind::Agent),
-        ("port", table.port.is_some(), Kind::Agent),
-    ] {
-        if given && table.dut != of {
-            let word = if of == Kind::Sim { "sim" } else { "agent" };
-            return Err(document.error(
-                &format!("rc.{key}"),
-                format!("only dut = \"{word}\" takes it"),
-            ));
+    match table.dut {
+        Kind::Sim => {
+            let keys = [
+                ("rc.agent", table.agent.is_some()),
+                ("rc.token_file", table.token_file.is_some()),
+                ("rc.port", table.port.is_some()),
+            ];
+            refuse(document, &keys, "only dut = \"agent\" takes it")
+        }
+        Kind::Agent => {
+            let keys = [
+                ("rc.faults", table.faults.is_some()),
+                ("rc.args", table.args.is_some()),
+            ];
+            refuse(document, &keys, "only dut = \"sim\" takes it")
         }
     }
-    Ok(())
-}
-
-fn missing(document: &Document, key: &str, what: &str) -> ConfigError {
-    document.error(&format!("rc.{key}"), format!("missing: {what}"))
 }
 
 /// The tester's address.
 fn address(document: &Document, table: &Table) -> Result<IpAddr, ConfigError> {
-    let address = match (table.address, table.dut) {
-        (Some(address), _) => address,
+    let default = match table.dut {
         // RFC 2544 sets 198.18.0.0/15 aside for tests of network devices.
-        (None, Kind::Sim) => Ipv4Addr::new(198, 18, 16, 1).into(),
-        (None, Kind::Agent) => {
-            return Err(missing(
-                document,
-                "address",
-                "say the tester's address on that port, such as address = \"198.18.16.1\"",
-            ));
-        }
+        Kind::Sim => Some(IpAddr::from([198, 18, 16, 1])),
+        Kind::Agent => None,
     };
+    let what = "say the tester's address on that port, such as address = \"198.18.16.1\"";
+    let address = required(document, "rc.address", table.address.or(default), what)?;
     if !is_of_a_host(address) {
-        return Err(document.error(
-            "rc.address",
-            format!("expected the unicast address of the tester's port, found {address}"),
-        ));
+        let problem = format!("expected the unicast address of the tester's port, found {address}");
+        return Err(document.error("rc.address", problem));
     }
     if table.dut == Kind::Sim && address.is_ipv6() {
         return Err(document.error(
@@ -150,22 +152,20 @@ fn dut(document: &Document, table: Table) -> Result<RcDut, ConfigError> {
             args: table.args.unwrap_or_default(),
         },
         Kind::Agent => RcDut::Agent {
-            agent: table.agent.ok_or_else(|| {
-                missing(
-                    document,
-                    "agent",
-                    "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\"",
-                )
-            })?,
+            agent: required(
+                document,
+                "rc.agent",
+                table.agent,
+                "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\"",
+            )?,
             token_file: table.token_file,
-            port: table.port.ok_or_else(|| {
-                missing(
-                    document,
-                    "port",
-                    "say which port the DUT's packets come in by, \
-                     such as port = { interface = \"eth1\" }",
-                )
-            })?,
+            port: required(
+                document,
+                "rc.port",
+                table.port,
+                "say which port the DUT's packets come in by, such as port = { interface = \
+                 \"eth1\" }",
+            )?,
         },
     })
 }

@@ -329,11 +329,8 @@ fn tags_that_the_nic_takes_out_make_no_loss() {
 
 #[test]
 fn what_is_for_the_device_is_no_loss_where_all_is_counted_as_one() {
-    let driver = Sender::Driver {
-        counter: "tx_packets".to_owned(),
-    };
     let arp = |received, for_the_device| Window {
-        sender: driver.clone(),
+        sender: Sender::Driver,
         for_the_device,
         ..window(received)
     };
@@ -379,9 +376,7 @@ fn nothing_sent_or_a_disturbed_port_allows_no_verdict() {
 #[test]
 fn a_count_without_priorities_is_judged_as_a_whole() {
     let mut window = Window {
-        sender: Sender::Driver {
-            counter: "tx_packets".to_owned(),
-        },
+        sender: Sender::Driver,
         ..window(60)
     };
     window.received[0] = 39;

@@ -1,15 +1,11 @@
 //! Requests and their answers, and clients that stay silent.
 
-#[path = "../../../tests/exercise/metrics.rs"]
-mod exercise;
-
-use std::fs;
-use std::path::Path;
+use tokio::io::AsyncWriteExt;
 
 use super::*;
 
-#[tokio::test]
-async fn clients_that_stay_silent_shut_nobody_out() {
+/// Address of a server whose metrics are a word.
+async fn served() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (scrapes, mut scraped) = mpsc::channel::<Scrape>(1);
@@ -19,86 +15,93 @@ async fn clients_that_stay_silent_shut_nobody_out() {
             reply.send("metrics".to_owned()).unwrap();
         }
     });
+    address
+}
+
+async fn ask(address: std::net::SocketAddr, request: &[u8]) -> String {
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(request).await.unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn clients_that_stay_silent_shut_nobody_out() {
+    let address = served().await;
     let mut silent = Vec::new();
     for _ in 0..CONNECTIONS + 20 {
         silent.push(TcpStream::connect(address).await.unwrap());
     }
-    let mut client = TcpStream::connect(address).await.unwrap();
-    client
-        .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
-        .await
-        .unwrap();
-    let mut text = String::new();
-    let answered = timeout(PATIENCE / 2, client.read_to_string(&mut text)).await;
-    answered
-        .expect("before any of the silent ones ran out of time")
-        .unwrap();
+    let answered = timeout(PATIENCE / 2, ask(address, b"GET /metrics HTTP/1.1\r\n\r\n")).await;
+    let text = answered.expect("before any of the silent ones ran out of time");
     assert!(text.ends_with("metrics"), "{text}");
     // The oldest were closed for it.
     let mut octet = [0];
     assert_eq!(silent[0].read(&mut octet).await.unwrap_or(0), 0);
 }
 
-#[test]
-fn requests_are_answered_by_what_they_are() {
-    let status = |text: &str| request(text.as_bytes());
-    assert_eq!(
-        status("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
-        Ok((Method::Get, Page::Metrics))
-    );
-    assert_eq!(
-        status("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n"),
-        Ok((Method::Head, Page::Metrics))
-    );
-    for (target, page) in [
-        ("/", Ok(Page::Landing)),
-        ("/x", Err("404 Not Found")),
-        ("http://a:9477/metrics", Ok(Page::Metrics)),
-        ("HTTP://[::1]/metrics?x=/", Ok(Page::Metrics)),
-        ("http://a", Ok(Page::Landing)),
-        ("http://a?x=/metrics", Ok(Page::Landing)),
-        ("http://a/x/metrics", Err("404 Not Found")),
-        ("metrics", Err("404 Not Found")),
-        ("*", Err("404 Not Found")),
+#[tokio::test]
+async fn requests_are_answered_by_what_they_are() {
+    let address = served().await;
+    let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(LONGEST));
+    for (request, status, end) in [
+        (
+            "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
+            "200 OK",
+            "metrics",
+        ),
+        ("HEAD /metrics?x=1 HTTP/1.1\r\n\r\n", "200 OK", "\r\n\r\n"),
+        ("GET / HTTP/1.1\r\n\r\n", "200 OK", LANDING),
+        (
+            "GET /x HTTP/1.1\r\n\r\n",
+            "404 Not Found",
+            "404 Not Found\n",
+        ),
+        // Every server has to take a whole URI, whatever its authority (RFC 9112, 3.2.2).
+        (
+            "GET http://a:9477/metrics HTTP/1.1\r\n\r\n",
+            "200 OK",
+            "metrics",
+        ),
+        (
+            "GET HTTP://[::1]/metrics?x=/ HTTP/1.1\r\n\r\n",
+            "200 OK",
+            "metrics",
+        ),
+        ("GET http://a HTTP/1.1\r\n\r\n", "200 OK", LANDING),
+        (
+            "GET http://a?x=/metrics HTTP/1.1\r\n\r\n",
+            "200 OK",
+            LANDING,
+        ),
+        (
+            "GET http://a/x/metrics HTTP/1.1\r\n\r\n",
+            "404 Not Found",
+            "\n",
+        ),
+        ("GET metrics HTTP/1.1\r\n\r\n", "404 Not Found", "\n"),
+        ("GET * HTTP/1.1\r\n\r\n", "404 Not Found", "\n"),
+        (
+            "POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody",
+            "405 Method Not Allowed",
+            "405 Method Not Allowed\n",
+        ),
+        ("GET /metrics\r\n\r\n", "400 Bad Request", "\r\n\r\n"),
+        (
+            "GET /metrics HTTP/1.1 x\r\n\r\n",
+            "400 Bad Request",
+            "\r\n\r\n",
+        ),
+        (&long, "431 Request Header Fields Too Large", "\r\n\r\n"),
     ] {
-        let found = status(&format!("GET {target} HTTP/1.1\r\n\r\n"));
-        assert_eq!(found, page.map(|page| (Method::Get, page)), "{target}");
-    }
-    assert_eq!(
-        status("POST /metrics HTTP/1.1\r\n\r\n"),
-        Err("405 Method Not Allowed")
-    );
-    assert_eq!(
-        status("GET /metrics HTTP/2\r\n\r\n"),
-        Err("505 HTTP Version Not Supported")
-    );
-    for bad in [
-        "",
-        "\r\n\r\n",
-        "GET /metrics\r\n\r\n",
-        "GET /metrics HTTP/1.1 x\r\n\r\n",
-        "GET /metrics HTTP/1.1\r\n",
-    ] {
-        assert_eq!(status(bad), Err("400 Bad Request"), "{bad:?}");
-    }
-    assert_eq!(
-        request(b"GET /\xff HTTP/1.1\r\n\r\n"),
-        Err("400 Bad Request")
-    );
-    assert_eq!(
-        request(&[b'a'; LONGEST + 1]),
-        Err("431 Request Header Fields Too Large")
-    );
-}
-
-/// What the fuzz target `metrics` found or began with.
-#[test]
-fn seeds_are_survived() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/metrics");
-    let files: Vec<_> = fs::read_dir(folder).unwrap().flatten().collect();
-    assert!(!files.is_empty());
-    for file in files {
-        println!("{}", file.path().display());
-        exercise::exercise(&fs::read(file.path()).unwrap());
+        let answer = ask(address, request.as_bytes()).await;
+        let begin = format!("HTTP/1.1 {status}\r\n");
+        assert!(
+            answer.starts_with(&begin) && answer.ends_with(end),
+            "{request}: {answer}"
+        );
+        let allow = answer.contains("\r\nAllow: GET, HEAD\r\n");
+        assert_eq!(allow, status.starts_with("405"), "{answer}");
     }
 }

@@ -27,7 +27,7 @@ pub struct Output {
     form: Form,
     stdout: Queue,
     /// Dropped pieces that were reported.
-    told: u64,
+    reported: u64,
 }
 
 /// One of three ways to show counts.
@@ -75,7 +75,7 @@ impl Output {
         Ok(Self {
             form,
             stdout: Queue::new(File::from(stdout)),
-            told: 0,
+            reported: 0,
         })
     }
 
@@ -123,7 +123,7 @@ impl Output {
 
     /// Shows the readings of an interval.
     pub fn interval(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) {
-        self.tell_dropped(elapsed);
+        self.report_dropped(elapsed);
         match &mut self.form {
             Form::Terminal {
                 term,
@@ -152,7 +152,7 @@ impl Output {
 
     /// Shows all that was counted, at the end. `ports` have their first reading as the one before.
     pub fn last(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) {
-        self.tell_dropped(elapsed);
+        self.report_dropped(elapsed);
         let tables = || {
             ports
                 .iter()
@@ -194,10 +194,10 @@ impl Output {
     }
 
     /// Says once that the reader did not take all, when it may take more again.
-    fn tell_dropped(&mut self, elapsed: Nanos) {
+    fn report_dropped(&mut self, elapsed: Nanos) {
         let dropped = self.dropped();
-        if dropped > self.told {
-            self.told = dropped;
+        if dropped > self.reported {
+            self.reported = dropped;
             let message = format!("the reader of this output was too slow: {dropped} dropped");
             self.event(elapsed, "", "output-dropped", &message);
         }

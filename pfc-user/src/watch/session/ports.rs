@@ -77,7 +77,7 @@ impl PortName {
         Some(format!("{rate} Gbit/s{source}"))
     }
 
-    /// One for tests.
+    /// A port as tests have it.
     #[cfg(test)]
     pub fn example() -> Self {
         Self {
@@ -121,7 +121,8 @@ pub struct Port {
     named: String,
     carrier: bool,
     mtu: u32,
-    gone: bool,
+    /// The interface was removed.
+    pub gone: bool,
     /// The change of its link that makes missing frames inexplicable, if there was one.
     pub disturbed: Option<String>,
     /// Priorities are told by tags that the NIC may take out before the frames are counted.
@@ -147,16 +148,6 @@ impl Port {
     /// Test frames that it has counted.
     pub fn flows(&self) -> Result<Vec<Flow>> {
         Ok(self.watch.flows()?)
-    }
-
-    /// Returns true if the interface was removed.
-    pub fn gone(&self) -> bool {
-        self.gone
-    }
-
-    /// Returns true if the interface has another name than it was requested by.
-    pub fn renamed(&self) -> bool {
-        self.named != self.name.interface
     }
 }
 
@@ -212,6 +203,15 @@ impl Ports {
     /// True if no port is left.
     pub fn all_gone(&self) -> bool {
         self.ports.iter().all(|port| port.gone)
+    }
+
+    /// True if a port of the pair is gone or has another name, so that no window can open.
+    pub fn pair_is_incomplete(&self) -> bool {
+        self.args.loss.as_ref().is_some_and(|pair| {
+            let pair = [self.find(&pair.tx, true), self.find(&pair.rx, false)];
+            let mut ports = pair.into_iter();
+            ports.any(|port| port.gone || port.named != port.name.interface)
+        })
     }
 
     /// Takes note of what became of a link.
@@ -289,17 +289,18 @@ impl Ports {
     /// Shows what came since the last time.
     pub fn show(&mut self, output: &mut Output) -> Result<()> {
         let elapsed = self.elapsed();
-        let mut readings = Vec::new();
+        let mut before = Vec::new();
         for port in self.ports.iter_mut().filter(|port| !port.gone) {
             let now = port.read()?;
-            let before = std::mem::replace(&mut port.last, now.clone());
-            readings.push((port.name.clone(), before, now));
+            before.push(std::mem::replace(&mut port.last, now));
         }
-        let shown: Vec<_> = readings
-            .iter()
-            .map(|(port, before, now)| Shown { port, before, now })
-            .collect();
-        output.interval(elapsed, &shown);
+        let ports = self.ports.iter().filter(|port| !port.gone);
+        let shown = ports.zip(&before).map(|(port, before)| Shown {
+            port: &port.name,
+            before,
+            now: &port.last,
+        });
+        output.interval(elapsed, &shown.collect::<Vec<_>>());
         Ok(())
     }
 
@@ -382,10 +383,10 @@ impl Port {
     fn attach_again(&mut self, args: &WatchArgs, output: &mut Output) -> Result<()> {
         let state = link::state(&Namespace::current()?, &self.name.interface)?;
         self.wanted.renew(args, state)?;
-        self.watch.set_line_rate(self.wanted.line_rate())?;
+        self.watch.set_line_rate(self.wanted.settings.line_rate)?;
         self.wanted.attach(args, &mut self.watch, output)?;
         let (name, tags_hidden) = self.wanted.described(args, &self.watch)?;
-        let state = self.wanted.state();
+        let state = &self.wanted.state;
         (self.index, self.mtu, self.carrier) = (state.index, state.mtu, state.carrier);
         (self.named, self.gone) = (name.interface.clone(), false);
         (self.name, self.tags_hidden) = (name, tags_hidden);

@@ -129,7 +129,7 @@ pub struct Prelude {
     carriers: [u32; 2],
     earlier: Mark,
     /// Age that the driver's counts may have.
-    lag: Duration,
+    pub lag: Duration,
 }
 
 impl Prelude {
@@ -152,23 +152,12 @@ impl Prelude {
         })
     }
 
-    /// True if one of the ports is gone or has another name, so that no window can open.
-    pub fn in_vain(&self, ports: &Ports) -> bool {
-        in_vain(&self.pair, ports)
-    }
-
-    /// Opens the window, the longest latency after it began; and how long after that
-    /// [`LossWindow::settle`] is due.
-    pub fn open(self, ports: &Ports) -> Result<(LossWindow, Duration)> {
-        let Self {
-            pair,
-            attached,
-            carriers,
-            earlier,
-            lag,
-        } = self;
+    /// Opens the window, the longest latency after it began. [`LossWindow::read_driver_again`] is
+    /// due the lag after that.
+    pub fn open(self, ports: &Ports) -> Result<LossWindow> {
+        let pair = &self.pair;
         // Before anything that is counted: what is dropped from now on may be of the window.
-        let drops = Drops::read(&pair)?;
+        let drops = Drops::read(pair)?;
         // Received before sent: a frame between the two counts as one in flight, never as lost.
         let (sender, receiver) = (ports.find(&pair.tx, true), ports.find(&pair.rx, false));
         let reading = receiver.read()?;
@@ -183,20 +172,14 @@ impl Prelude {
             egress: counts(&leaving),
             driver: Driver::read(&pair.tx)?,
         };
-        Ok((
-            LossWindow {
-                pair,
-                attached,
-                carriers,
-                earlier,
-                begin,
-                received,
-                sent,
-                unnumbered: [unnumbered(&leaving), unnumbered(&reading)],
-                drops,
-            },
-            lag,
-        ))
+        Ok(LossWindow {
+            prelude: self,
+            begin,
+            received,
+            sent,
+            unnumbered: [unnumbered(&leaving), unnumbered(&reading)],
+            drops,
+        })
     }
 }
 
@@ -209,10 +192,7 @@ struct Received {
 
 /// A window that is open.
 pub struct LossWindow {
-    pair: Pair,
-    attached: Drops,
-    carriers: [u32; 2],
-    earlier: Mark,
+    prelude: Prelude,
     begin: Mark,
     received: Received,
     /// Frames that the sending port had sorted when the window opened.
@@ -225,14 +205,9 @@ pub struct LossWindow {
 impl LossWindow {
     /// Reads the driver's counts at the start of the window, once the driver has refreshed them.
     /// Older counts would attribute frames from before the window to it.
-    pub fn settle(&mut self) -> Result<()> {
-        self.begin.driver = Driver::read(&self.pair.tx)?;
+    pub fn read_driver_again(&mut self) -> Result<()> {
+        self.begin.driver = Driver::read(&self.prelude.pair.tx)?;
         Ok(())
-    }
-
-    /// True if one of the ports is gone.
-    pub fn in_vain(&self, ports: &Ports) -> bool {
-        in_vain(&self.pair, ports)
     }
 
     /// Closes the window, waits for what is in flight, and judges; `hurry` ends the wait.
@@ -240,7 +215,8 @@ impl LossWindow {
         let mut closing = Closing::begin(&self, ports)?;
         let end = closing.end_of_window()?;
         let sent = closing.sender.sketch()?.since(&self.sent);
-        let bypassed = bypassed(&self.earlier, &self.begin, &end);
+        let earlier = &self.prelude.earlier;
+        let bypassed = bypassed(earlier, &self.begin, &end);
         let of = |mark: &Mark| {
             if bypassed {
                 mark.driver.counts()
@@ -260,7 +236,7 @@ impl LossWindow {
         closing.compare_unnumbered()?;
         let flows_lost = closing.flows_lost()?;
         let [own, own_of_flows] = closing.own_side(&end, bypassed)?;
-        let before = rise(&of(&self.earlier), &of(&self.begin));
+        let before = rise(&of(earlier), &of(&self.begin));
         let after = rise(&of(&end), &of(&last));
         let counted = awaited.sent[..WITHOUT_PRIORITY].iter().sum();
         let in_flight = total(&before) + total(&after);
@@ -281,7 +257,8 @@ impl LossWindow {
             flows_lost,
             disturbed: closing.disturbed,
         };
-        Ok(judge(&self.pair.tx, &self.pair.rx, &window))
+        let Pair { tx, rx } = &self.prelude.pair;
+        Ok(judge(tx, rx, &window))
     }
 }
 
@@ -314,12 +291,11 @@ struct Closing<'w> {
 
 impl<'w> Closing<'w> {
     fn begin(window: &'w LossWindow, ports: &'w Ports) -> Result<Self> {
-        let Pair { tx, rx } = &window.pair;
+        let Pair { tx, rx } = &window.prelude.pair;
         let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
         let disturbed = [sender, receiver].into_iter().find_map(|port| {
-            let gone = port
-                .gone()
-                .then(|| format!("{} was removed", port.name.interface));
+            let gone = port.gone;
+            let gone = gone.then(|| format!("{} was removed", port.name.interface));
             gone.or_else(|| port.disturbed.clone())
         });
         let mut closing = Self {
@@ -335,10 +311,10 @@ impl<'w> Closing<'w> {
     }
 
     fn compare_carriers(&mut self) -> Result<()> {
-        let Some(now) = self.unless_removed(carrier_changes(&self.window.pair))? else {
+        let Some(now) = self.unless_removed(carrier_changes(&self.window.prelude.pair))? else {
             return Ok(());
         };
-        let mut changes = self.window.carriers.into_iter().zip(now);
+        let mut changes = self.window.prelude.carriers.into_iter().zip(now);
         self.disturbed = [self.sender, self.receiver].into_iter().find_map(|port| {
             let (before, now) = changes.next()?;
             (now != before).then(|| without_carrier(&port.name.interface))
@@ -384,7 +360,7 @@ impl<'w> Closing<'w> {
 
     /// The driver's counts; `last` where its interface was removed.
     fn driver(&mut self, last: &Driver) -> Result<Driver> {
-        let read = self.unless_removed(Driver::read(&self.window.pair.tx))?;
+        let read = self.unless_removed(Driver::read(&self.window.prelude.pair.tx))?;
         Ok(read.unwrap_or_else(|| last.clone()))
     }
 
@@ -441,15 +417,16 @@ impl<'w> Closing<'w> {
         if self.disturbed.is_some() {
             return Ok(nothing());
         }
-        let Some(now) = self.unless_removed(Drops::read(&window.pair))? else {
+        let Some(now) = self.unless_removed(Drops::read(&window.prelude.pair))? else {
             return Ok(nothing());
         };
         let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, end) };
         let before_the_stack = self.receiver.name.place == "xdp driver";
-        let (begin, earlier) = (unsent(&window.begin), unsent(&window.earlier));
+        let (begin, earlier) = (unsent(&window.begin), unsent(&window.prelude.earlier));
         Ok([
             window.drops.until(&now, begin, bypassed, before_the_stack),
             window
+                .prelude
                 .attached
                 .until(&now, earlier, false, before_the_stack),
         ])
@@ -469,7 +446,7 @@ impl<'w> Closing<'w> {
         if !gone {
             return Err(error);
         }
-        let Pair { tx, rx } = &self.window.pair;
+        let Pair { tx, rx } = &self.window.prelude.pair;
         let removed = [tx, rx]
             .into_iter()
             .find(|interface| if_nametoindex(interface.as_str()).is_err());
@@ -494,15 +471,8 @@ fn sender_of(bypassed: bool, driver: &Driver) -> Sender {
         (true, Some((names, _))) => Sender::DriverByPriority {
             counters: names.clone(),
         },
-        (true, None) => Sender::Driver {
-            counter: "tx_packets".to_owned(),
-        },
+        (true, None) => Sender::Driver,
     }
-}
-
-fn in_vain(pair: &Pair, ports: &Ports) -> bool {
-    let pair = [ports.find(&pair.tx, true), ports.find(&pair.rx, false)];
-    pair.iter().any(|port| port.gone() || port.renamed())
 }
 
 /// Frames that passed tc egress between two moments and that the driver did not count as sent.

@@ -4,7 +4,7 @@
 use pfc_ebpf::abi::watch::{ClassCounters, Volume};
 use pfc_ebpf::units::Nanos;
 
-use super::{Change, clock, met, operations, remarks, scaled, title};
+use super::{Change, by_tags, clock, met, operations, remarks, scaled, title};
 use crate::driver::bpf::watch::Reading;
 use crate::watch::session::Shown;
 
@@ -72,33 +72,24 @@ impl Table {
         }
         Self {
             rows,
-            details: details(now, &change),
+            details: details(&change),
         }
     }
 }
 
 /// Lines of counts that no row of a priority has.
-fn details(now: &Reading, change: &Change<'_>) -> Vec<String> {
+fn details(change: &Change<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut counted = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
-        if volume(now).frames > 0 {
+        if volume(change.now).frames > 0 {
             lines.push(row(name, change, Some(volume), None));
         }
     };
     counted("no priority", &|reading| reading.counters.no_priority);
     counted("RoCEv2", &|reading| reading.counters.roce);
-    for dscp in 0..64 {
-        counted(&format!("DSCP {dscp}"), &|reading| {
-            reading.counters.by_dscp[dscp]
-        });
-    }
-    for pcp in 0..8 {
-        counted(&format!("VLAN, PCP {pcp}"), &|reading| {
-            reading.counters.by_pcp[pcp]
-        });
-    }
-    lines.extend(remarks(&now.counters));
-    lines.extend(operations(now, change));
+    by_tags(&mut counted);
+    lines.extend(remarks(&change.now.counters));
+    lines.extend(operations(change));
     lines
 }
 

@@ -21,8 +21,10 @@ pub struct Wanted {
     interface: String,
     /// At tc; `None`: where `--attach` says.
     direction: Option<Direction>,
-    state: LinkState,
-    settings: Settings,
+    /// The interface as it was found last.
+    pub state: LinkState,
+    /// How its program counts.
+    pub settings: Settings,
 }
 
 /// Attaches to all ports. The receiving port of a pair comes before the sending one, so that it
@@ -47,7 +49,7 @@ pub fn all(args: &WatchArgs, output: &mut Output) -> Result<Vec<Port>> {
             .collect();
         let attached = Watch::attach_all(watches, &places)?;
         for ((port, watch), attached) in wanted.iter().zip(watches).zip(attached) {
-            settle(args, port, watch, attached, output)?;
+            attach_behind(args, port, watch, attached, output)?;
         }
     }
     let ports = wanted.into_iter().zip(watches);
@@ -150,16 +152,6 @@ fn one(args: &WatchArgs, wanted: Wanted, watch: Watch) -> Result<Port> {
 }
 
 impl Wanted {
-    /// The interface as it was found last.
-    pub fn state(&self) -> &LinkState {
-        &self.state
-    }
-
-    /// Speed that turns quanta into time.
-    pub fn line_rate(&self) -> Option<LineRate> {
-        self.settings.line_rate
-    }
-
     /// Moves the port to an interface that is there in place of the former.
     pub fn renew(&mut self, args: &WatchArgs, state: LinkState) -> Result<()> {
         check(&self.interface, &state)?;
@@ -171,7 +163,7 @@ impl Wanted {
     /// Attaches to the interface.
     pub fn attach(&self, args: &WatchArgs, watch: &mut Watch, output: &mut Output) -> Result<()> {
         let attached = watch.attach_to(&self.interface, self.point(args));
-        settle(args, self, watch, attached, output)
+        attach_behind(args, self, watch, attached, output)
     }
 
     /// The way in which the attached port is counted, and whether the NIC may hide tags.
@@ -221,7 +213,7 @@ impl Wanted {
 }
 
 /// Attaches behind another XDP program where there is one and the user leaves the choice.
-fn settle(
+fn attach_behind(
     args: &WatchArgs,
     port: &Wanted,
     watch: &mut Watch,
