@@ -224,6 +224,26 @@ fn one_attempt_measured_well_that_fails_is_a_failure() {
 }
 
 #[test]
+fn a_pass_names_the_last_frame_that_came_in_the_time_for_a_response() {
+    let mut e = good(SINGLE);
+    let xoff = probe(&e, RUNS_OUT).0[0].before;
+    for after in [300_000, 700_000, 500_000] {
+        arrives(&mut e, Phase::Probe, xoff + after);
+    }
+    let results = results(SINGLE, &e);
+    let response = results.iter().find(|result| result.check == "response");
+    let response = response.unwrap();
+    assert_eq!(response.verdict, Verdict::Pass, "{}", response.reason);
+    let silent = response.assertions.iter();
+    let silent = silent.filter(|one| one.expected == "0" && one.what.contains("max_response"));
+    let found: Vec<&str> = silent.map(|one| one.actual.as_str()).collect();
+    assert_eq!(
+        found[0], "0 (last frame 0.700 ms after the XOFF)",
+        "{found:?}"
+    );
+}
+
+#[test]
 fn each_priority_of_a_probe_answers_for_itself() {
     let good = bench::run(&bench::plan(MULTI, &[3, 4], None), &[]);
     expect("nothing", MULTI, &good, &[]);
