@@ -13,7 +13,7 @@
 //! and no longer: a flow has at most 2^40 frames (15 minutes of the smallest frames at 800 Gbit/s),
 //! and a frame may be under way for 9 minutes before its age is misread.
 
-use crate::wire::{Part, is_right};
+use crate::wire::{Part, fold, is_right};
 
 /// UDP destination port of test frames; the source port tells flows apart for hashing.
 pub const UDP_PORT: u16 = 50_000;
@@ -99,12 +99,6 @@ pub struct Stamp {
 /// The defect of octets that are no stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DamagedStamp;
-
-const fn fold(mut sum: u32) -> u16 {
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum as u16
-}
 
 /// Flow and phase in one word.
 #[inline(always)]

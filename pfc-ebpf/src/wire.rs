@@ -145,6 +145,13 @@ pub const fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
+/// The sum of 16-bit words in network order, an odd last octet padded with zero; of at most 128 KiB.
+pub fn sum_of_words(octets: &[u8]) -> u32 {
+    let (words, odd) = octets.as_chunks();
+    let words = words.iter().map(|word| u16::from_be_bytes(*word) as u32);
+    words.sum::<u32>() + odd.first().map_or(0, |octet| (*octet as u32) << 8)
+}
+
 impl Octets for [u8] {
     type Part<const N: usize> = [u8; N];
 
@@ -164,9 +171,7 @@ impl Octets for [u8] {
         if length > MAX_SUM {
             return None;
         }
-        let octets = self.get(offset..)?.get(..length)?;
-        let word = |pair: &[u8]| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
-        Some(fold(octets.chunks(2).map(|pair| word(pair) as u32).sum()))
+        Some(fold(sum_of_words(self.get(offset..)?.get(..length)?)))
     }
 }
 
