@@ -302,28 +302,11 @@ pub struct PortCounters {
     pub pfc: PfcCounters,
 }
 
+counts!(PortCounters);
+
 impl Default for PortCounters {
     fn default() -> Self {
-        Self {
-            octets: 0,
-            test_frames: 0,
-            other: 0,
-            foreign_run: 0,
-            own_control: 0,
-            pause: ClassCounters {
-                xoff: 0,
-                xon: 0,
-                last: LastControl { quanta: 0, at: 0 },
-            },
-            by_dscp: [0; 64],
-            by_pcp: [0; 8],
-            malformed: [0; Malformed::COUNT],
-            damaged: [0; Malformed::COUNT],
-            arrivals_lost: 0,
-            controls_lost: 0,
-            offences_lost: 0,
-            pfc: PfcCounters::NONE,
-        }
+        Self::ZERO
     }
 }
 

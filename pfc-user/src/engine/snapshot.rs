@@ -166,18 +166,14 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
 }
 
 /// Sums up what arrived of two starts of a flow.
-fn both(one: Received, other: Received) -> Received {
+fn both(mut one: Received, other: Received) -> Received {
+    let latency_max = one.latency_max.max(other.latency_max);
+    let not_latency_min = one.not_latency_min.max(other.not_latency_min);
+    one.merge(&other);
     Received {
-        frames: one.frames + other.frames,
-        octets: one.octets + other.octets,
-        duplicates: one.duplicates + other.duplicates,
-        reordered: one.reordered + other.reordered,
-        beyond: one.beyond + other.beyond,
-        corrupt: one.corrupt + other.corrupt,
-        wrapped: one.wrapped + other.wrapped,
-        latency_sum: one.latency_sum + other.latency_sum,
-        latency_max: one.latency_max.max(other.latency_max),
-        not_latency_min: one.not_latency_min.max(other.not_latency_min),
+        latency_max,
+        not_latency_min,
+        ..one
     }
 }
 

@@ -5,14 +5,13 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::programs::{ProgramError, RawTracePoint, Xdp};
-use aya::util::nr_cpus;
 use aya::{EbpfLoader, Pod};
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::{BATCH, Flow, Settings, Worker, name};
 
 use super::XdpError;
 use super::mmap::Words;
-use super::object::{Program, verified};
+use super::object::{Program, cpus, verified};
 use super::pod::Plain;
 use super::{prog_run, xdp_link};
 use crate::driver::kernel::netns::Namespace;
@@ -78,10 +77,6 @@ pub(super) fn size(loader: &mut EbpfLoader<'_>, flows: u32) -> Result<(), XdpErr
     Ok(())
 }
 
-fn cpus() -> Result<usize, XdpError> {
-    nr_cpus().map_err(|(_, error)| XdpError::Map(error.into()))
-}
-
 impl<T: Copy> Table<T>
 where
     Plain<T>: Pod,
@@ -115,10 +110,7 @@ where
             "the map has {} entries, found index {index}",
             self.entries
         );
-        let octets: Vec<u8> = (0..Self::WORDS)
-            .flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes())
-            .collect();
-        Plain::read(&octets).expect("as long as the value")
+        self.words.value(index * Self::WORDS)
     }
 
     /// The word at `word` of the value at `index`.
@@ -145,13 +137,7 @@ where
             "the map has {} entries, found index {index}",
             self.entries
         );
-        let octets = Plain::octets(value);
-        for (word, octets) in octets.chunks_exact(size_of::<u64>()).enumerate() {
-            self.words.store(
-                index * Self::WORDS + word,
-                u64::from_ne_bytes(octets.try_into().expect("eight octets")),
-            );
-        }
+        self.words.set(index * Self::WORDS, value);
     }
 }
 

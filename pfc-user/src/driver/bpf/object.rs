@@ -239,12 +239,9 @@ fn check_abi(object: &Ebpf, expected: u32) -> Result<(), XdpError> {
     }
 }
 
-/// `value` for each CPU.
-pub fn on_all_cpus<T: Copy>(value: T) -> Result<PerCpuValues<Plain<T>>, XdpError>
-where
-    Plain<T>: Pod,
-{
-    by_cpu(|_| value)
+/// Number of CPUs that there may be, for each of which a map by CPU has a value.
+pub fn cpus() -> Result<usize, XdpError> {
+    Ok(nr_cpus().map_err(|(_, error)| MapError::from(error))?)
 }
 
 /// The value of each CPU.
@@ -252,9 +249,6 @@ pub fn by_cpu<T: Copy>(value: impl Fn(usize) -> T) -> Result<PerCpuValues<Plain<
 where
     Plain<T>: Pod,
 {
-    let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
-    Ok(
-        PerCpuValues::try_from((0..cpus).map(|cpu| Plain(value(cpu))).collect::<Vec<_>>())
-            .map_err(MapError::from)?,
-    )
+    let values: Vec<_> = (0..cpus()?).map(|cpu| Plain(value(cpu))).collect();
+    Ok(PerCpuValues::try_from(values).map_err(MapError::from)?)
 }
