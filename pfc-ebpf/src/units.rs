@@ -4,6 +4,10 @@ use core::fmt;
 
 /// A time of CLOCK_MONOTONIC, or a span, in nanoseconds.
 pub type Nanos = u64;
+/// A millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// A second.
+pub const SECOND: Nanos = 1000 * MILLISECOND;
 
 /// Declares a number below a bound, of which there are so many.
 macro_rules! bounded {
@@ -185,13 +189,13 @@ impl LineRate {
     /// Nanoseconds that a quantum lasts, times 2^24, rounded up: what [`Quanta::nanos_by`]
     /// multiplies by, for a machine that cannot divide 128 bits.
     pub const fn quantum(self) -> u64 {
-        let nanos = Quanta::BITS as u128 * 1_000_000_000;
+        let nanos = Quanta::BITS as u128 * SECOND as u128;
         ((nanos << Quanta::FRACTION).div_ceil(self.0 as u128)) as u64
     }
 
     /// The time that `bits` take on the wire, in nanoseconds, rounded down.
     pub const fn bits_to_nanos(self, bits: u64) -> u64 {
-        (bits as u128 * 1_000_000_000 / self.0 as u128) as u64
+        (bits as u128 * SECOND as u128 / self.0 as u128) as u64
     }
 
     /// The bits of layer 1 that a frame of `len` octets (without FCS) takes: FCS, preamble and gap

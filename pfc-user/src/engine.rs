@@ -30,7 +30,6 @@ use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, Por
 use validator_core::engine::snapshot::{Count, Neighbour, Snapshot, Transmit};
 use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 
-use self::counted::{add, less};
 use self::port::LivePort;
 use self::published::FlowState;
 use self::rates::Samples;
@@ -88,9 +87,7 @@ struct LiveFlow {
 impl LiveFlow {
     /// What left of it and no port counts.
     fn beside(&self) -> Count {
-        let mut all = self.before_beside;
-        add(&mut all, self.state.beside.read());
-        all
+        self.before_beside + self.state.beside.read()
     }
 }
 
@@ -505,8 +502,8 @@ impl LiveEngine {
             let planned = &self.plan.flows[flow.0];
             let live = &mut self.flows[flow.0];
             if kept {
-                add(&mut live.before, live.state.sent.read());
-                add(&mut live.before_beside, live.state.beside.read());
+                live.before += live.state.sent.read();
+                live.before_beside = live.beside();
             } else {
                 self.starts.give_back(&self.ports, &live.places);
                 live.places.clear();
@@ -546,7 +543,7 @@ impl LiveEngine {
             for flow in flows {
                 let (live, planned) = (&self.flows[flow.0], &self.plan.flows[flow.0]);
                 let sent = if planned.from.0 == place {
-                    less(before.flows[flow.0].sent, live.beside())
+                    before.flows[flow.0].sent.since(live.beside())
                 } else {
                     Count::default()
                 };

@@ -132,43 +132,31 @@ impl Volume {
     }
 }
 
-/// Obstacle between the IP header of a packet and its transport, which may be RoCEv2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Hidden {
-    /// An extension header of IPv6, other than the fragment header. Behind IPv4 those of IPsec may
-    /// stand, too. RoCEv2 has none: its next header is UDP (InfiniBand Architecture Specification,
-    /// annex A17).
-    Extension = 0,
-    /// The packet is one of several fragments.
-    Fragment = 1,
-    /// A tunnel: IP, GRE, Ethernet, MPLS, L2TP or a compressed payload in IP, or one on UDP.
-    Tunnel = 2,
+numbered! {
+    /// Obstacle between the IP header of a packet and its transport, which may be RoCEv2.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Hidden {
+        /// An extension header of IPv6, other than the fragment header. Behind IPv4 those of IPsec
+        /// may stand, too. RoCEv2 has none: its next header is UDP (InfiniBand Architecture
+        /// Specification, annex A17).
+        Extension = 0,
+        /// The packet is one of several fragments.
+        Fragment = 1,
+        /// A tunnel: IP, GRE, Ethernet, MPLS, L2TP or a compressed payload in IP, or one on UDP.
+        Tunnel = 2,
+    }
 }
 
-impl Hidden {
-    /// Number of kinds.
-    pub const COUNT: usize = 3;
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Extension, Self::Fragment, Self::Tunnel];
-}
-
-/// Reason why the frames of a merged packet are unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Untold {
-    /// The headers could not be read, or do not fit the number of frames: they are octets of one
-    /// frame alone.
-    Headers = 0,
-    /// Nor does the stack know the number of frames: they count as one.
-    Number = 1,
-}
-
-impl Untold {
-    /// Number of reasons.
-    pub const COUNT: usize = 2;
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Headers, Self::Number];
+numbered! {
+    /// Reason why the frames of a merged packet are unknown.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Untold {
+        /// The headers could not be read, or do not fit the number of frames: they are octets of
+        /// one frame alone.
+        Headers = 0,
+        /// Nor does the stack know the number of frames: they count as one.
+        Number = 1,
+    }
 }
 
 /// PAUSE or PFC frames that address a class: a priority, or the whole link.

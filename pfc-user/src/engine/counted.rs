@@ -25,7 +25,7 @@ impl LivePort {
         Ok(PortCounts {
             capture_missed: self.reader.missed() + received.missed - self.missed_before,
             sent: self.state.sent(),
-            received: less(all, neighbours),
+            received: all.since(neighbours),
             pause_received: received.pause,
             own_pause_received: received.own_pause,
             undecided_pause_received: received.nobodys_pause,
@@ -65,8 +65,8 @@ impl LivePort {
             link_up: self.is_up()?,
             capturing: self.capturing,
             capture_missed: raw.capture_missed,
-            sent: less(raw.sent, began.sent),
-            received: less(raw.received, began.received),
+            sent: raw.sent.since(began.sent),
+            received: raw.received.since(began.received),
             pause_received: raw.pause_received - began.pause_received,
             own_pause_received: raw.own_pause_received - began.own_pause_received,
             undecided_pause_received: raw.undecided_pause_received - began.undecided_pause_received,
@@ -99,10 +99,10 @@ impl LivePort {
 
     /// Takes off what a flow has sent from here, and what arrived here of its starts.
     pub(super) fn take_off(&mut self, sent: Count, places: &[Place]) {
-        add(&mut self.began.sent, sent);
+        self.began.sent += sent;
         for place in places {
             let here = self.program.places().read(place.flow);
-            add(&mut self.began.received, with_fcs(here.frames, here.octets));
+            self.began.received += with_fcs(here.frames, here.octets);
         }
     }
 
@@ -210,20 +210,6 @@ fn other_speed(port: &str, interface: &str, own: LineRate, said: LineRate) -> Op
              percentages and pauses are those of {said}"
         ))
     })
-}
-
-/// What was counted since then.
-pub fn less(now: Count, then: Count) -> Count {
-    Count {
-        frames: now.frames.saturating_sub(then.frames),
-        octets: now.octets.saturating_sub(then.octets),
-    }
-}
-
-/// Adds more.
-pub fn add(sum: &mut Count, more: Count) {
-    sum.frames += more.frames;
-    sum.octets += more.octets;
 }
 
 #[cfg(test)]

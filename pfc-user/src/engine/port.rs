@@ -192,10 +192,7 @@ impl LivePort {
             // Whoever took it down knows why nothing left.
             self.stalls_told = self.state.stalls.load(Ordering::Relaxed);
         }
-        let mut change = self.down.take();
-        let outcome = self.set(&mut change, Property::Up(up));
-        self.down = change;
-        outcome
+        self.set(Property::Up(up), |port| &mut port.down)
     }
 
     /// Sets the MTU that a plan asks for; without one the interface has its own.
@@ -203,23 +200,24 @@ impl LivePort {
         if mtu.is_none() && self.longer.is_none() {
             return Ok(());
         }
-        let mut change = self.longer.take();
         let mtu = self.mtu_in_force(mtu);
-        let outcome = self.set(&mut change, Property::Mtu(mtu));
-        self.longer = change;
-        outcome
+        self.set(Property::Mtu(mtu), |port| &mut port.longer)
     }
 
     /// Sets a property that may have been changed already.
-    fn set(&self, change: &mut Option<LinkChange>, property: Property) -> Result<(), Problem> {
-        match change {
+    fn set(
+        &mut self,
+        property: Property,
+        change: fn(&mut Self) -> &mut Option<LinkChange>,
+    ) -> Result<(), Problem> {
+        match change(self) {
             Some(made) if made.was() == property => {
                 made.undo().map_err(machine)?;
-                *change = None;
+                *change(self) = None;
             }
             Some(made) => made.set(property).map_err(machine)?,
             None => {
-                *change = Journal::open()
+                *change(self) = Journal::open()
                     .change_link(&self.namespace, &self.interface, property)
                     .map_err(machine)?;
             }
@@ -254,6 +252,32 @@ impl LivePort {
     /// Frames that the capture's ring had no room for.
     fn missed(&self) -> Result<u64, Problem> {
         Ok(self.program.port().map_err(machine)?.missed)
+    }
+}
+
+/// A port that was found for a plan.
+enum Found {
+    /// The port at that place among those in use.
+    InUse(usize),
+    /// A port that was opened for the plan.
+    New(Box<LivePort>),
+}
+
+impl Found {
+    /// Its place among the ports in use, if it is one.
+    fn place(&self) -> Option<usize> {
+        match self {
+            Self::InUse(place) => Some(*place),
+            Self::New(_) => None,
+        }
+    }
+
+    /// The port, where these are in use.
+    fn live<'a>(&'a mut self, ports: &'a mut [LivePort]) -> &'a mut LivePort {
+        match self {
+            Self::InUse(place) => &mut ports[*place],
+            Self::New(port) => port,
+        }
     }
 }
 
@@ -338,15 +362,11 @@ impl LiveEngine {
     /// longer are let go of with what this returns.
     pub(super) fn take_ports(&mut self, plan: &Plan) -> Result<Before, Vec<Problem>> {
         let mut problems = Vec::new();
-        let mut found: Vec<Result<usize, LivePort>> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         for (place, port) in plan.ports.iter().enumerate() {
             match self.find(port, plan.needs_line_rate(PortIndex(place))) {
                 // One namespace may have two names.
-                Ok(Ok(place))
-                    if found
-                        .iter()
-                        .any(|other| matches!(other, Ok(o) if *o == place)) =>
-                {
+                Ok(Found::InUse(place)) if found.iter().any(|port| port.place() == Some(place)) => {
                     problems.push(Problem::Order(format!(
                         "port \"{}\": {} is another port's already",
                         port.name, port.interface
@@ -361,20 +381,14 @@ impl LiveEngine {
         }
         let mut rates = Vec::with_capacity(plan.ports.len());
         for (place, (port, found)) in plan.ports.iter().zip(&mut found).enumerate() {
-            let live = match found {
-                Ok(place) => &mut self.ports[*place],
-                Err(live) => live,
-            };
+            let live = found.live(&mut self.ports);
             match live.rate_of(port, plan.needs_line_rate(PortIndex(place))) {
                 Ok(rate) => rates.push(rate),
                 Err(error) => problems.push(not_found(port, &error)),
             }
         }
         for flow in &plan.flows {
-            let live = match &found[flow.from.0] {
-                Ok(place) => &self.ports[*place],
-                Err(live) => live,
-            };
+            let live = found[flow.from.0].live(&mut self.ports);
             let mtu = plan.ports[flow.from.0].mtu;
             problems.extend(live.too_long(flow, mtu).map(Problem::Order));
         }
@@ -388,12 +402,12 @@ impl LiveEngine {
             places: Vec::new(),
         };
         for ((found, rate), planned) in found.into_iter().zip(rates).zip(&plan.ports) {
-            before.places.push(found.as_ref().ok().copied());
+            before.places.push(found.place());
             let mut port = match found {
-                Ok(place) => before.ports[place]
+                Found::InUse(place) => before.ports[place]
                     .take()
                     .expect("each place was found once"),
-                Err(port) => port,
+                Found::New(port) => *port,
             };
             port.serve(planned, rate);
             self.ports.push(port);
@@ -421,23 +435,16 @@ impl LiveEngine {
 
     /// Sets the MTUs that a plan asks for at the ports that were found for it: the last that the
     /// machine may refuse. Those of the plan in force come back where it does.
-    fn set_mtus(
-        &mut self,
-        found: &mut [Result<usize, LivePort>],
-        plan: &Plan,
-    ) -> Result<(), Vec<Problem>> {
+    fn set_mtus(&mut self, found: &mut [Found], plan: &Plan) -> Result<(), Vec<Problem>> {
         for (port, planned) in plan.ports.iter().enumerate() {
-            let live = match &mut found[port] {
-                Ok(place) => &mut self.ports[*place],
-                Err(live) => live,
-            };
+            let live = found[port].live(&mut self.ports);
             let Err(problem) = live.set_mtu(planned.mtu) else {
                 continue;
             };
             let mut problems = vec![problem];
-            for place in found[..=port].iter().filter_map(|port| port.as_ref().ok()) {
-                let before = self.plan.ports[*place].mtu;
-                problems.extend(self.ports[*place].set_mtu(before).err());
+            for place in found[..=port].iter().filter_map(Found::place) {
+                let before = self.plan.ports[place].mtu;
+                problems.extend(self.ports[place].set_mtu(before).err());
             }
             return Err(problems);
         }
@@ -446,7 +453,7 @@ impl LiveEngine {
 
     /// The place of a port that is in use already, or a port newly opened: also where a new
     /// interface has the name of one that is gone.
-    fn find(&mut self, port: &Port, need: Option<String>) -> Result<Result<usize, LivePort>> {
+    fn find(&mut self, port: &Port, need: Option<String>) -> Result<Found> {
         let namespace = match &port.namespace {
             Some(name) => Namespace::named(name)?,
             None => self.namespace.try_clone()?,
@@ -456,9 +463,10 @@ impl LiveEngine {
                 continue;
             }
             if live.look_again(&namespace)? {
-                return Ok(Ok(place));
+                return Ok(Found::InUse(place));
             }
         }
-        Ok(Err(LivePort::open(port, need, namespace, self.options)?))
+        let port = LivePort::open(port, need, namespace, self.options)?;
+        Ok(Found::New(Box::new(port)))
     }
 }

@@ -165,11 +165,7 @@ impl Flows {
         if let Part::Data { control } = &mut self.part {
             let sent = self.frames.control_sent();
             if sent != *control {
-                let more = Count {
-                    frames: sent.frames - control.frames,
-                    octets: sent.octets - control.octets,
-                };
-                self.schedule.share(more, now);
+                self.schedule.share(sent.since(*control), now);
                 *control = sent;
             }
         }

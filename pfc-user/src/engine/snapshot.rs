@@ -34,11 +34,7 @@ impl LiveEngine {
         for (flow, live) in flows.iter_mut().zip(&self.flows) {
             // Its state comes first: all that left before it is counted then.
             flow.transmit = live.state.transmit();
-            let now = live.state.sent.read();
-            let counted = Count {
-                frames: live.before.frames + now.frames,
-                octets: live.before.octets + now.octets,
-            };
+            let counted = live.before + live.state.sent.read();
             flow.sent = left(flow.transmit, counted, flow.sent);
             flow.first_frame = live.state.first();
         }
@@ -146,8 +142,7 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
             counts.leaked += here.frames + here.duplicates + here.beyond;
             continue;
         }
-        counts.received.frames += count.frames;
-        counts.received.octets += count.octets;
+        counts.received += count;
         counts.duplicates += here.duplicates;
         counts.beyond_window += here.beyond;
         counts.reordered += here.reordered;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{Nanos, SECOND};
 use pfc_ebpf::wire::{Octets, ethernet, ip};
 
 use super::plan::Interface;
@@ -11,10 +11,10 @@ use crate::neighbour::{self, Station};
 
 /// Time from one question to the next without an answer, as RFC 1122 (2.3.2.1) allows and RFC 4861
 /// (10) has it.
-const AGAIN: Nanos = 1_000_000_000;
+const AGAIN: Nanos = SECOND;
 /// Time after which a next hop that has answered is asked again, lest a device forget the interface
 /// or change.
-const REFRESH: Nanos = 30_000_000_000;
+const REFRESH: Nanos = 30 * SECOND;
 
 const VLAN_ID: u16 = 0x0fff;
 const PRIORITY_ALONE: u16 = 0;

@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
+pub use self::line::BURST;
 use self::line::Line;
 use super::flow::{Fine, NEVER, Pace, Progress, Taken, fine, whole};
 use super::queue::Holds;

@@ -68,8 +68,7 @@ impl Responses {
     /// Accounts a frame of `octets` that left a queue at `at` or before.
     pub fn left(&mut self, queue: Priority, octets: u64, at: Nanos) {
         let queue = &mut self.queues[queue.index()];
-        queue.sent.frames += 1;
-        queue.sent.octets += octets;
+        queue.sent += Count { frames: 1, octets };
         queue.last = at;
     }
 
@@ -102,8 +101,7 @@ impl Queue {
         if self.sent.frames == 0 || self.last <= since {
             return;
         }
-        response.after.frames += self.sent.frames;
-        response.after.octets += self.sent.octets;
+        response.after += self.sent;
         // After the hold's end, frames are free to leave.
         response.longest = response.longest.max((self.last - since).min(time));
     }

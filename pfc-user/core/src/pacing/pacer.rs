@@ -13,9 +13,9 @@ use std::ops::Range;
 
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::pacing::{Bucket, Share, withheld};
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::units::{self, LineRate, Nanos, Priority};
 
-const SECOND: u128 = 1_000_000_000;
+const SECOND: u128 = units::SECOND as u128;
 /// Catching up with less than this would lose frames to the sender's ordinary ticks.
 const MIN_LATENESS: Nanos = 1_000_000;
 

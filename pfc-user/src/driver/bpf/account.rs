@@ -256,7 +256,7 @@ impl AccountProgram {
             0,
             by_cpu(|cpu| Port {
                 local: local(cpu),
-                counters: PortCounters::default(),
+                counters: PortCounters::ZERO,
             })?,
             0,
         )?;

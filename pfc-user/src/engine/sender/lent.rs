@@ -1,6 +1,6 @@
 //! Flows that the port's thread lends to the kernel, and takes back.
 
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::units::{LineRate, Nanos, Priority, SECOND};
 use validator_core::engine::queue::Holds;
 
 use super::kernel::{Ended, KernelSender, Run};
@@ -8,7 +8,7 @@ use super::{Flows, SenderFlow};
 use crate::driver::kernel::clock;
 
 /// Time from one try to the next where the kernel does not send.
-const FAILED: Nanos = 1_000_000_000;
+const FAILED: Nanos = SECOND;
 
 /// The port's sender in the kernel, if it has one, and what decides what is lent to it.
 pub struct Fast {

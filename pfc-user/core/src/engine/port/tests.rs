@@ -1,12 +1,11 @@
 use pfc_ebpf::abi::flow::Pauses;
 use pfc_ebpf::abi::watch::PauseClock;
+use pfc_ebpf::units::{MILLISECOND, SECOND};
 
 use super::*;
 use crate::engine::plan::{End, Length, Obeys, Rate, Schedule, Span};
 
 const MICROSECOND: Nanos = 1_000;
-const MILLISECOND: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000_000_000;
 /// From one look to the next.
 const TICK: Nanos = 150 * MICROSECOND;
 

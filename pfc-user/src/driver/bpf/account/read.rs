@@ -133,13 +133,9 @@ impl AccountProgram {
 
     /// All counters of the port.
     pub fn port_counters(&self) -> Result<PortCounters, XdpError> {
-        Ok(self
-            .port
-            .get(&0, 0)?
-            .iter()
-            .fold(PortCounters::default(), |sum, cpu| {
-                add_port(sum, &cpu.0.counters)
-            }))
+        let cpus = self.port.get(&0, 0)?;
+        let counters = cpus.iter().map(|cpu| &cpu.0.counters);
+        Ok(counters.fold(PortCounters::ZERO, add_port))
     }
 
     /// Takes the records of single frames; later calls give later ones.
@@ -242,7 +238,7 @@ fn control(record: Control) -> ControlReceived {
 fn offence(record: &Offence) -> Option<OffendingFrame> {
     let kind = OffenceKind::from_number(record.kind)?;
     let malformed = match kind {
-        OffenceKind::Malformed => Malformed::ALL.get(record.detail as usize).copied(),
+        OffenceKind::Malformed => Malformed::from_number(record.detail),
         _ => None,
     };
     let octets = record.snap[..(record.kept as usize).min(SNAP_LEN)].to_vec();

@@ -1,12 +1,10 @@
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{MILLISECOND, Priority, SECOND};
 
 use super::*;
 use crate::engine::flow::Pace;
 use crate::engine::plan::{End, Length, Rate, Schedule, Span};
 use crate::engine::queue::{Hold, Holds};
 
-const MILLISECOND: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000_000_000;
 const NONE: [usize; 0] = [];
 
 fn line() -> LineRate {
