@@ -3,8 +3,8 @@
 //!
 //! Every value is plain old data of fixed layout, in the byte order of the host.
 
-/// Gives types of counters, which are `repr(C)` and have fields of `u64` alone, their zero and their
-/// sum over all CPUs.
+/// Gives types of counters their zero and their sum over all CPUs. They are `repr(C)`, with fields
+/// of `u64` alone.
 macro_rules! counts {
     ($($counts:ty)*) => {$(
         impl $counts {
@@ -37,6 +37,11 @@ pub mod watch;
 /// The section (and so the map) that holds the ABI version an object was built with, and nothing
 /// else.
 pub const ABI_SECTION: &str = ".rodata.abi";
+
+/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
+pub const CLASSES: usize = 9;
+/// The entry of 802.3x among them.
+pub const WHOLE_LINK: usize = 8;
 
 /// The field that tells the priority of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

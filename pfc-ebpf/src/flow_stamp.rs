@@ -42,7 +42,7 @@ pub const SHORT_FLOW_BITS: u32 = 13;
 /// Sequence numbers behind the highest one that a short stamp can have. Any other is ahead of it.
 const SHORT_BEHIND: u16 = 512;
 
-/// What a stamp has room for.
+/// Content that a stamp has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Everything.

@@ -100,7 +100,8 @@ impl Bucket {
         }
     }
 
-    /// When the next frame is due, of a bucket that was made by [`Self::of_fine`], in its units.
+    /// Time at which the next frame is due, of a bucket that was made by [`Self::of_fine`], in its
+    /// units.
     pub const fn fine(&self) -> u128 {
         Self::fine_of([self.due, self.excess])
     }

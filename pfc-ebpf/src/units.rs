@@ -19,7 +19,7 @@ macro_rules! bounded {
         pub struct $name(u8);
 
         impl $name {
-            /// How many there are.
+            /// Number of them.
             pub const COUNT: usize = $count;
 
             /// The one of that number; an error where there is none.

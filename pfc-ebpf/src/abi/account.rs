@@ -7,7 +7,8 @@
 
 mod control;
 
-pub use control::{CLASSES, ClassCounters, Control, LastControl, PauseState, PfcCounters};
+pub use super::{CLASSES, WHOLE_LINK};
+pub use control::{ClassCounters, Control, LastControl, PauseState, PfcCounters};
 
 use super::Trust;
 use crate::stamp::Phase;

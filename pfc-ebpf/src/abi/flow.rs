@@ -1,16 +1,13 @@
 //! The contract between the program `flow` and userspace: ports that count the frames of an engine.
 
 use super::watch::PauseClock;
+pub use super::{CLASSES, WHOLE_LINK};
 
 /// Raised whenever a layout below changes.
 pub const ABI_VERSION: u32 = 5;
 /// Sequence numbers of a flow that are remembered: a frame that comes later than so many others
 /// cannot be told from a duplicate. A power of two.
 pub const SEEN_WINDOW: u64 = 512;
-/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
-pub const CLASSES: usize = 9;
-/// The entry of 802.3x among them.
-pub const WHOLE_LINK: usize = 8;
 /// Queues of a port that classes hold.
 pub const QUEUES: usize = 8;
 /// Sources of MAC control frames that can be known as this tester's own.

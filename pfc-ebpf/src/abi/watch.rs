@@ -1,6 +1,7 @@
 //! The contract between the programs of `watch` and userspace, and what they read and count of a
 //! frame: all that passes a port, by whomever it was sent.
 
+pub use super::{CLASSES as PAUSED, WHOLE_LINK};
 use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
@@ -50,9 +51,6 @@ pub mod name {
     /// `PerCpuArray<Sketch>` by [`super::Config::sketch`].
     pub const SKETCH: &str = "SKETCH";
 }
-
-/// Classes of a port that can be paused: eight priorities, and the whole link.
-pub const PAUSED: usize = 9;
 
 /// Octets from the network header on by which frames are told apart: IPv6, TCP with options, and
 /// some payload.

@@ -79,9 +79,6 @@ impl ClassCounters {
     }
 }
 
-/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
-pub const CLASSES: usize = 9;
-
 /// Pause state of a class after its last PFC (or PAUSE) frame; written by the program, read by the
 /// sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -63,9 +63,4 @@ pub fn restamp(ctx: XdpContext) -> u32 {
     xdp_action::XDP_ABORTED
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this could be reached.
-    loop {}
-}
+pfc_ebpf::handle_panics!();
