@@ -52,7 +52,7 @@ fn mapped(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Why a flow has no frames.
+/// Reason why a flow has no frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Shorter than headers and stamp.

@@ -80,10 +80,10 @@ impl LiveEngine {
             let flows = self.plan.flows.iter().filter(data);
             let wish = Wish::of(&flows.collect::<Vec<_>>(), port.line_rate);
             let Some((frames, reason)) = port.slow(&wish, sender) else {
-                port.slow_told = false;
+                port.slow_warned = false;
                 continue;
             };
-            if !std::mem::replace(&mut port.slow_told, true) {
+            if !std::mem::replace(&mut port.slow_warned, true) {
                 warnings.push(Warning(format!(
                     "port \"{}\": its flows want {frames} frames a second, and leave by a thread, \
                      which sends some hundred thousand: {reason}",

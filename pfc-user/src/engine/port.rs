@@ -42,9 +42,9 @@ pub struct LivePort {
     pub(super) began: PortCounts,
     /// Forgotten time by then, and whether a warning of more was given.
     pub(super) forgotten_before: u64,
-    pub(super) forgotten_told: bool,
+    pub(super) forgotten_warned: bool,
     /// Stalls that a warning was given of, or that an order made.
-    pub(super) stalls_told: u64,
+    pub(super) stalls_warned: u64,
     pub(super) interface: String,
     /// Index of the interface: a new one may bear the name of one that is gone. It may also be the
     /// same after the interface was in another namespace, where sockets do not follow it.
@@ -54,8 +54,8 @@ pub struct LivePort {
     mtu: u32,
     /// The kernel sends what its thread cannot.
     pub(super) is_fast: bool,
-    /// Whoever configured or changed the flows was warned that the kernel does not send them.
-    pub(super) slow_told: bool,
+    /// The client was warned that the kernel does not send them.
+    pub(super) slow_warned: bool,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
     pub(super) missed_before: u64,
@@ -117,14 +117,14 @@ impl LivePort {
             has_no_speed: port.line_rate.or(own_rate).is_none(),
             began: PortCounts::default(),
             forgotten_before: 0,
-            forgotten_told: false,
-            stalls_told: 0,
+            forgotten_warned: false,
+            stalls_warned: 0,
             interface,
             index: state.index,
             namespace,
             mtu: state.mtu,
             is_fast: false,
-            slow_told: false,
+            slow_warned: false,
             capturing: false,
             missed_before: 0,
             down: None,
@@ -190,7 +190,7 @@ impl LivePort {
     pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
         if self.down.is_some() {
             // Whoever took it down knows why nothing left.
-            self.stalls_told = self.state.stalls.load(Ordering::Relaxed);
+            self.stalls_warned = self.state.stalls.load(Ordering::Relaxed);
         }
         self.set(Property::Up(up), |port| &mut port.down)
     }

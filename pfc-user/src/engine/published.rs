@@ -42,7 +42,7 @@ pub struct FlowState {
     /// Frames that left since its start.
     pub sent: Sent,
     /// Frames among these that no port counts: ARP and Neighbour Discovery without a stamp.
-    pub beside: Sent,
+    pub uncounted: Sent,
     transmit: AtomicU8,
     /// Nanoseconds from the order to the first frame, plus 1; 0: there was none.
     first: AtomicU64,
@@ -56,7 +56,7 @@ impl FlowState {
     /// Starts anew.
     pub fn clear(&self) {
         self.sent.set(Count::default());
-        self.beside.set(Count::default());
+        self.uncounted.set(Count::default());
         self.first.store(0, Ordering::Relaxed);
         self.set_gaps(Gaps::default());
     }

@@ -43,7 +43,7 @@ impl Sample {
 #[derive(Debug, Default)]
 pub struct Samples {
     kept: VecDeque<Sample>,
-    /// When a count had last changed.
+    /// Time at which a count had last changed.
     changed: Nanos,
 }
 

@@ -176,7 +176,7 @@ fn sums(flows: &[Paced]) -> (u128, u128) {
     })
 }
 
-/// How long the first frame of each flow waits, as a share of its time from one frame to the next:
+/// Wait of the first frame of each flow, as a share of its time from one frame to the next:
 /// evenly spread over all flows, and about evenly over those of each priority, which an XOFF shifts
 /// against the others.
 pub fn stagger(flows: &[Paced]) -> Vec<Share> {

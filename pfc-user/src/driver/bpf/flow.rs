@@ -60,7 +60,7 @@ pub struct FrameRings {
 impl PauseClocks {
     /// All of them, as at one time.
     pub fn read(&self) -> Pauses {
-        self.0.settled(0)
+        self.0.stable(0)
     }
 }
 

@@ -100,17 +100,23 @@ where
         self.entries
     }
 
+    /// Place of a word of the value at `index`.
+    fn place(&self, index: usize, word: usize) -> usize {
+        assert!(
+            word < Self::WORDS && index < self.entries,
+            "the map has {} entries of {} words, found word {word} of {index}",
+            self.entries,
+            Self::WORDS
+        );
+        index * Self::WORDS + word
+    }
+
     /// The value at `index`; not one of a single moment while a program writes it.
     ///
     /// # Panics
     /// From [`Self::entries`] on.
     pub fn get(&self, index: usize) -> T {
-        assert!(
-            index < self.entries,
-            "the map has {} entries, found index {index}",
-            self.entries
-        );
-        self.words.value(index * Self::WORDS)
+        self.words.value(self.place(index, 0))
     }
 
     /// The word at `word` of the value at `index`.
@@ -118,13 +124,7 @@ where
     /// # Panics
     /// From [`Self::entries`] on, or beyond the value.
     pub fn word(&self, index: usize, word: usize) -> u64 {
-        assert!(
-            word < Self::WORDS && index < self.entries,
-            "the map has {} entries of {} words, found word {word} of {index}",
-            self.entries,
-            Self::WORDS
-        );
-        self.words.load(index * Self::WORDS + word)
+        self.words.load(self.place(index, word))
     }
 
     /// Writes the value at `index`.
@@ -132,19 +132,14 @@ where
     /// # Panics
     /// From [`Self::entries`] on.
     pub fn set(&self, index: usize, value: &T) {
-        assert!(
-            index < self.entries,
-            "the map has {} entries, found index {index}",
-            self.entries
-        );
-        self.words.set(index * Self::WORDS, value);
+        self.words.set(self.place(index, 0), value);
     }
 }
 
 impl Runner {
     fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
         let loaded: &mut Xdp = program
-            .object()
+            .object
             .program_mut(name)
             .ok_or(XdpError::Missing(name))?
             .try_into()?;
@@ -258,7 +253,7 @@ fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> 
 
 fn attach(program: &mut Program, name: &'static str, tracepoint: &str) -> Result<(), ProgramError> {
     let program: &mut RawTracePoint = program
-        .object()
+        .object
         .program_mut(name)
         .ok_or(ProgramError::NotLoaded)?
         .try_into()?;

@@ -82,7 +82,7 @@ impl Words {
     }
 
     /// Like [`Self::value`], where the program may write meanwhile: read until two readings agree.
-    pub fn settled<T: Copy + PartialEq>(&self, index: usize) -> T
+    pub fn stable<T: Copy + PartialEq>(&self, index: usize) -> T
     where
         Plain<T>: Pod,
     {

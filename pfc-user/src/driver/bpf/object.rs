@@ -19,7 +19,8 @@ use crate::preflight::kernel;
 
 /// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
 pub struct Program {
-    object: Ebpf,
+    /// The object, with its other programs.
+    pub object: Ebpf,
     name: &'static str,
     /// Attached as long as this is open.
     link: Option<(OwnedFd, xdp_link::Hook)>,
@@ -132,11 +133,6 @@ impl Program {
     pub fn trace(&mut self, port: &str, output: &TraceOutput) -> Result<(), XdpError> {
         self.trace = Some(Trace::begin(&mut self.object, port, output)?);
         Ok(())
-    }
-
-    /// The object, for its other programs.
-    pub fn object(&mut self) -> &mut Ebpf {
-        &mut self.object
     }
 
     fn program(&self) -> Result<&Xdp, XdpError> {

@@ -134,7 +134,7 @@ impl KernelSender {
         }
     }
 
-    /// When the run that is under way is to end.
+    /// Time at which the run that is under way is to end.
     pub const fn until(&self) -> Option<Nanos> {
         self.until
     }

@@ -93,7 +93,7 @@ impl Shared {
     /// The clock of a class of a port.
     pub fn clock(&self, port: u32, class: usize) -> PauseClock {
         let place = port as usize * PAUSED + class;
-        self.clocks.settled(place * WORDS_OF_CLOCK)
+        self.clocks.stable(place * WORDS_OF_CLOCK)
     }
 
     /// Takes the MAC control frames that were kept of a port, in the order of their arrival.

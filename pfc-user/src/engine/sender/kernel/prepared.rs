@@ -60,7 +60,7 @@ impl Kind {
 pub struct FastFlow {
     /// Its place among those of the port.
     pub flow: usize,
-    /// How it goes on.
+    /// State by which it goes on.
     pub steady: Steady,
     /// Its kind.
     pub kind: Kind,
@@ -72,7 +72,7 @@ pub struct FastFlow {
     pub place: Place,
     /// Its next frame's sequence number less that frame's own.
     pub skipped: u64,
-    /// When the order to start it was given.
+    /// Time at which the order to start it was given.
     pub started: Nanos,
     /// State that the flow publishes.
     pub state: Arc<FlowState>,
