@@ -192,7 +192,10 @@ impl LivePort {
             // Whoever took it down knows why nothing left.
             self.stalls_warned = self.state.stalls.load(Ordering::Relaxed);
         }
-        self.set(Property::Up(up), |port| &mut port.down)
+        let mut change = self.down.take();
+        let outcome = self.set(&mut change, Property::Up(up));
+        self.down = change;
+        outcome
     }
 
     /// Sets the MTU that a plan asks for; without one the interface has its own.
@@ -200,24 +203,23 @@ impl LivePort {
         if mtu.is_none() && self.longer.is_none() {
             return Ok(());
         }
+        let mut change = self.longer.take();
         let mtu = self.mtu_in_force(mtu);
-        self.set(Property::Mtu(mtu), |port| &mut port.longer)
+        let outcome = self.set(&mut change, Property::Mtu(mtu));
+        self.longer = change;
+        outcome
     }
 
     /// Sets a property that may have been changed already.
-    fn set(
-        &mut self,
-        property: Property,
-        change: fn(&mut Self) -> &mut Option<LinkChange>,
-    ) -> Result<(), Problem> {
-        match change(self) {
+    fn set(&self, change: &mut Option<LinkChange>, property: Property) -> Result<(), Problem> {
+        match change {
             Some(made) if made.was() == property => {
                 made.undo().map_err(machine)?;
-                *change(self) = None;
+                *change = None;
             }
             Some(made) => made.set(property).map_err(machine)?,
             None => {
-                *change(self) = Journal::open()
+                *change = Journal::open()
                     .change_link(&self.namespace, &self.interface, property)
                     .map_err(machine)?;
             }
