@@ -70,6 +70,15 @@ pub struct Marks {
     pub dscp: Option<u8>,
 }
 
+impl Marks {
+    /// Nothing that could be read.
+    const NONE: Self = Self {
+        tags: 0,
+        pcp: None,
+        dscp: None,
+    };
+}
+
 /// A frame's class, and what tells its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classified {
@@ -112,11 +121,7 @@ impl Visitor for Collect {
     #[inline(always)]
     fn control(self, control: MacControl) -> Classified {
         Classified {
-            marks: Marks {
-                tags: 0,
-                pcp: None,
-                dscp: None,
-            },
+            marks: Marks::NONE,
             class: Class::Control(control),
         }
     }
@@ -147,11 +152,7 @@ pub fn classify(frame: &(impl Octets + ?Sized)) -> Classified {
 /// Reads a frame as far as its class needs, and calls what is to be done with it.
 #[inline(always)]
 pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Output {
-    let unread = Marks {
-        tags: 0,
-        pcp: None,
-        dscp: None,
-    };
+    let unread = Marks::NONE;
     // Most frames, with their own way through the program: there everything stands where the
     // compiler knows.
     if let Some(headers) = frame.part::<{ ethernet::LEN + ip::IPV4_LEN }>(0)

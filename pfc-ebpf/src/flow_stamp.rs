@@ -27,13 +27,13 @@
 //! a short stamp is known by its flow alone, as nothing else tells: one frame in 65536 has such a
 //! sum by chance.
 
-use crate::stamp::{MASK_40, apart_40};
+use crate::stamp::{MASK_40, apart_40, with_check};
 use crate::wire::{Part, is_right};
 
 /// First two octets; another layout has another.
 pub const MAGIC: u16 = 0x5646;
 /// Length in octets: what an Ethernet frame of 64 octets has room for behind IPv4 and UDP.
-pub const LEN: usize = 18;
+pub const LEN: usize = crate::stamp::LEN;
 /// Length of a short stamp in octets: what an Ethernet frame of 64 octets has room for behind IPv4
 /// and TCP.
 pub const SHORT_LEN: usize = 6;
@@ -42,7 +42,7 @@ pub const SHORT_FLOW_BITS: u32 = 13;
 /// Sequence numbers behind the highest one that a short stamp can have. Any other is ahead of it.
 const SHORT_BEHIND: u16 = 512;
 
-/// What a stamp has room for.
+/// Content that a stamp has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Everything.
@@ -89,7 +89,7 @@ pub enum NoStamp {
 impl FlowStamp {
     /// The octets as they stand in the frame.
     pub fn emit(&self) -> [u8; LEN] {
-        let words = [
+        with_check([
             MAGIC,
             self.flow,
             self.generation,
@@ -98,29 +98,14 @@ impl FlowStamp {
             (self.sequence << 8) as u16 | (self.time >> 32) as u16 & 0xff,
             (self.time >> 16) as u16,
             self.time as u16,
-        ];
-        let sum = words.iter().fold(0, |sum, word| sum + *word as u32);
-        let check = !crate::wire::fold(sum);
-        let mut out = [0; LEN];
-        let (places, _) = out.as_chunks_mut::<2>();
-        for (place, word) in places.iter_mut().zip(words.into_iter().chain([check])) {
-            *place = word.to_be_bytes();
-        }
-        out
+        ])
     }
 
     /// The octets of a short stamp as they stand in the frame.
     pub fn emit_short(&self) -> [u8; SHORT_LEN] {
-        let words = short_stamp(
-            short_place(self.flow, self.generation),
-            self.sequence as u16,
-        );
-        let mut out = [0; SHORT_LEN];
-        let (places, _) = out.as_chunks_mut::<2>();
-        for (place, word) in places.iter_mut().zip(words) {
-            *place = word.to_be_bytes();
-        }
-        out
+        let place = short_place(self.flow, self.generation);
+        let [a, b, c] = short_stamp(place, self.sequence as u16).map(u16::to_be_bytes);
+        [a[0], a[1], b[0], b[1], c[0], c[1]]
     }
 
     /// Reads a stamp.

@@ -11,6 +11,32 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(feature = "bpf", feature(asm_experimental_arch))]
 
+/// Declares an enum of one octet, its variants in the order of their numbers.
+macro_rules! numbered {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal,)* }) => {
+        $(#[$meta])*
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl $name {
+            /// Number of variants.
+            pub const COUNT: usize = Self::ALL.len();
+            /// All variants, in the order of their numbers.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+
+            /// The variant of that number, if there is one.
+            pub const fn from_number(value: u8) -> Option<Self> {
+                match value {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
 pub mod abi;
 #[cfg(feature = "bpf")]
 pub mod bpf;

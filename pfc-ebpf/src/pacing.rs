@@ -7,7 +7,7 @@ use crate::abi::account::PauseState;
 
 /// Nanoseconds in a second: bits times this many make
 /// [`crate::abi::generate::Flow::cost`].
-pub const SECOND: u64 = 1_000_000_000;
+pub use crate::units::SECOND;
 
 /// The part of the time from `from` to `to` in which `pause` held, an empty one where it did not:
 /// what was withheld. `pause` is as it stands at `to`.
@@ -52,7 +52,7 @@ impl Bucket {
         let load = if load > 100 { 100 } else { load } as u64;
         let rate = rate as u128 * load as u128 / 100;
         let rate = if rate == 0 { 1 } else { rate };
-        let cost = bits as u128 * 1_000_000_000;
+        let cost = bits as u128 * SECOND as u128;
         let step = cost.div_ceil(rate);
         let step_excess = (step * rate - cost) as u64;
         Self {
@@ -87,7 +87,7 @@ impl Bucket {
     }
 
     /// Returns the bucket of a flow that sends a frame each `interval` from `due` on, times in
-    /// units of 2^-32 ns. Both are kept exactly; an interval is at most [`Self::LONGEST_INTERVAL`].
+    /// units of 2^-32 ns. Both are kept exactly; an interval is at most a second.
     pub const fn of_fine(due: u128, interval: u64) -> Self {
         const UNIT: u64 = 1 << 32;
         let (whole, step) = (due.div_ceil(UNIT as u128), interval.div_ceil(UNIT));
@@ -100,10 +100,8 @@ impl Bucket {
         }
     }
 
-    /// A second, in units of 2^-32 ns.
-    pub const LONGEST_INTERVAL: u64 = SECOND << 32;
-
-    /// When the next frame is due, of a bucket that was made by [`Self::of_fine`], in its units.
+    /// Time at which the next frame is due, of a bucket that was made by [`Self::of_fine`], in its
+    /// units.
     pub const fn fine(&self) -> u128 {
         Self::fine_of([self.due, self.excess])
     }

@@ -13,7 +13,7 @@
 //! and no longer: a flow has at most 2^40 frames (15 minutes of the smallest frames at 800 Gbit/s),
 //! and a frame may be under way for 9 minutes before its age is misread.
 
-use crate::wire::{Part, is_right};
+use crate::wire::{Part, fold, is_right};
 
 /// UDP destination port of test frames; the source port tells flows apart for hashing.
 pub const UDP_PORT: u16 = 50_000;
@@ -33,48 +33,26 @@ pub const MASK_40: u64 = (1 << 40) - 1;
 const PHASE_BITS: u32 = 3;
 const _: () = assert!(Phase::COUNT <= 1 << PHASE_BITS);
 
-/// The phase of a repetition in which a frame was sent. No frame is sent in `Drain`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[repr(u8)]
-pub enum Phase {
-    /// Traffic without a storm.
-    Baseline = 0,
-    /// Traffic during the storm.
-    Storm = 1,
-    /// The storm has stopped; what the DUT held arrives.
-    Drain = 2,
-    /// Traffic after the drain.
-    Resume = 3,
-    /// Running traffic, with single XOFF and XON frames.
-    Probe = 4,
+numbered! {
+    /// The phase of a repetition in which a frame was sent. No frame is sent in `Drain`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    Phase {
+        /// Traffic without a storm.
+        Baseline = 0,
+        /// Traffic during the storm.
+        Storm = 1,
+        /// The storm has stopped; what the DUT held arrives.
+        Drain = 2,
+        /// Traffic after the drain.
+        Resume = 3,
+        /// Running traffic, with single XOFF and XON frames.
+        Probe = 4,
+    }
 }
 
 impl Phase {
-    /// Number of phases.
-    pub const COUNT: usize = 5;
-    /// All phases, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Baseline,
-        Self::Storm,
-        Self::Drain,
-        Self::Resume,
-        Self::Probe,
-    ];
-
-    /// The phase of that number, if there is one.
-    pub const fn from_number(value: u8) -> Option<Self> {
-        match value {
-            0 => Some(Self::Baseline),
-            1 => Some(Self::Storm),
-            2 => Some(Self::Drain),
-            3 => Some(Self::Resume),
-            4 => Some(Self::Probe),
-            _ => None,
-        }
-    }
-
     /// This phase's bit in [`crate::abi::account::FlowConfig::log_phases`].
     pub const fn bit(self) -> u8 {
         1 << self as u8
@@ -100,23 +78,36 @@ pub struct Stamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DamagedStamp;
 
-const fn fold(mut sum: u32) -> u16 {
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum as u16
-}
-
 /// Flow and phase in one word.
 #[inline(always)]
 pub const fn flow_and_phase(flow: u16, phase: Phase) -> u16 {
     flow << PHASE_BITS | phase as u16
 }
 
+/// A stamp's words in network order, and the check behind them.
+#[inline(always)]
+pub(crate) fn with_check(words: [u16; 8]) -> [u8; LEN] {
+    let mut out = [0; LEN];
+    let mut sum = 0u32;
+    let mut i = 0;
+    while i < words.len() {
+        let [high, low] = words[i].to_be_bytes();
+        out[2 * i] = high;
+        out[2 * i + 1] = low;
+        sum += words[i] as u32;
+        i += 1;
+    }
+    let [high, low] = (!fold(sum)).to_be_bytes();
+    out[LEN - 2] = high;
+    out[LEN - 1] = low;
+    out
+}
+
 impl Stamp {
     /// The octets as they stand in the frame.
     #[inline(always)]
     pub fn emit(&self) -> [u8; LEN] {
-        let words = [
+        with_check([
             MAGIC,
             self.run,
             flow_and_phase(self.flow, self.phase),
@@ -125,21 +116,7 @@ impl Stamp {
             (self.sequence << 8) as u16 | (self.time >> 32) as u16 & 0xff,
             (self.time >> 16) as u16,
             self.time as u16,
-        ];
-        let mut out = [0; LEN];
-        let mut sum = 0u32;
-        let mut i = 0;
-        while i < words.len() {
-            let [high, low] = words[i].to_be_bytes();
-            out[2 * i] = high;
-            out[2 * i + 1] = low;
-            sum += words[i] as u32;
-            i += 1;
-        }
-        let [high, low] = (!fold(sum)).to_be_bytes();
-        out[LEN - 2] = high;
-        out[LEN - 1] = low;
-        out
+        ])
     }
 
     /// Reads a stamp; an error when the magic, the phase or the check is wrong.

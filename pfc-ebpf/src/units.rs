@@ -4,18 +4,80 @@ use core::fmt;
 
 /// A time of CLOCK_MONOTONIC, or a span, in nanoseconds.
 pub type Nanos = u64;
+/// A millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// A second.
+pub const SECOND: Nanos = 1000 * MILLISECOND;
 
-/// A traffic class of IEEE 802.1Q, 0 to 7: what PFC pauses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
-pub struct Priority(u8);
+/// Declares a number below a bound, of which there are so many.
+macro_rules! bounded {
+    ($($(#[$doc:meta])* $name:ident: $what:literal, $count:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
+        pub struct $name(u8);
 
-/// A Differentiated Services Code Point (RFC 2474), 0 to 63.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
-pub struct Dscp(u8);
+        impl $name {
+            /// Number of them.
+            pub const COUNT: usize = $count;
+
+            /// The one of that number; an error where there is none.
+            pub const fn new(value: u8) -> Result<Self, OutOfRange> {
+                if value < $count {
+                    return Ok(Self(value));
+                }
+                Err(OutOfRange {
+                    what: $what,
+                    found: value as u64,
+                    min: 0,
+                    max: $count - 1,
+                })
+            }
+
+            /// All of them, 0 first.
+            pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
+                (0..$count).map(Self)
+            }
+
+            /// The number.
+            pub const fn get(self) -> u8 {
+                self.0
+            }
+
+            /// The number, to index an array of as many as there are.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl TryFrom<u8> for $name {
+            type Error = OutOfRange;
+            fn try_from(value: u8) -> Result<Self, OutOfRange> {
+                Self::new(value)
+            }
+        }
+
+        impl From<$name> for u8 {
+            fn from(value: $name) -> u8 {
+                value.0
+            }
+        }
+    )*};
+}
+
+bounded! {
+    /// A traffic class of IEEE 802.1Q, 0 to 7: what PFC pauses.
+    Priority: "priority", 8;
+    /// A Differentiated Services Code Point (RFC 2474), 0 to 63.
+    Dscp: "DSCP", 64;
+}
 
 /// A pause time in quanta of 512 bit times (IEEE 802.3 Annex 31B, 802.1Qbb).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,80 +117,16 @@ impl fmt::Display for OutOfRange {
 impl core::error::Error for OutOfRange {}
 
 impl Priority {
-    /// Number of priorities.
-    pub const COUNT: usize = 8;
-
-    /// The priority of that number; an error above 7.
-    pub const fn new(value: u8) -> Result<Self, OutOfRange> {
-        if value < 8 {
-            Ok(Self(value))
-        } else {
-            Err(OutOfRange {
-                what: "priority",
-                found: value as u64,
-                min: 0,
-                max: 7,
-            })
-        }
-    }
-
     /// The three low bits of `value`, as where a PCP is read from a VLAN tag.
     pub const fn from_low_bits(value: u8) -> Self {
         Self(value & 7)
     }
-
-    /// All eight, 0 first.
-    pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
-        (0..8u8).map(Self)
-    }
-
-    /// 0 to 7.
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-
-    /// 0 to 7, to index an array of [`Priority::COUNT`].
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 impl Dscp {
-    /// Number of code points.
-    pub const COUNT: usize = 64;
-
-    /// The code point of that number; an error above 63.
-    pub const fn new(value: u8) -> Result<Self, OutOfRange> {
-        if value < 64 {
-            Ok(Self(value))
-        } else {
-            Err(OutOfRange {
-                what: "DSCP",
-                found: value as u64,
-                min: 0,
-                max: 63,
-            })
-        }
-    }
-
     /// The six high bits of an IPv4 TOS or IPv6 Traffic Class octet.
     pub const fn from_traffic_class(octet: u8) -> Self {
         Self(octet >> 2)
-    }
-
-    /// All 64, 0 first.
-    pub fn all() -> impl DoubleEndedIterator<Item = Self> + Clone {
-        (0..64u8).map(Self)
-    }
-
-    /// 0 to 63.
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-
-    /// 0 to 63, to index an array of [`Dscp::COUNT`].
-    pub const fn index(self) -> usize {
-        self.0 as usize
     }
 }
 
@@ -191,13 +189,13 @@ impl LineRate {
     /// Nanoseconds that a quantum lasts, times 2^24, rounded up: what [`Quanta::nanos_by`]
     /// multiplies by, for a machine that cannot divide 128 bits.
     pub const fn quantum(self) -> u64 {
-        let nanos = Quanta::BITS as u128 * 1_000_000_000;
+        let nanos = Quanta::BITS as u128 * SECOND as u128;
         ((nanos << Quanta::FRACTION).div_ceil(self.0 as u128)) as u64
     }
 
     /// The time that `bits` take on the wire, in nanoseconds, rounded down.
     pub const fn bits_to_nanos(self, bits: u64) -> u64 {
-        (bits as u128 * 1_000_000_000 / self.0 as u128) as u64
+        (bits as u128 * SECOND as u128 / self.0 as u128) as u64
     }
 
     /// The bits of layer 1 that a frame of `len` octets (without FCS) takes: FCS, preamble and gap
@@ -212,50 +210,12 @@ impl LineRate {
     }
 }
 
-impl fmt::Display for Priority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Dscp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl fmt::Display for LineRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             v if v % 1_000_000_000 == 0 => write!(f, "{} Gbit/s", v / 1_000_000_000),
             v => write!(f, "{} Mbit/s", v as f64 / 1e6),
         }
-    }
-}
-
-impl TryFrom<u8> for Priority {
-    type Error = OutOfRange;
-    fn try_from(value: u8) -> Result<Self, OutOfRange> {
-        Self::new(value)
-    }
-}
-
-impl From<Priority> for u8 {
-    fn from(value: Priority) -> u8 {
-        value.0
-    }
-}
-
-impl TryFrom<u8> for Dscp {
-    type Error = OutOfRange;
-    fn try_from(value: u8) -> Result<Self, OutOfRange> {
-        Self::new(value)
-    }
-}
-
-impl From<Dscp> for u8 {
-    fn from(value: Dscp) -> u8 {
-        value.0
     }
 }
 

@@ -17,7 +17,7 @@ use common::{Report, Spread};
 use frames::TestFrame;
 use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
 use pfc_ebpf::abi::{self, Trust};
-use pfc_ebpf::stamp::{Phase, Stamp};
+use pfc_ebpf::stamp::{MASK_40, Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
@@ -85,13 +85,14 @@ impl Bench {
             .as_nanos() as f64
     }
 
-    /// Makes `restamp` produce frames of `flows` flows, a power of two, and hand them to `target`.
+    /// Makes `restamp` produce frames of `flows` flows, a power of two, sent just now, and hand them
+    /// to `target`. A fixed time would be one of the future for half of the 18 minutes that stamps
+    /// tell apart, and no reading of [`Clock::Batched`] would serve its frames.
     fn aim(&mut self, flows: u32, target: &ProgramFd) {
         let state = self.0.map_mut("STATE").expect("in the object");
-        let mut state: Array<_, [u64; 2]> = state.try_into().expect("an array");
-        state
-            .set(0, [0, u64::from(flows) - 1], 0)
-            .expect("an entry");
+        let mut state: Array<_, [u64; 3]> = state.try_into().expect("an array");
+        let mask = u64::from(flows) - 1;
+        state.set(0, [0, mask, clock::now()], 0).expect("an entry");
         let targets = self.0.map_mut("TARGET").expect("in the object");
         let mut targets: ProgramArray<_> = targets.try_into().expect("an array of programs");
         targets.set(0, target, 0).expect("an entry");
@@ -202,7 +203,7 @@ fn test_frame(length: usize, v6: bool) -> Vec<u8> {
         flow: 0,
         phase: Phase::Storm,
         sequence: 0,
-        time: 1,
+        time: clock::now() & MASK_40,
     };
     let headers = if v6 { 62 } else { 42 };
     TestFrame {

@@ -30,7 +30,6 @@ use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, Por
 use validator_core::engine::snapshot::{Count, Neighbour, Snapshot, Transmit};
 use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 
-use self::counted::{add, less};
 use self::port::LivePort;
 use self::published::FlowState;
 use self::rates::Samples;
@@ -42,7 +41,7 @@ use crate::driver::bpf::flow::{Expected, Place};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::netns::Namespace;
 
-/// How an engine works.
+/// Settings of an engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Where the program is attached.
@@ -78,19 +77,17 @@ struct LiveFlow {
     places: Vec<Place>,
     /// Count of what left in the starts before the present one.
     before: Count,
-    /// What no port counts of that.
-    before_beside: Count,
+    /// Count of those among them that no port counts.
+    before_uncounted: Count,
     state: Arc<FlowState>,
     /// Early ends that a warning was given of.
-    too_long_told: u64,
+    too_long_warned: u64,
 }
 
 impl LiveFlow {
-    /// What left of it and no port counts.
-    fn beside(&self) -> Count {
-        let mut all = self.before_beside;
-        add(&mut all, self.state.beside.read());
-        all
+    /// Count of its frames that left and that no port counts.
+    fn uncounted(&self) -> Count {
+        self.before_uncounted + self.state.uncounted.read()
     }
 }
 
@@ -140,9 +137,9 @@ impl LiveEngine {
                 local: of_sender.len(),
                 places: Vec::new(),
                 before: Count::default(),
-                before_beside: Count::default(),
+                before_uncounted: Count::default(),
                 state: state.clone(),
-                too_long_told: 0,
+                too_long_warned: 0,
             });
             of_sender.push(SenderFlow {
                 pace: flow.pace(self.ports[flow.from.0].line_rate),
@@ -239,8 +236,8 @@ impl LiveEngine {
         // A sender that has died keeps no other from its order.
         let mut carried_out = Ok(());
         for given in given {
-            let told = given.and_then(|told| told.recv().map_err(|_| Died));
-            carried_out = carried_out.and(told.map_err(Problem::from));
+            let done = given.and_then(|done| done.recv().map_err(|_| Died));
+            carried_out = carried_out.and(done.map_err(Problem::from));
         }
         carried_out
     }
@@ -295,7 +292,7 @@ impl Engine for LiveEngine {
         self.nobodys_pauses = own.contains(&0);
         for port in &mut self.ports {
             // Another plan may come from another client, which has had no warning yet.
-            (port.slow_told, port.forgotten_told) = (false, false);
+            (port.slow_warned, port.forgotten_warned) = (false, false);
             if let Err(problem) = port.count_anew() {
                 warnings.push(Warning(format!("{}: {problem}", port.interface)));
             }
@@ -385,7 +382,7 @@ impl Engine for LiveEngine {
         }
         for (live, planned) in self.flows.iter_mut().zip(&self.plan.flows) {
             let ends = live.state.too_long.load(Ordering::Relaxed);
-            if std::mem::replace(&mut live.too_long_told, ends) != ends {
+            if std::mem::replace(&mut live.too_long_warned, ends) != ends {
                 let interface = &self.ports[planned.from.0].interface;
                 notices.push(Warning(format!(
                     "flow \"{}\" ended early: {interface} no longer takes its frames; its MTU was \
@@ -505,12 +502,12 @@ impl LiveEngine {
             let planned = &self.plan.flows[flow.0];
             let live = &mut self.flows[flow.0];
             if kept {
-                add(&mut live.before, live.state.sent.read());
-                add(&mut live.before_beside, live.state.beside.read());
+                live.before += live.state.sent.read();
+                live.before_uncounted = live.uncounted();
             } else {
                 self.starts.give_back(&self.ports, &live.places);
                 live.places.clear();
-                (live.before, live.before_beside) = Default::default();
+                (live.before, live.before_uncounted) = Default::default();
             }
             let expected = Expected {
                 verify: planned.metrics.stamp.is_some() && planned.packet.is_right_udp(),
@@ -546,7 +543,7 @@ impl LiveEngine {
             for flow in flows {
                 let (live, planned) = (&self.flows[flow.0], &self.plan.flows[flow.0]);
                 let sent = if planned.from.0 == place {
-                    less(before.flows[flow.0].sent, live.beside())
+                    before.flows[flow.0].sent.since(live.uncounted())
                 } else {
                     Count::default()
                 };

@@ -7,7 +7,8 @@
 
 mod control;
 
-pub use control::{CLASSES, ClassCounters, Control, LastControl, PauseState, PfcCounters};
+pub use super::{CLASSES, WHOLE_LINK};
+pub use control::{ClassCounters, Control, LastControl, PauseState, PfcCounters};
 
 use super::Trust;
 use crate::stamp::Phase;
@@ -231,7 +232,7 @@ pub struct WindowCounters {
 }
 
 /// The program's value for a port on one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Port {
     /// State from frame to frame.
@@ -302,30 +303,7 @@ pub struct PortCounters {
     pub pfc: PfcCounters,
 }
 
-impl Default for PortCounters {
-    fn default() -> Self {
-        Self {
-            octets: 0,
-            test_frames: 0,
-            other: 0,
-            foreign_run: 0,
-            own_control: 0,
-            pause: ClassCounters {
-                xoff: 0,
-                xon: 0,
-                last: LastControl { quanta: 0, at: 0 },
-            },
-            by_dscp: [0; 64],
-            by_pcp: [0; 8],
-            malformed: [0; Malformed::COUNT],
-            damaged: [0; Malformed::COUNT],
-            arrivals_lost: 0,
-            controls_lost: 0,
-            offences_lost: 0,
-            pfc: PfcCounters::NONE,
-        }
-    }
-}
+counts!(PortCounters);
 
 impl PortCounters {
     /// All frames.
@@ -376,52 +354,33 @@ pub struct Arrival {
     pub _pad: u8,
 }
 
-/// The reason for keeping a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[repr(u8)]
-pub enum OffenceKind {
-    /// Its sequence number had been seen.
-    Duplicate = 1,
-    /// The frame came after a later one of its flow.
-    Reordered = 2,
-    /// The frame came more than [`SEEN_WINDOW`] behind.
-    BeyondWindow = 3,
-    /// UDP checksum wrong.
-    Corrupt = 4,
-    /// DSCP or PCP changed.
-    Remarked = 5,
-    /// Its arrival is logged: of a flow and phase in which frames should not arrive, or of a probe.
-    Logged = 6,
-    /// A PAUSE/PFC frame of the tester's own storm.
-    OwnControl = 7,
-    /// One of [`PortCounters::damaged`]; [`Offence::detail`] is the [`Malformed`].
-    Malformed = 8,
-    /// Its filling is not what was sent.
-    Altered = 9,
-    /// Longer or shorter than was sent.
-    Resized = 10,
-}
-
-impl OffenceKind {
-    /// All kinds, in the order of their numbers, which begin at 1.
-    pub const ALL: [Self; 10] = [
-        Self::Duplicate,
-        Self::Reordered,
-        Self::BeyondWindow,
-        Self::Corrupt,
-        Self::Remarked,
-        Self::Logged,
-        Self::OwnControl,
-        Self::Malformed,
-        Self::Altered,
-        Self::Resized,
-    ];
-
-    /// The kind of that number, if there is one.
-    pub fn from_number(value: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == value)
+numbered! {
+    /// The reason for keeping a frame.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    OffenceKind {
+        /// Its sequence number had been seen.
+        Duplicate = 1,
+        /// The frame came after a later one of its flow.
+        Reordered = 2,
+        /// The frame came more than [`SEEN_WINDOW`] behind.
+        BeyondWindow = 3,
+        /// UDP checksum wrong.
+        Corrupt = 4,
+        /// DSCP or PCP changed.
+        Remarked = 5,
+        /// Its arrival is logged: of a flow and phase in which frames should not arrive, or of a
+        /// probe.
+        Logged = 6,
+        /// A PAUSE/PFC frame of the tester's own storm.
+        OwnControl = 7,
+        /// One of [`PortCounters::damaged`]; [`Offence::detail`] is the [`Malformed`].
+        Malformed = 8,
+        /// Its filling is not what was sent.
+        Altered = 9,
+        /// Longer or shorter than was sent.
+        Resized = 10,
     }
 }
 

@@ -1,16 +1,13 @@
 //! The contract between the program `flow` and userspace: ports that count the frames of an engine.
 
 use super::watch::PauseClock;
+pub use super::{CLASSES, WHOLE_LINK};
 
 /// Raised whenever a layout below changes.
 pub const ABI_VERSION: u32 = 5;
 /// Sequence numbers of a flow that are remembered: a frame that comes later than so many others
 /// cannot be told from a duplicate. A power of two.
 pub const SEEN_WINDOW: u64 = 512;
-/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
-pub const CLASSES: usize = 9;
-/// The entry of 802.3x among them.
-pub const WHOLE_LINK: usize = 8;
 /// Queues of a port that classes hold.
 pub const QUEUES: usize = 8;
 /// Sources of MAC control frames that can be known as this tester's own.
@@ -83,7 +80,7 @@ pub struct Config {
 }
 
 /// Counts of what a port received, on one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Port {
     /// All frames.
@@ -126,32 +123,7 @@ pub struct Port {
     pub missed: u64,
 }
 
-impl Port {
-    /// Adds what another CPU counted.
-    pub fn merge(&mut self, cpu: &Self) {
-        self.frames += cpu.frames;
-        self.octets += cpu.octets;
-        self.test += cpu.test;
-        self.stale += cpu.stale;
-        self.damaged += cpu.damaged;
-        self.pause += cpu.pause;
-        self.pfc += cpu.pfc;
-        self.own_pause += cpu.own_pause;
-        self.own_pfc += cpu.own_pfc;
-        self.nobodys_pause += cpu.nobodys_pause;
-        self.nobodys_pfc += cpu.nobodys_pfc;
-        for class in 0..self.pfc_by_class.len() {
-            self.pfc_by_class[class] += cpu.pfc_by_class[class];
-            self.own_pfc_by_class[class] += cpu.own_pfc_by_class[class];
-            self.nobodys_pfc_by_class[class] += cpu.nobodys_pfc_by_class[class];
-        }
-        self.other_control += cpu.other_control;
-        self.neighbours += cpu.neighbours;
-        self.neighbour_octets += cpu.neighbour_octets;
-        self.other += cpu.other;
-        self.missed += cpu.missed;
-    }
-}
+counts!(Port Received);
 
 /// Frames of one start of a flow that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

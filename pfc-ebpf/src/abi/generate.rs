@@ -203,7 +203,7 @@ pub struct Worker {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Response {
-    /// How often it was found held, having been free before.
+    /// Number of times that it was found held, having been free before.
     pub holds: u64,
     /// Frames that left after the pause frame had arrived.
     pub frames: u64,

@@ -41,6 +41,8 @@ pub struct Counters {
     pub passed: u64,
 }
 
+counts!(Counters);
+
 /// A packet that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]

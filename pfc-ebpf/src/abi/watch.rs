@@ -1,6 +1,7 @@
 //! The contract between the programs of `watch` and userspace, and what they read and count of a
 //! frame: all that passes a port, by whomever it was sent.
 
+pub use super::{CLASSES as PAUSED, WHOLE_LINK};
 use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
@@ -51,9 +52,6 @@ pub mod name {
     pub const SKETCH: &str = "SKETCH";
 }
 
-/// Classes of a port that can be paused: eight priorities, and the whole link.
-pub const PAUSED: usize = 9;
-
 /// Octets from the network header on by which frames are told apart: IPv6, TCP with options, and
 /// some payload.
 pub const COMPARED: usize = 128;
@@ -65,7 +63,7 @@ pub const CLASSES: usize = 2048;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sketch {
-    /// Sum of the hashes.
+    /// Sum of the hashes, modulo 2^64.
     pub digest: u64,
     /// Frames that are in no class: merged ones, whose parts are not to be seen.
     pub unsorted: u64,
@@ -74,21 +72,6 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// No frame.
-    pub const ZERO: Self = Self {
-        digest: 0,
-        unsorted: 0,
-        classes: [0; CLASSES],
-    };
-
-    /// Adds the frames that another CPU sorted.
-    pub fn merge(&mut self, cpu: &Self) {
-        self.digest = self.digest.wrapping_add(cpu.digest);
-        self.unsorted += cpu.unsorted;
-        let classes = self.classes.iter_mut().zip(cpu.classes);
-        classes.for_each(|(sum, cpu)| *sum += cpu);
-    }
-
     /// The frames sorted since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -147,43 +130,31 @@ impl Volume {
     }
 }
 
-/// Obstacle between the IP header of a packet and its transport, which may be RoCEv2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Hidden {
-    /// An extension header of IPv6, other than the fragment header. Behind IPv4 those of IPsec may
-    /// stand, too. RoCEv2 has none: its next header is UDP (InfiniBand Architecture Specification,
-    /// annex A17).
-    Extension = 0,
-    /// The packet is one of several fragments.
-    Fragment = 1,
-    /// A tunnel: IP, GRE, Ethernet, MPLS, L2TP or a compressed payload in IP, or one on UDP.
-    Tunnel = 2,
+numbered! {
+    /// Obstacle between the IP header of a packet and its transport, which may be RoCEv2.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Hidden {
+        /// An extension header of IPv6, other than the fragment header. Behind IPv4 those of IPsec
+        /// may stand, too. RoCEv2 has none: its next header is UDP (InfiniBand Architecture
+        /// Specification, annex A17).
+        Extension = 0,
+        /// The packet is one of several fragments.
+        Fragment = 1,
+        /// A tunnel: IP, GRE, Ethernet, MPLS, L2TP or a compressed payload in IP, or one on UDP.
+        Tunnel = 2,
+    }
 }
 
-impl Hidden {
-    /// Number of kinds.
-    pub const COUNT: usize = 3;
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Extension, Self::Fragment, Self::Tunnel];
-}
-
-/// Reason why the frames of a merged packet are unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Untold {
-    /// The headers could not be read, or do not fit the number of frames: they are octets of one
-    /// frame alone.
-    Headers = 0,
-    /// Nor does the stack know the number of frames: they count as one.
-    Number = 1,
-}
-
-impl Untold {
-    /// Number of reasons.
-    pub const COUNT: usize = 2;
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Headers, Self::Number];
+numbered! {
+    /// Reason why the frames of a merged packet are unknown.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Untold {
+        /// The headers could not be read, or do not fit the number of frames: they are octets of
+        /// one frame alone.
+        Headers = 0,
+        /// Nor does the stack know the number of frames: they count as one.
+        Number = 1,
+    }
 }
 
 /// PAUSE or PFC frames that address a class: a priority, or the whole link.
@@ -313,88 +284,7 @@ pub struct Control {
     pub octets: [u8; HEADERS],
 }
 
-impl Counters {
-    /// Nothing counted.
-    pub const ZERO: Self = Self {
-        total: Volume {
-            frames: 0,
-            octets: 0,
-        },
-        by_priority: [Volume {
-            frames: 0,
-            octets: 0,
-        }; 8],
-        no_priority: Volume {
-            frames: 0,
-            octets: 0,
-        },
-        by_dscp: [Volume {
-            frames: 0,
-            octets: 0,
-        }; 64],
-        by_pcp: [Volume {
-            frames: 0,
-            octets: 0,
-        }; 8],
-        double_tagged: 0,
-        by_ecn: [0; 4],
-        ce: [0; 8],
-        malformed: [0; Malformed::COUNT],
-        hidden: [0; Hidden::COUNT],
-        untold: [0; Untold::COUNT],
-        pause: ClassCounters { xoff: 0, xon: 0 },
-        pfc_frames: 0,
-        pfc_empty: 0,
-        pfc: [ClassCounters { xoff: 0, xon: 0 }; 8],
-        roce: Volume {
-            frames: 0,
-            octets: 0,
-        },
-        roce_ce: 0,
-        by_opcode: [0; 256],
-        stamped: 0,
-        flows_lost: 0,
-        controls_lost: 0,
-    };
-
-    /// Adds what another CPU counted.
-    pub fn merge(&mut self, cpu: &Self) {
-        fn all(sum: &mut [u64], cpu: &[u64]) {
-            sum.iter_mut().zip(cpu).for_each(|(sum, cpu)| *sum += cpu);
-        }
-        fn volumes(sum: &mut [Volume], cpu: &[Volume]) {
-            sum.iter_mut().zip(cpu).for_each(|(sum, cpu)| sum.add(*cpu));
-        }
-        fn class(sum: &mut ClassCounters, cpu: &ClassCounters) {
-            sum.xoff += cpu.xoff;
-            sum.xon += cpu.xon;
-        }
-        self.total.add(cpu.total);
-        volumes(&mut self.by_priority, &cpu.by_priority);
-        self.no_priority.add(cpu.no_priority);
-        volumes(&mut self.by_dscp, &cpu.by_dscp);
-        volumes(&mut self.by_pcp, &cpu.by_pcp);
-        self.double_tagged += cpu.double_tagged;
-        all(&mut self.by_ecn, &cpu.by_ecn);
-        all(&mut self.ce, &cpu.ce);
-        all(&mut self.malformed, &cpu.malformed);
-        all(&mut self.hidden, &cpu.hidden);
-        all(&mut self.untold, &cpu.untold);
-        class(&mut self.pause, &cpu.pause);
-        self.pfc_frames += cpu.pfc_frames;
-        self.pfc_empty += cpu.pfc_empty;
-        self.pfc
-            .iter_mut()
-            .zip(&cpu.pfc)
-            .for_each(|(sum, cpu)| class(sum, cpu));
-        self.roce.add(cpu.roce);
-        self.roce_ce += cpu.roce_ce;
-        all(&mut self.by_opcode, &cpu.by_opcode);
-        self.stamped += cpu.stamped;
-        self.flows_lost += cpu.flows_lost;
-        self.controls_lost += cpu.controls_lost;
-    }
-}
+counts!(Counters Sketch);
 
 impl ClassCounters {
     #[inline(always)]

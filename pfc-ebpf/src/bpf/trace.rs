@@ -7,12 +7,12 @@ use aya_ebpf::maps::PerCpuArray;
 use aya_log_ebpf::info;
 
 use crate::stamp::Stamp;
+use crate::units::SECOND;
 use crate::wire::Malformed;
 use crate::wire::mac_control::MacControl;
 
 /// Lines that a CPU may write in a second, so that a traced program keeps up with its port.
 const LINES: u64 = 100;
-const SECOND: u64 = 1_000_000_000;
 
 #[map]
 static TRACE_BUDGET: PerCpuArray<Budget> = PerCpuArray::with_max_entries(1, 0);

@@ -8,6 +8,8 @@ pub const C_TAG: u16 = 0x8100;
 pub const S_TAG: u16 = 0x88a8;
 /// EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;
+/// EtherType of ARP.
+pub const ARP: u16 = 0x0806;
 /// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 /// EtherType of MAC control frames (IEEE 802.3, 31.4.1.3).

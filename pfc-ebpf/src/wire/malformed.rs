@@ -1,39 +1,40 @@
 //! Reasons why a frame cannot be read.
 
-/// The defect of a frame that could not be read; indexes the counters of malformed frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[repr(u8)]
-pub enum Malformed {
-    /// Shorter than its Ethernet header or tags.
-    EthernetTruncated = 0,
-    /// More than two VLAN tags.
-    TooManyTags = 1,
-    /// IPv4 header cut short, or its length field below 20 or above the frame.
-    Ipv4Truncated = 2,
-    /// Version field is not what the EtherType says.
-    IpVersion = 3,
-    /// IPv6 header cut short, or its length above the frame.
-    Ipv6Truncated = 4,
-    /// UDP header cut short, or its length field does not fit.
-    UdpTruncated = 5,
-    /// A MAC control frame too short for its opcode.
-    ControlTruncated = 6,
-    /// A MAC control frame with an opcode that is neither PAUSE nor PFC.
-    ControlOpcode = 7,
-    /// A MAC control frame behind a VLAN tag: MACs ignore these.
-    ControlTagged = 8,
-    /// A PAUSE/PFC frame whose destination is not 01-80-C2-00-00-01: counted apart, not as
-    /// PAUSE/PFC.
-    ControlDestination = 9,
-    /// A frame to the test port without a whole stamp: cannot be attributed to a flow.
-    Stamp = 10,
-    /// An IPv4 header whose checksum is wrong.
-    Ipv4Checksum = 11,
-    /// A test frame of the present run by its stamp or its addresses and ports, though its headers
-    /// name another EtherType, protocol or port.
-    Headers = 12,
+numbered! {
+    /// The defect of a frame that could not be read; indexes the counters of malformed frames.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    Malformed {
+        /// Shorter than its Ethernet header or tags.
+        EthernetTruncated = 0,
+        /// More than two VLAN tags.
+        TooManyTags = 1,
+        /// IPv4 header cut short, or its length field below 20 or above the frame.
+        Ipv4Truncated = 2,
+        /// Version field is not what the EtherType says.
+        IpVersion = 3,
+        /// IPv6 header cut short, or its length above the frame.
+        Ipv6Truncated = 4,
+        /// UDP header cut short, or its length field does not fit.
+        UdpTruncated = 5,
+        /// A MAC control frame too short for its opcode.
+        ControlTruncated = 6,
+        /// A MAC control frame with an opcode that is neither PAUSE nor PFC.
+        ControlOpcode = 7,
+        /// A MAC control frame behind a VLAN tag: MACs ignore these.
+        ControlTagged = 8,
+        /// A PAUSE/PFC frame whose destination is not 01-80-C2-00-00-01: counted apart, not as
+        /// PAUSE/PFC.
+        ControlDestination = 9,
+        /// A frame to the test port without a whole stamp: cannot be attributed to a flow.
+        Stamp = 10,
+        /// An IPv4 header whose checksum is wrong.
+        Ipv4Checksum = 11,
+        /// A test frame of the present run by its stamp or its addresses and ports, though its
+        /// headers name another EtherType, protocol or port.
+        Headers = 12,
+    }
 }
 
 impl Malformed {
@@ -59,24 +60,4 @@ impl Malformed {
     pub const fn is_consumed(self) -> bool {
         self.is_control() || self.is_of_a_test()
     }
-
-    /// Number of defects.
-    pub const COUNT: usize = 13;
-
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::EthernetTruncated,
-        Self::TooManyTags,
-        Self::Ipv4Truncated,
-        Self::IpVersion,
-        Self::Ipv6Truncated,
-        Self::UdpTruncated,
-        Self::ControlTruncated,
-        Self::ControlOpcode,
-        Self::ControlTagged,
-        Self::ControlDestination,
-        Self::Stamp,
-        Self::Ipv4Checksum,
-        Self::Headers,
-    ];
 }

@@ -2,8 +2,6 @@
 
 use super::{Octets, Part, ethernet, ip};
 
-/// EtherType of ARP.
-const ARP: u16 = 0x0806;
 /// The first and the last of Neighbour Discovery's messages.
 const SOLICITATION_OF_ROUTERS: u8 = 133;
 const REDIRECT: u8 = 137;
@@ -17,7 +15,7 @@ pub fn is_message(frame: &(impl Octets + ?Sized)) -> bool {
         return false;
     };
     if header.ethertype != ethernet::IPV6 {
-        return header.ethertype == ARP;
+        return header.ethertype == ethernet::ARP;
     }
     // One look at the end: of two, the compiler makes a number from a pointer, which Linux 6.12 and
     // before refuse.

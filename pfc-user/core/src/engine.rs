@@ -19,7 +19,6 @@ pub mod response;
 pub mod snapshot;
 pub mod storm;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -141,27 +140,17 @@ pub struct CapturedFrame {
 }
 
 /// A fact that a client should know, though the order was carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Warning(pub String);
 
 /// Reason why an order was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The order is at fault: what was expected, what was found, what to do.
+    #[error("{0}")]
     Order(String),
     /// The machine is at fault.
+    #[error("{0}")]
     Machine(String),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Order(text) | Self::Machine(text)) = self;
-        f.write_str(text)
-    }
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }

@@ -1,33 +1,33 @@
-//! Answers to a neighbour that asks for a port's address: ARP (RFC 826) and Neighbour Discovery of
-//! IPv6 (RFC 4861). A DUT that routes asks before it sends to the port.
+//! Questions and answers by which neighbours find each other: ARP (RFC 826) and Neighbour Discovery
+//! of IPv6 (RFC 4861). A DUT that routes asks before it sends to a port.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const ETHERNET: usize = 14;
-const ETHERTYPE: std::ops::Range<usize> = 12..14;
-const ARP: [u8; 2] = [0x08, 0x06];
-const IPV6: [u8; 2] = [0x86, 0xdd];
+use pfc_ebpf::wire::{Octets, ethernet, fold, ip, sum_of_words};
+
 /// Shortest frame, without FCS.
 const SHORTEST: usize = 60;
 
-/// Ethernet, IPv4, their lengths, and a request: the first octets of every question.
-const ARP_REQUEST: [u8; 8] = [0, 1, 0x08, 0, 6, 4, 0, 1];
-const ARP_REPLY: [u8; 8] = [0, 1, 0x08, 0, 6, 4, 0, 2];
-const ARP_LENGTH: usize = 28;
+/// The first octets of an ARP packet: Ethernet, IPv4, their lengths, and the high octet of the
+/// operation.
+pub(crate) const ARP: [u8; 7] = [0, 1, 0x08, 0, 6, 4, 0];
+/// Octets of an ARP packet.
+pub(crate) const ARP_LENGTH: usize = 28;
+/// Operations of ARP.
+pub(crate) const REQUEST: u8 = 1;
+pub(crate) const REPLY: u8 = 2;
 
-const IPV6_LENGTH: usize = 40;
-const ICMPV6: u8 = 58;
 /// A router would have lowered it: only a neighbour's frame has this (RFC 4861, 7.1.1).
-const HOP_LIMIT: u8 = 255;
+pub(crate) const HOP_LIMIT: u8 = 255;
 const SOLICITATION: u8 = 135;
-const ADVERTISEMENT: u8 = 136;
+pub(crate) const ADVERTISEMENT: u8 = 136;
 /// Type, code, checksum, flags and target.
-const MESSAGE_LENGTH: usize = 24;
+pub(crate) const MESSAGE_LENGTH: usize = 24;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 /// Options that hold a link-layer address, of one unit of eight octets.
 const SOURCE_ADDRESS: [u8; 2] = [1, 1];
-const TARGET_ADDRESS: [u8; 2] = [2, 1];
+pub(crate) const TARGET_ADDRESS: [u8; 2] = [2, 1];
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
@@ -41,44 +41,70 @@ pub struct Station {
 }
 
 impl Station {
+    /// The question of this station for the MAC address of `target`, without FCS; `None` where that
+    /// is an address of the other family.
+    pub fn ask(&self, target: IpAddr) -> Option<Vec<u8>> {
+        match (self.ip, target) {
+            (IpAddr::V4(own), IpAddr::V4(target)) => {
+                let target = [&[0; 6][..], &target.octets()].concat();
+                Some(self.arp(&[0xff; 6], REQUEST, own, &target))
+            }
+            (IpAddr::V6(own), IpAddr::V6(target)) => {
+                // The solicited-node address (RFC 4291, 2.7.1), and its MAC address (RFC 2464, 7).
+                let [.., a, b, c] = target.octets();
+                let mac = [0x33, 0x33, 0xff, a, b, c];
+                let mut to = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 0).octets();
+                to[13..].copy_from_slice(&mac[3..]);
+                let question = ([SOLICITATION, 0], SOURCE_ADDRESS);
+                Some(self.discovery(&mac, [own, to.into()], question, target))
+            }
+            _ => None,
+        }
+    }
+
     /// The answer to `frame` (without FCS, untagged), where that asks for this station.
     pub fn answer(&self, frame: &[u8]) -> Option<Vec<u8>> {
         // A device may send a question back to the one that asked it.
-        if frame.get(6..12)? == self.mac {
+        if frame.get(ethernet::SOURCE..ethernet::TYPE)? == self.mac {
             return None;
         }
-        match (frame.get(ETHERTYPE)?, self.ip) {
-            (ethertype, IpAddr::V4(ip)) if ethertype == ARP => self.reply(frame, ip),
-            (ethertype, IpAddr::V6(ip)) if ethertype == IPV6 => self.advertise(frame, ip),
+        match (frame.word(ethernet::TYPE)?, self.ip) {
+            (ethernet::ARP, IpAddr::V4(ip)) => self.reply(frame, ip),
+            (ethernet::IPV6, IpAddr::V6(ip)) => self.advertise(frame, ip),
             _ => None,
         }
     }
 
     fn reply(&self, frame: &[u8], ip: Ipv4Addr) -> Option<Vec<u8>> {
-        let question = frame.get(ETHERNET..ETHERNET + ARP_LENGTH)?;
+        let question = frame[ethernet::LEN..].get(..ARP_LENGTH)?;
         let (sender, target) = (&question[8..18], &question[24..28]);
-        if question[..8] != ARP_REQUEST || target != ip.octets() {
+        if question[..7] != ARP || question[7] != REQUEST || target != ip.octets() {
             return None;
         }
-        let mut answer = self.ethernet(&sender[..6], ARP);
-        answer.extend(ARP_REPLY);
-        answer.extend(self.mac);
-        answer.extend(ip.octets());
-        answer.extend(sender);
-        answer.resize(SHORTEST, 0);
-        Some(answer)
+        Some(self.arp(&sender[..6], REPLY, ip, sender))
     }
 
-    fn advertise(&self, frame: &[u8], ip: Ipv6Addr) -> Option<Vec<u8>> {
-        let header = frame.get(ETHERNET..ETHERNET + IPV6_LENGTH)?;
-        let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let at = ETHERNET + IPV6_LENGTH;
-        let message = frame.get(at..at + length)?;
+    /// An ARP packet of this station in a shortest frame; `target` is a MAC and an IP address.
+    fn arp(&self, to: &[u8], operation: u8, own: Ipv4Addr, target: &[u8]) -> Vec<u8> {
+        let mut frame = self.ethernet(to, ethernet::ARP);
+        frame.extend(ARP);
+        frame.push(operation);
+        frame.extend(self.mac);
+        frame.extend(own.octets());
+        frame.extend(target);
+        frame.resize(SHORTEST, 0);
+        frame
+    }
+
+    fn advertise(&self, frame: &[u8], own: Ipv6Addr) -> Option<Vec<u8>> {
+        let header = frame[ethernet::LEN..].get(..ip::IPV6_LEN)?;
+        let length = usize::from(header.word(4)?);
+        let message = frame[ethernet::LEN + ip::IPV6_LEN..].get(..length)?;
         let is_question = header[0] >> 4 == 6
-            && header[6..8] == [ICMPV6, HOP_LIMIT]
+            && header[6..8] == [ip::ICMPV6, HOP_LIMIT]
             && length >= MESSAGE_LENGTH
             && message[..2] == [SOLICITATION, 0]
-            && message[8..MESSAGE_LENGTH] == ip.octets()
+            && message[8..MESSAGE_LENGTH] == own.octets()
             && sum(&header[8..40], message) == 0xffff;
         if !is_question {
             return None;
@@ -87,67 +113,51 @@ impl Station {
         // An asker without an address asks if any node has the one that it wants: all get the
         // answer.
         let (mac, to, flags) = if asker.is_unspecified() {
-            (ALL_NODES_MAC, ALL_NODES, OVERRIDE)
+            (&ALL_NODES_MAC, ALL_NODES, OVERRIDE)
         } else {
             let given = message[MESSAGE_LENGTH..].strip_prefix(&SOURCE_ADDRESS);
-            let mac = given.unwrap_or(&frame[6..12]).first_chunk()?;
-            (*mac, asker, SOLICITED | OVERRIDE)
+            let mac = given.unwrap_or(&frame[ethernet::SOURCE..]).first_chunk()?;
+            (mac, asker, SOLICITED | OVERRIDE)
         };
-        let mut said = vec![ADVERTISEMENT, 0, 0, 0, flags, 0, 0, 0];
-        said.extend(ip.octets());
-        said.extend(TARGET_ADDRESS);
-        said.extend(self.mac);
-        let addresses = [ip.octets(), to.octets()].concat();
-        let checksum = !sum(&addresses, &said);
-        said[2..4].copy_from_slice(&checksum.to_be_bytes());
-
-        let mut answer = self.ethernet(&mac, IPV6);
-        answer.extend([0x60, 0, 0, 0]);
-        answer.extend((said.len() as u16).to_be_bytes());
-        answer.extend([ICMPV6, HOP_LIMIT]);
-        answer.extend(addresses);
-        answer.extend(said);
-        Some(answer)
+        let answer = ([ADVERTISEMENT, flags], TARGET_ADDRESS);
+        Some(self.discovery(mac, [own, to], answer, own))
     }
 
-    fn ethernet(&self, destination: &[u8], ethertype: [u8; 2]) -> Vec<u8> {
-        [destination, &self.mac, &ethertype].concat()
+    /// A message of Neighbour Discovery about `target` from this station: its type and flags, and
+    /// the option in which it has the station's MAC address.
+    fn discovery(
+        &self,
+        mac: &[u8; 6],
+        [from, to]: [Ipv6Addr; 2],
+        ([kind, flags], option): ([u8; 2], [u8; 2]),
+        target: Ipv6Addr,
+    ) -> Vec<u8> {
+        let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
+        message.extend(target.octets());
+        message.extend(option);
+        message.extend(self.mac);
+        let addresses = [from.octets(), to.octets()].concat();
+        let checksum = !sum(&addresses, &message);
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+        let mut frame = self.ethernet(mac, ethernet::IPV6);
+        frame.extend([0x60, 0, 0, 0]);
+        frame.extend((message.len() as u16).to_be_bytes());
+        frame.extend([ip::ICMPV6, HOP_LIMIT]);
+        frame.extend(addresses);
+        frame.extend(message);
+        frame
     }
-}
 
-/// The question of a station for the MAC address of `target` (RFC 4861, 4.3), without FCS.
-pub fn solicitation(mac: [u8; 6], own: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
-    // The solicited-node address (RFC 4291, 2.7.1), and its MAC address (RFC 2464, 7).
-    let [.., a, b, c] = target.octets();
-    let to = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), {
-        u16::from_be_bytes([b, c])
-    });
-    let mut said = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
-    said.extend(target.octets());
-    said.extend(SOURCE_ADDRESS);
-    said.extend(mac);
-    let addresses = [own.octets(), to.octets()].concat();
-    let checksum = !sum(&addresses, &said);
-    said[2..4].copy_from_slice(&checksum.to_be_bytes());
-    let mut question = [&[0x33, 0x33, 0xff, a, b, c], &mac, &IPV6[..]].concat();
-    question.extend([0x60, 0, 0, 0]);
-    question.extend((said.len() as u16).to_be_bytes());
-    question.extend([ICMPV6, HOP_LIMIT]);
-    question.extend(addresses);
-    question.extend(said);
-    question
+    fn ethernet(&self, destination: &[u8], ethertype: u16) -> Vec<u8> {
+        [destination, &self.mac, &ethertype.to_be_bytes()].concat()
+    }
 }
 
 /// The ones-complement sum of an ICMPv6 message and its pseudo-header; 0xffff where its checksum is
 /// right.
 fn sum(addresses: &[u8], message: &[u8]) -> u16 {
-    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    let octets = addresses.chunks(2).chain(message.chunks(2));
-    let mut sum = octets.map(word).sum::<u32>() + message.len() as u32 + u32::from(ICMPV6);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
+    let pseudo_header = sum_of_words(addresses) + message.len() as u32 + u32::from(ip::ICMPV6);
+    fold(pseudo_header + sum_of_words(message))
 }
 
 #[cfg(test)]
@@ -213,12 +223,11 @@ mod tests {
 
     #[test]
     fn a_solicitation_is_asked_as_another_implementation_does() {
-        let asked = solicitation(
-            [2, 0, 0, 0, 0, 0x99],
-            "2001:db8::9".parse().unwrap(),
-            "2001:db8::2".parse().unwrap(),
-        );
-        assert_eq!(asked, octets(ND_PAIR[0]));
+        let asker = Station {
+            mac: [2, 0, 0, 0, 0, 0x99],
+            ip: "2001:db8::9".parse().unwrap(),
+        };
+        assert_eq!(asker.ask(v6().ip), Some(octets(ND_PAIR[0])));
     }
 
     #[test]
@@ -258,7 +267,7 @@ mod tests {
         // The checksum guards the message and the addresses, other fields have one value each;
         // those of Ethernet are nobody's, and the class and flow label may be any.
         let question = octets(ND_PAIR[0]);
-        for bit in (ETHERNET * 8 + 32)..question.len() * 8 {
+        for bit in (ethernet::LEN * 8 + 32)..question.len() * 8 {
             let mut damaged = question.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(v6().answer(&damaged), None, "bit {bit}");
@@ -268,11 +277,11 @@ mod tests {
     #[test]
     fn without_its_option_the_asker_is_known_by_its_frame() {
         let mut question = octets(ND_PAIR[0]);
-        question.truncate(ETHERNET + IPV6_LENGTH + MESSAGE_LENGTH);
-        let at = ETHERNET + IPV6_LENGTH;
-        question[ETHERNET + 5] = MESSAGE_LENGTH as u8;
+        question.truncate(ethernet::LEN + ip::IPV6_LEN + MESSAGE_LENGTH);
+        let at = ethernet::LEN + ip::IPV6_LEN;
+        question[ethernet::LEN + 5] = MESSAGE_LENGTH as u8;
         question[at + 2..at + 4].fill(0);
-        let checksum = !sum(&question[ETHERNET + 8..at], &question[at..]);
+        let checksum = !sum(&question[ethernet::LEN + 8..at], &question[at..]);
         question[at + 2..at + 4].copy_from_slice(&checksum.to_be_bytes());
         let answer = v6().answer(&question).unwrap();
         assert_eq!(answer, octets(ND_PAIR[1]));

@@ -5,18 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use pfc_ebpf::abi::account::Config;
 use pfc_ebpf::filling;
 use pfc_ebpf::stamp::{self, FIRST_SOURCE_PORT, SOURCE_PORTS, Stamp};
+use pfc_ebpf::wire::{ethernet, fold, ip, sum_of_words, udp};
 
 use crate::plan::FlowPlan;
 
-const ETHERTYPE_VLAN: u16 = 0x8100;
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-const PROTOCOL_UDP: u8 = 17;
-const ETHERNET_LENGTH: usize = 14;
-const TAG_LENGTH: usize = 4;
-const IPV4_LENGTH: usize = 20;
-const IPV6_LENGTH: usize = 40;
-const UDP_LENGTH: usize = 8;
 /// ECN-capable transport (RFC 3168), so that a congested DUT marks instead of dropping early.
 const ECT_1: u8 = 0b01;
 const HOPS: u8 = 64;
@@ -60,7 +52,7 @@ fn mapped(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Why a flow has no frames.
+/// Reason why a flow has no frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Shorter than headers and stamp.
@@ -113,13 +105,14 @@ impl FrameTemplate {
     /// The frame of `flow`: Ethernet, a priority tag (VLAN ID 0) if the flow has a PCP, IP, UDP,
     /// room for the stamp, and the filling up to its length.
     pub fn new(flow: &FlowPlan, addresses: &Addresses) -> Result<Self, FrameError> {
-        let ip_at = ETHERNET_LENGTH + if flow.pcp.is_some() { TAG_LENGTH } else { 0 };
+        let tag = flow.pcp.map_or(0, |_| ethernet::TAG_LEN);
+        let ip_at = ethernet::LEN + tag;
         let ip_length = match addresses.source_ip {
-            IpAddr::V4(_) => IPV4_LENGTH,
-            IpAddr::V6(_) => IPV6_LENGTH,
+            IpAddr::V4(_) => ip::IPV4_LEN,
+            IpAddr::V6(_) => ip::IPV6_LEN,
         };
         let udp_at = ip_at + ip_length;
-        let stamp_at = udp_at + UDP_LENGTH;
+        let stamp_at = udp_at + udp::LEN;
         check_length(flow, stamp_at + stamp::LEN, ip_at + usize::from(u16::MAX))?;
 
         let mut octets = Vec::with_capacity(flow.length);
@@ -166,12 +159,12 @@ fn push_ethernet(octets: &mut Vec<u8>, flow: &FlowPlan, addresses: &Addresses) {
     octets.extend(addresses.destination_mac);
     octets.extend(addresses.source_mac);
     if let Some(pcp) = flow.pcp {
-        octets.extend(ETHERTYPE_VLAN.to_be_bytes());
+        octets.extend(ethernet::C_TAG.to_be_bytes());
         octets.extend((u16::from(pcp.get()) << 13).to_be_bytes());
     }
     let ethertype = match addresses.source_ip {
-        IpAddr::V4(_) => ETHERTYPE_IPV4,
-        IpAddr::V6(_) => ETHERTYPE_IPV6,
+        IpAddr::V4(_) => ethernet::IPV4,
+        IpAddr::V6(_) => ethernet::IPV6,
     };
     octets.extend(ethertype.to_be_bytes());
 }
@@ -181,7 +174,7 @@ fn push_ip(
     octets: &mut Vec<u8>,
     flow: &FlowPlan,
     addresses: &Addresses,
-) -> Result<u64, FrameError> {
+) -> Result<u32, FrameError> {
     let at = octets.len();
     let traffic_class = flow.dscp.get() << 2 | ECT_1;
     match (addresses.source_ip, addresses.destination_ip) {
@@ -189,21 +182,21 @@ fn push_ip(
             octets.extend([0x45, traffic_class]);
             octets.extend(((flow.length - at) as u16).to_be_bytes());
             // Identification 0 with "don't fragment": an atomic datagram (RFC 6864).
-            octets.extend([0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
+            octets.extend([0, 0, 0x40, 0, HOPS, ip::UDP, 0, 0]);
             octets.extend(source.octets());
             octets.extend(destination.octets());
-            let checksum = !fold(sum(&octets[at..]));
+            let checksum = !fold(sum_of_words(&octets[at..]));
             octets[at + 10..at + 12].copy_from_slice(&checksum.to_be_bytes());
-            Ok(sum(&octets[at + 12..]))
+            Ok(sum_of_words(&octets[at + 12..]))
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let payload = (flow.length - at - IPV6_LENGTH) as u16;
+            let payload = (flow.length - at - ip::IPV6_LEN) as u16;
             octets.extend([0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
             octets.extend(payload.to_be_bytes());
-            octets.extend([PROTOCOL_UDP, HOPS]);
+            octets.extend([ip::UDP, HOPS]);
             octets.extend(source.octets());
             octets.extend(destination.octets());
-            Ok(sum(&octets[at + 8..]))
+            Ok(sum_of_words(&octets[at + 8..]))
         }
         (source_ip, destination_ip) => Err(FrameError::MixedVersions {
             source_ip,
@@ -213,7 +206,7 @@ fn push_ip(
 }
 
 /// Appends the UDP header, zeros for the stamp, and the filling.
-fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64) {
+fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u32) {
     let length = (flow.length - at) as u16;
     octets.extend((FIRST_SOURCE_PORT + flow.id % SOURCE_PORTS).to_be_bytes());
     octets.extend(stamp::UDP_PORT.to_be_bytes());
@@ -224,27 +217,13 @@ fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64
     octets.extend((0..flow.length - begin).map(filling::octet));
     // The words of every stamp add up to 0xffff, which is zero in ones-complement arithmetic, so
     // that the checksum of the frame does not depend on the stamp.
-    let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(length);
-    let checksum = match !fold(pseudo_header + sum(&octets[at..])) {
+    let pseudo_header = addresses_sum + u32::from(ip::UDP) + u32::from(length);
+    let checksum = match !fold(pseudo_header + sum_of_words(&octets[at..])) {
         // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
         0 => 0xffff,
         checksum => checksum,
     };
     octets[at + 6..at + 8].copy_from_slice(&checksum.to_be_bytes());
-}
-
-fn sum(octets: &[u8]) -> u64 {
-    octets
-        .chunks(2)
-        .map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0)))
-        .sum()
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]
@@ -372,7 +351,7 @@ mod tests {
             if octets[40..42] == [0xff, 0xff] {
                 zeros += 1;
                 assert_eq!(
-                    fold(sum(&octets[26..40]) + 17 + 30 + sum(&octets[42..])),
+                    fold(sum_of_words(&octets[26..40]) + 17 + 30 + sum_of_words(&octets[42..])),
                     0xffff
                 );
             }
@@ -394,7 +373,7 @@ mod tests {
             frame[18..28],
             [0x45, 46 << 2 | 1, 0, 82, 0, 0, 0x40, 0, 64, 17]
         );
-        assert_eq!(fold(sum(&frame[18..38])), 0xffff);
+        assert_eq!(fold(sum_of_words(&frame[18..38])), 0xffff);
         assert_eq!(frame[38..44], [0xc0, 9, 0xc3, 0x50, 0, 62]);
         assert_eq!(
             Stamp::parse(frame[46..64].try_into().unwrap()),

@@ -10,6 +10,7 @@ mod object;
 mod pod;
 mod prog_run;
 pub mod responder;
+mod syscall;
 mod trace;
 mod verifier_log;
 pub mod watch;

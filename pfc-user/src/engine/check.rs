@@ -1,10 +1,11 @@
 //! The defects of a plan that need no machine to be seen.
 
 use std::collections::HashSet;
+use std::iter;
 
 use pfc_ebpf::flow_stamp::Form;
 use validator_core::engine::Problem;
-use validator_core::engine::plan::{Flow, Plan};
+use validator_core::engine::plan::{Flow, Plan, PortIndex};
 
 use super::port::PLACES;
 
@@ -27,38 +28,22 @@ pub fn plan(plan: &Plan) -> Vec<Problem> {
             plan.flows.len()
         ));
     }
+    let absent = |what: &str, found: usize, count: usize| {
+        let found = (found >= count).then_some(found)?;
+        Some(format!("there is no {what} {found}: the plan has {count}"))
+    };
+    let no_port = |port: &PortIndex| absent("port", port.0, plan.ports.len());
     for this in &plan.flows {
-        for port in [this.from].iter().chain(&this.to) {
-            if port.0 >= plan.ports.len() {
-                wrong.push(format!(
-                    "flow \"{}\": there is no port {}: the plan has {}",
-                    this.name,
-                    port.0,
-                    plan.ports.len()
-                ));
-            }
-        }
-        for hop in &this.next_hops {
-            if *hop < plan.interfaces.len() {
-                continue;
-            }
-            wrong.push(format!(
-                "flow \"{}\": there is no interface {hop}: the plan has {}",
-                this.name,
-                plan.interfaces.len()
-            ));
-        }
+        let ports = iter::once(&this.from).chain(&this.to).filter_map(no_port);
+        let hops = this.next_hops.iter();
+        let hops = hops.filter_map(|hop| absent("interface", *hop, plan.interfaces.len()));
+        let missing = ports.chain(hops);
+        wrong.extend(missing.map(|what| format!("flow \"{}\": {what}", this.name)));
         wrong.extend(flow(this));
     }
     for interface in &plan.interfaces {
-        if interface.port.0 >= plan.ports.len() {
-            wrong.push(format!(
-                "interface \"{}\": there is no port {}: the plan has {}",
-                interface.name,
-                interface.port.0,
-                plan.ports.len()
-            ));
-        }
+        let missing = no_port(&interface.port);
+        wrong.extend(missing.map(|what| format!("interface \"{}\": {what}", interface.name)));
         if interface.address.is_ipv4() != interface.gateway.is_ipv4() {
             wrong.push(format!(
                 "interface \"{}\": {} cannot reach its gateway {}: expected addresses of one family",

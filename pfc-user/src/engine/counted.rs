@@ -25,7 +25,7 @@ impl LivePort {
         Ok(PortCounts {
             capture_missed: self.reader.missed() + received.missed - self.missed_before,
             sent: self.state.sent(),
-            received: less(all, neighbours),
+            received: all.since(neighbours),
             pause_received: received.pause,
             own_pause_received: received.own_pause,
             undecided_pause_received: received.nobodys_pause,
@@ -65,8 +65,8 @@ impl LivePort {
             link_up: self.is_up()?,
             capturing: self.capturing,
             capture_missed: raw.capture_missed,
-            sent: less(raw.sent, began.sent),
-            received: less(raw.received, began.received),
+            sent: raw.sent.since(began.sent),
+            received: raw.received.since(began.received),
             pause_received: raw.pause_received - began.pause_received,
             own_pause_received: raw.own_pause_received - began.own_pause_received,
             undecided_pause_received: raw.undecided_pause_received - began.undecided_pause_received,
@@ -99,10 +99,10 @@ impl LivePort {
 
     /// Takes off what a flow has sent from here, and what arrived here of its starts.
     pub(super) fn take_off(&mut self, sent: Count, places: &[Place]) {
-        add(&mut self.began.sent, sent);
+        self.began.sent += sent;
         for place in places {
             let here = self.program.places().read(place.flow);
-            add(&mut self.began.received, with_fcs(here.frames, here.octets));
+            self.began.received += with_fcs(here.frames, here.octets);
         }
     }
 
@@ -110,7 +110,7 @@ impl LivePort {
     pub(super) fn falls_behind(&mut self, name: &str) -> Option<Warning> {
         let forgotten = self.state.all_forgotten();
         let time = forgotten.saturating_sub(self.forgotten_before);
-        if time == 0 || std::mem::replace(&mut self.forgotten_told, true) {
+        if time == 0 || std::mem::replace(&mut self.forgotten_warned, true) {
             return None;
         }
         Some(Warning(format!(
@@ -123,7 +123,7 @@ impl LivePort {
     /// A warning where the interface refused every frame for a while, but by no order of a client.
     pub(super) fn stalled(&mut self, name: &str) -> Option<Warning> {
         let stalls = self.state.stalls.load(Ordering::Relaxed);
-        if std::mem::replace(&mut self.stalls_told, stalls) == stalls || self.down.is_some() {
+        if std::mem::replace(&mut self.stalls_warned, stalls) == stalls || self.down.is_some() {
             return None;
         }
         let interface = &self.interface;
@@ -161,7 +161,7 @@ impl LiveEngine {
         &self,
         flows: impl IntoIterator<Item = &'a Flow>,
     ) -> Vec<Warning> {
-        let told = flows.into_iter().filter_map(|flow| {
+        let warnings = flows.into_iter().filter_map(|flow| {
             let line_rate = self.ports[flow.from.0].line_rate;
             flow.pace(line_rate).is_beyond_line().then(|| {
                 Warning(format!(
@@ -171,7 +171,7 @@ impl LiveEngine {
                 ))
             })
         });
-        told.collect()
+        warnings.collect()
     }
 
     /// Ports whose speed is another than that of their NIC.
@@ -203,27 +203,13 @@ impl LivePort {
 }
 
 /// A warning where a port's speed is to be another than its link's own.
-fn other_speed(port: &str, interface: &str, own: LineRate, said: LineRate) -> Option<Warning> {
-    (own != said).then(|| {
+fn other_speed(port: &str, interface: &str, own: LineRate, planned: LineRate) -> Option<Warning> {
+    (own != planned).then(|| {
         Warning(format!(
-            "port \"{port}\": its speed is to be {said}, and the link of {interface} has {own}: \
-             percentages and pauses are those of {said}"
+            "port \"{port}\": its speed is to be {planned}, and the link of {interface} has {own}: \
+             percentages and pauses are those of {planned}"
         ))
     })
-}
-
-/// What was counted since then.
-pub fn less(now: Count, then: Count) -> Count {
-    Count {
-        frames: now.frames.saturating_sub(then.frames),
-        octets: now.octets.saturating_sub(then.octets),
-    }
-}
-
-/// Adds more.
-pub fn add(sum: &mut Count, more: Count) {
-    sum.frames += more.frames;
-    sum.octets += more.octets;
 }
 
 #[cfg(test)]
@@ -236,11 +222,11 @@ mod tests {
             LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate of a line")
         });
         assert_eq!(other_speed("p1", "eth0", ten, ten), None);
-        let told = other_speed("p1", "eth0", one, ten).expect("a warning");
+        let warning = other_speed("p1", "eth0", one, ten).expect("a warning");
         let text = format!(
             "port \"p1\": its speed is to be {ten}, and the link of eth0 has {one}: percentages and \
              pauses are those of {ten}"
         );
-        assert_eq!(told.0, text);
+        assert_eq!(warning.0, text);
     }
 }

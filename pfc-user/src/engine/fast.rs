@@ -1,5 +1,7 @@
 //! Ports whose flows want more frames than a thread sends: the kernel is to send them.
 
+use anyhow::{Result, bail};
+use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::LONGEST;
 use pfc_ebpf::units::LineRate;
 use validator_core::engine::Warning;
@@ -10,9 +12,10 @@ use validator_core::engine::port::fast::CARRIES;
 use super::LiveEngine;
 use super::port::LivePort;
 use super::sender::Command;
-use super::sender::kernel::{KernelSender, Kind, lack};
+use super::sender::kernel::{KernelSender, Kind};
 use crate::config::Sender;
 use crate::driver::kernel::link;
+use crate::driver::traffic::lacks;
 
 /// Demands of a port's flows on the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -77,10 +80,10 @@ impl LiveEngine {
             let flows = self.plan.flows.iter().filter(data);
             let wish = Wish::of(&flows.collect::<Vec<_>>(), port.line_rate);
             let Some((frames, reason)) = port.slow(&wish, sender) else {
-                port.slow_told = false;
+                port.slow_warned = false;
                 continue;
             };
-            if !std::mem::replace(&mut port.slow_told, true) {
+            if !std::mem::replace(&mut port.slow_warned, true) {
                 warnings.push(Warning(format!(
                     "port \"{}\": its flows want {frames} frames a second, and leave by a thread, \
                      which sends some hundred thousand: {reason}",
@@ -103,7 +106,7 @@ impl LivePort {
             && !self.is_fast
             && let Err(reason) = self.fasten(wish.length, sender)
         {
-            return Some((wish.frames, reason));
+            return Some((wish.frames, reason.to_string()));
         }
         let reason = format!(
             "the kernel makes frames of one length, up to {} octets, whose headers are all the \
@@ -115,28 +118,25 @@ impl LivePort {
 
     /// Has the kernel send frames of up to `length` octets without FCS; an error says why it does
     /// not.
-    fn fasten(&mut self, length: usize, sender: Sender) -> Result<(), String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let state = link::state(&self.namespace, &self.interface).map_err(|error| text(&error))?;
+    fn fasten(&mut self, length: usize, sender: Sender) -> Result<()> {
+        let state = link::state(&self.namespace, &self.interface)?;
         let interface = self.interface.clone();
-        let lacks = self.namespace.run(|| lack(&interface, state.mtu, length));
-        match lacks.map_err(|error| text(&error))? {
-            Some(lack) if !lack.unsure || sender != Sender::LiveFrames => return Err(lack.what),
-            _ => {}
+        let lack = self.namespace.run(|| {
+            let takes_frames = link::takes_frames(if_nametoindex(&*interface).unwrap_or_default());
+            lacks(length, state.mtu, takes_frames.unwrap_or_default())
+        })?;
+        if let Some(lack) = lack.filter(|lack| !lack.unsure || sender != Sender::LiveFrames) {
+            bail!(lack.what);
         }
-        let generator = self.program.generator().map_err(|error| text(&error))?;
+        let generator = self.program.generator()?;
         if let Some(reason) = generator.uncounted() {
-            return Err(format!(
-                "what the kernel loses of its own frames cannot be counted: {reason}"
-            ));
+            bail!("what the kernel loses of its own frames cannot be counted: {reason}");
         }
         let (pauses, published) = (self.program.pauses(), self.state.clone());
         let start = || KernelSender::start(&interface, generator, pauses, published);
-        let sender = self.namespace.run(start).map_err(|error| text(&error))?;
-        let sender = sender.map_err(|error| text(&error))?;
-        let order = Command::Fast(Box::new(sender));
+        let sender = self.namespace.run(start)??;
         let [data, _] = &self.senders;
-        data.order(order).map_err(|error| text(&error))?;
+        data.order(Command::Fast(Box::new(sender)))?;
         self.is_fast = true;
         Ok(())
     }

@@ -26,7 +26,7 @@ impl LivePort {
             return None;
         }
         let why = match link::examine(&self.namespace, &self.interface) {
-            Ok(facts) => kept(planned.obeys, &facts)?,
+            Ok(facts) => obstacle(planned.obeys, &facts)?,
             Err(error) => format!("nobody can tell: {error}"),
         };
         Some(Warning(format!(
@@ -37,8 +37,8 @@ impl LivePort {
     }
 }
 
-/// Why pause frames may not reach the program; `None` where nothing is known to keep them.
-fn kept(obeys: Obeys, facts: &Facts) -> Option<String> {
+/// Reason why pause frames may not reach the program; `None` where none is known.
+fn obstacle(obeys: Obeys, facts: &Facts) -> Option<String> {
     if facts.kind.is_some() {
         // Links in software have no MAC.
         return None;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn says(obeys: Obeys, facts: &Facts, part: &str) {
-        let why = kept(obeys, facts).unwrap();
+        let why = obstacle(obeys, facts).unwrap();
         assert!(why.contains(part), "{why}");
     }
 
@@ -111,7 +111,7 @@ mod tests {
         for kind in ["veth", "tun"] {
             let mut facts = facts(kind);
             facts.kind = Some(kind.into());
-            assert_eq!(kept(OF_PFC, &facts), None);
+            assert_eq!(obstacle(OF_PFC, &facts), None);
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
             on: true,
             fixed: false,
         });
-        assert_eq!(kept(OF_PFC, &facts), None);
+        assert_eq!(obstacle(OF_PFC, &facts), None);
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             ..Pause::default()
         });
         says(Obeys::Pause, &facts, "rx off");
-        assert_eq!(kept(OF_PFC, &facts), None);
+        assert_eq!(obstacle(OF_PFC, &facts), None);
         facts.pfc = Some(Pfc {
             enabled: 1 << 3,
             ..Pfc::default()

@@ -42,9 +42,9 @@ pub struct LivePort {
     pub(super) began: PortCounts,
     /// Forgotten time by then, and whether a warning of more was given.
     pub(super) forgotten_before: u64,
-    pub(super) forgotten_told: bool,
+    pub(super) forgotten_warned: bool,
     /// Stalls that a warning was given of, or that an order made.
-    pub(super) stalls_told: u64,
+    pub(super) stalls_warned: u64,
     pub(super) interface: String,
     /// Index of the interface: a new one may bear the name of one that is gone. It may also be the
     /// same after the interface was in another namespace, where sockets do not follow it.
@@ -54,8 +54,8 @@ pub struct LivePort {
     mtu: u32,
     /// The kernel sends what its thread cannot.
     pub(super) is_fast: bool,
-    /// Whoever configured or changed the flows was warned that the kernel does not send them.
-    pub(super) slow_told: bool,
+    /// The client was warned that the kernel does not send them.
+    pub(super) slow_warned: bool,
     pub(super) capturing: bool,
     /// Frames that the capture's ring had no room for, when the capture began.
     pub(super) missed_before: u64,
@@ -117,14 +117,14 @@ impl LivePort {
             has_no_speed: port.line_rate.or(own_rate).is_none(),
             began: PortCounts::default(),
             forgotten_before: 0,
-            forgotten_told: false,
-            stalls_told: 0,
+            forgotten_warned: false,
+            stalls_warned: 0,
             interface,
             index: state.index,
             namespace,
             mtu: state.mtu,
             is_fast: false,
-            slow_told: false,
+            slow_warned: false,
             capturing: false,
             missed_before: 0,
             down: None,
@@ -190,7 +190,7 @@ impl LivePort {
     pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
         if self.down.is_some() {
             // Whoever took it down knows why nothing left.
-            self.stalls_told = self.state.stalls.load(Ordering::Relaxed);
+            self.stalls_warned = self.state.stalls.load(Ordering::Relaxed);
         }
         let mut change = self.down.take();
         let outcome = self.set(&mut change, Property::Up(up));
@@ -254,6 +254,32 @@ impl LivePort {
     /// Frames that the capture's ring had no room for.
     fn missed(&self) -> Result<u64, Problem> {
         Ok(self.program.port().map_err(machine)?.missed)
+    }
+}
+
+/// A port that was found for a plan.
+enum Found {
+    /// The port at that place among those in use.
+    InUse(usize),
+    /// A port that was opened for the plan.
+    New(Box<LivePort>),
+}
+
+impl Found {
+    /// Its place among the ports in use, if it is one.
+    fn place(&self) -> Option<usize> {
+        match self {
+            Self::InUse(place) => Some(*place),
+            Self::New(_) => None,
+        }
+    }
+
+    /// The port, where these are in use.
+    fn live<'a>(&'a mut self, ports: &'a mut [LivePort]) -> &'a mut LivePort {
+        match self {
+            Self::InUse(place) => &mut ports[*place],
+            Self::New(port) => port,
+        }
     }
 }
 
@@ -338,15 +364,11 @@ impl LiveEngine {
     /// longer are let go of with what this returns.
     pub(super) fn take_ports(&mut self, plan: &Plan) -> Result<Before, Vec<Problem>> {
         let mut problems = Vec::new();
-        let mut found: Vec<Result<usize, LivePort>> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         for (place, port) in plan.ports.iter().enumerate() {
             match self.find(port, plan.needs_line_rate(PortIndex(place))) {
                 // One namespace may have two names.
-                Ok(Ok(place))
-                    if found
-                        .iter()
-                        .any(|other| matches!(other, Ok(o) if *o == place)) =>
-                {
+                Ok(Found::InUse(place)) if found.iter().any(|port| port.place() == Some(place)) => {
                     problems.push(Problem::Order(format!(
                         "port \"{}\": {} is another port's already",
                         port.name, port.interface
@@ -361,20 +383,14 @@ impl LiveEngine {
         }
         let mut rates = Vec::with_capacity(plan.ports.len());
         for (place, (port, found)) in plan.ports.iter().zip(&mut found).enumerate() {
-            let live = match found {
-                Ok(place) => &mut self.ports[*place],
-                Err(live) => live,
-            };
+            let live = found.live(&mut self.ports);
             match live.rate_of(port, plan.needs_line_rate(PortIndex(place))) {
                 Ok(rate) => rates.push(rate),
                 Err(error) => problems.push(not_found(port, &error)),
             }
         }
         for flow in &plan.flows {
-            let live = match &found[flow.from.0] {
-                Ok(place) => &self.ports[*place],
-                Err(live) => live,
-            };
+            let live = found[flow.from.0].live(&mut self.ports);
             let mtu = plan.ports[flow.from.0].mtu;
             problems.extend(live.too_long(flow, mtu).map(Problem::Order));
         }
@@ -388,12 +404,12 @@ impl LiveEngine {
             places: Vec::new(),
         };
         for ((found, rate), planned) in found.into_iter().zip(rates).zip(&plan.ports) {
-            before.places.push(found.as_ref().ok().copied());
+            before.places.push(found.place());
             let mut port = match found {
-                Ok(place) => before.ports[place]
+                Found::InUse(place) => before.ports[place]
                     .take()
                     .expect("each place was found once"),
-                Err(port) => port,
+                Found::New(port) => *port,
             };
             port.serve(planned, rate);
             self.ports.push(port);
@@ -421,23 +437,16 @@ impl LiveEngine {
 
     /// Sets the MTUs that a plan asks for at the ports that were found for it: the last that the
     /// machine may refuse. Those of the plan in force come back where it does.
-    fn set_mtus(
-        &mut self,
-        found: &mut [Result<usize, LivePort>],
-        plan: &Plan,
-    ) -> Result<(), Vec<Problem>> {
+    fn set_mtus(&mut self, found: &mut [Found], plan: &Plan) -> Result<(), Vec<Problem>> {
         for (port, planned) in plan.ports.iter().enumerate() {
-            let live = match &mut found[port] {
-                Ok(place) => &mut self.ports[*place],
-                Err(live) => live,
-            };
+            let live = found[port].live(&mut self.ports);
             let Err(problem) = live.set_mtu(planned.mtu) else {
                 continue;
             };
             let mut problems = vec![problem];
-            for place in found[..=port].iter().filter_map(|port| port.as_ref().ok()) {
-                let before = self.plan.ports[*place].mtu;
-                problems.extend(self.ports[*place].set_mtu(before).err());
+            for place in found[..=port].iter().filter_map(Found::place) {
+                let before = self.plan.ports[place].mtu;
+                problems.extend(self.ports[place].set_mtu(before).err());
             }
             return Err(problems);
         }
@@ -446,7 +455,7 @@ impl LiveEngine {
 
     /// The place of a port that is in use already, or a port newly opened: also where a new
     /// interface has the name of one that is gone.
-    fn find(&mut self, port: &Port, need: Option<String>) -> Result<Result<usize, LivePort>> {
+    fn find(&mut self, port: &Port, need: Option<String>) -> Result<Found> {
         let namespace = match &port.namespace {
             Some(name) => Namespace::named(name)?,
             None => self.namespace.try_clone()?,
@@ -456,9 +465,10 @@ impl LiveEngine {
                 continue;
             }
             if live.look_again(&namespace)? {
-                return Ok(Ok(place));
+                return Ok(Found::InUse(place));
             }
         }
-        Ok(Err(LivePort::open(port, need, namespace, self.options)?))
+        let port = LivePort::open(port, need, namespace, self.options)?;
+        Ok(Found::New(Box::new(port)))
     }
 }

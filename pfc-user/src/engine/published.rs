@@ -18,17 +18,13 @@ impl Sent {
     /// Adds a frame of `octets` octets with FCS.
     pub fn add(&self, octets: u64) {
         // One writer: no addition is lost.
-        let plus = |word: &AtomicU64, more| {
-            word.store(word.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        };
-        plus(&self.octets, octets);
-        plus(&self.frames, 1);
+        self.set(self.read() + Count { frames: 1, octets });
     }
 
     /// Sets the count.
-    pub fn set(&self, frames: u64, octets: u64) {
-        self.octets.store(octets, Ordering::Relaxed);
-        self.frames.store(frames, Ordering::Relaxed);
+    pub fn set(&self, count: Count) {
+        self.octets.store(count.octets, Ordering::Relaxed);
+        self.frames.store(count.frames, Ordering::Relaxed);
     }
 
     /// The count.
@@ -38,10 +34,6 @@ impl Sent {
             octets: self.octets.load(Ordering::Relaxed),
         }
     }
-
-    fn clear(&self) {
-        self.set(0, 0);
-    }
 }
 
 /// A flow.
@@ -50,7 +42,7 @@ pub struct FlowState {
     /// Frames that left since its start.
     pub sent: Sent,
     /// Frames among these that no port counts: ARP and Neighbour Discovery without a stamp.
-    pub beside: Sent,
+    pub uncounted: Sent,
     transmit: AtomicU8,
     /// Nanoseconds from the order to the first frame, plus 1; 0: there was none.
     first: AtomicU64,
@@ -63,8 +55,8 @@ pub struct FlowState {
 impl FlowState {
     /// Starts anew.
     pub fn clear(&self) {
-        self.sent.clear();
-        self.beside.clear();
+        self.sent.set(Count::default());
+        self.uncounted.set(Count::default());
         self.first.store(0, Ordering::Relaxed);
         self.set_gaps(Gaps::default());
     }
@@ -112,16 +104,14 @@ impl FlowState {
 #[derive(Debug, Default)]
 pub struct ResponseState {
     holds: AtomicU64,
-    frames: AtomicU64,
-    octets: AtomicU64,
+    after: Sent,
     longest: AtomicU64,
 }
 
 impl ResponseState {
     /// These are all so far.
     pub fn set(&self, response: &Response) {
-        self.frames.store(response.after.frames, Ordering::Relaxed);
-        self.octets.store(response.after.octets, Ordering::Relaxed);
+        self.after.set(response.after);
         self.longest.store(response.longest, Ordering::Relaxed);
         self.holds.store(response.holds, Ordering::Relaxed);
     }
@@ -130,10 +120,7 @@ impl ResponseState {
     pub fn read(&self) -> Response {
         Response {
             holds: self.holds.load(Ordering::Relaxed),
-            after: Count {
-                frames: self.frames.load(Ordering::Relaxed),
-                octets: self.octets.load(Ordering::Relaxed),
-            },
+            after: self.after.read(),
             longest: self.longest.load(Ordering::Relaxed),
         }
     }
@@ -167,11 +154,7 @@ pub struct PortState {
 impl PortState {
     /// Frames that left, of all flows, without those that no port counts.
     pub fn sent(&self) -> Count {
-        let all = [&self.data, &self.fast, &self.control].map(Sent::read);
-        Count {
-            frames: all.iter().map(|count| count.frames).sum(),
-            octets: all.iter().map(|count| count.octets).sum(),
-        }
+        self.data.read() + self.fast.read() + self.control.read()
     }
 
     /// Time of data that was due and never left, of all that sends.

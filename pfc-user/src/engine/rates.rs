@@ -3,12 +3,10 @@
 
 use std::collections::VecDeque;
 
-use pfc_ebpf::units::{Nanos, Priority};
+use pfc_ebpf::units::{Nanos, Priority, SECOND};
 use validator_core::engine::plan::FlowIndex;
 use validator_core::engine::snapshot::{Count, Rates, SAMPLING};
 
-/// Time that a rate is over, where there are samples that old.
-const SECOND: Nanos = 1_000_000_000;
 /// Least frames expected in a time in which none came, for that to be a silence. Fewer are no
 /// evidence of one.
 const EXPECTED: f64 = 3.0;
@@ -41,11 +39,11 @@ impl Sample {
     }
 }
 
-/// Samples of the last second or so.
+/// Samples of the last second or so, over which a rate is taken where there are samples that old.
 #[derive(Debug, Default)]
 pub struct Samples {
     kept: VecDeque<Sample>,
-    /// When a count had last changed.
+    /// Time at which a count had last changed.
     changed: Nanos,
 }
 
@@ -138,9 +136,9 @@ fn mean(from: &Sample, to: &Sample, counted: impl Fn(&Sample) -> Count) -> Rates
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pfc_ebpf::units::MILLISECOND;
 
-    const MILLISECOND: Nanos = 1_000_000;
+    use super::*;
 
     fn sample(at: Nanos, frames: u64) -> Sample {
         let count = Count {

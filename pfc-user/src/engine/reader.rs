@@ -232,18 +232,18 @@ impl Worker {
     /// Answers the neighbours, and asks what is to be asked.
     fn talk(&mut self) {
         let now = clock::now();
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         while let Some(item) = self.rings.neighbours.next() {
             if let Some((_, frame)) = record(&item) {
-                said.extend(
+                frames.extend(
                     self.hosts
                         .iter_mut()
                         .filter_map(|host| host.receive(frame, now)),
                 );
             }
         }
-        said.extend(self.hosts.iter_mut().filter_map(|host| host.ask(now)));
-        for frame in said {
+        frames.extend(self.hosts.iter_mut().filter_map(|host| host.ask(now)));
+        for frame in frames {
             // A frame that cannot leave (the link is down, there is no room) counts as lost: it is
             // asked again.
             let _ = self.socket.send(&frame);

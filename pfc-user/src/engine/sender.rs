@@ -3,10 +3,11 @@
 
 mod frames;
 pub mod kernel;
-mod lent;
+mod offload;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::Change;
@@ -18,7 +19,7 @@ use validator_core::engine::snapshot::Count;
 
 use self::frames::{Frames, Note};
 use self::kernel::KernelSender;
-use self::lent::Fast;
+use self::offload::Fast;
 use super::published::{FlowState, PortState};
 use crate::driver::bpf::flow::{PauseClocks, Place};
 use crate::driver::kernel::clock;
@@ -77,7 +78,7 @@ pub enum Command {
     Start {
         /// Flows, each with its stamp values, and its frames anew where they changed.
         flows: Vec<(usize, Place, Option<Box<Template>>)>,
-        /// When the order was given.
+        /// Time at which the order was given.
         at: Nanos,
     },
     /// These flows end.
@@ -163,13 +164,9 @@ impl Flows {
     /// Leaves the line to what the other sender of the port has sent since the last look.
     fn share(&mut self, now: Nanos) {
         if let Part::Data { control } = &mut self.part {
-            let sent = self.frames.control_sent();
+            let sent = self.frames.port.control.read();
             if sent != *control {
-                let more = Count {
-                    frames: sent.frames - control.frames,
-                    octets: sent.octets - control.octets,
-                };
-                self.schedule.share(more, now);
+                self.schedule.share(sent.since(*control), now);
                 *control = sent;
             }
         }
@@ -198,9 +195,9 @@ impl Flows {
         }
     }
 
-    fn each(&mut self, flows: &[usize], mut change: impl FnMut(&mut PortSchedule, usize)) {
+    fn each(&mut self, flows: &[usize], change: impl Fn(&mut Pace)) {
         for flow in flows {
-            change(&mut self.schedule, *flow);
+            self.schedule.change(*flow, &change);
             self.frames.publish(*flow, &self.schedule);
         }
     }
@@ -238,7 +235,7 @@ impl Script for Flows {
                 let mut started = Vec::new();
                 for (flow, place, template) in flows {
                     self.frames.start(flow, place, template, at);
-                    self.schedule.start(flow, at);
+                    self.schedule.change(flow, |pace| pace.start(at));
                     self.frames.publish(flow, &self.schedule);
                     started.push(flow);
                 }
@@ -247,14 +244,12 @@ impl Script for Flows {
                     self.schedule.spread(&started);
                 }
             }
-            Command::Stop(flows) => self.each(&flows, |schedule, flow| schedule.stop(flow)),
+            Command::Stop(flows) => self.each(&flows, Pace::stop),
             Command::Pause(flows) => {
-                self.each(&flows, |schedule, flow| schedule.pause(flow, now));
+                self.each(&flows, |pace| pace.pause(now));
                 flows.iter().for_each(|flow| self.frames.interrupt(*flow));
             }
-            Command::Resume(flows) => {
-                self.each(&flows, |schedule, flow| schedule.resume(flow, now));
-            }
+            Command::Resume(flows) => self.each(&flows, |pace| pace.resume(now)),
             Command::Change(changes) => {
                 for (flow, change) in changes {
                     self.change(flow, change, now);
@@ -275,7 +270,8 @@ impl Script for Flows {
         }
         self.share(now);
         if matches!(self.part, Part::Data { .. }) {
-            self.frames.say_forgotten(self.schedule.forgotten());
+            let forgotten = self.schedule.forgotten();
+            self.frames.port.forgotten.store(forgotten, Relaxed);
         }
         self.hand_over(now, &holds);
         true
@@ -308,14 +304,15 @@ impl Script for Flows {
     fn failed(&mut self, error: PacketError, first: &Note, now: Nanos) -> Next {
         if let (PacketError::TooLong { .. }, Some(Due { flow, .. })) = (&error, first.due) {
             // The MTU was lowered: the flow cannot go on, the others can.
-            self.frames.say_too_long(flow);
-            self.each(&[flow], PortSchedule::stop);
+            let state = &self.frames.flows[flow].state;
+            state.too_long.fetch_add(1, Relaxed);
+            self.each(&[flow], Pace::stop);
             return Next::Now;
         }
         // The link is down, say: nothing leaves, and nothing is owed for it.
         let since = self.stalled.replace(now);
         if since.is_none() {
-            self.frames.say_stalled();
+            self.frames.port.stalls.fetch_add(1, Relaxed);
         }
         self.schedule.stalled(now - since.unwrap_or(now), now);
         Next::At(now + DOWN)

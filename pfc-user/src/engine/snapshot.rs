@@ -34,11 +34,7 @@ impl LiveEngine {
         for (flow, live) in flows.iter_mut().zip(&self.flows) {
             // Its state comes first: all that left before it is counted then.
             flow.transmit = live.state.transmit();
-            let now = live.state.sent.read();
-            let counted = Count {
-                frames: live.before.frames + now.frames,
-                octets: live.before.octets + now.octets,
-            };
+            let counted = live.before + live.state.sent.read();
             flow.sent = left(flow.transmit, counted, flow.sent);
             flow.first_frame = live.state.first();
         }
@@ -146,8 +142,7 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
             counts.leaked += here.frames + here.duplicates + here.beyond;
             continue;
         }
-        counts.received.frames += count.frames;
-        counts.received.octets += count.octets;
+        counts.received += count;
         counts.duplicates += here.duplicates;
         counts.beyond_window += here.beyond;
         counts.reordered += here.reordered;
@@ -166,18 +161,14 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
 }
 
 /// Sums up what arrived of two starts of a flow.
-fn both(one: Received, other: Received) -> Received {
+fn both(mut one: Received, other: Received) -> Received {
+    let latency_max = one.latency_max.max(other.latency_max);
+    let not_latency_min = one.not_latency_min.max(other.not_latency_min);
+    one.merge(&other);
     Received {
-        frames: one.frames + other.frames,
-        octets: one.octets + other.octets,
-        duplicates: one.duplicates + other.duplicates,
-        reordered: one.reordered + other.reordered,
-        beyond: one.beyond + other.beyond,
-        corrupt: one.corrupt + other.corrupt,
-        wrapped: one.wrapped + other.wrapped,
-        latency_sum: one.latency_sum + other.latency_sum,
-        latency_max: one.latency_max.max(other.latency_max),
-        not_latency_min: one.not_latency_min.max(other.not_latency_min),
+        latency_max,
+        not_latency_min,
+        ..one
     }
 }
 

@@ -28,24 +28,20 @@ impl LiveEngine {
             change.clone().apply(&mut changed[flow.0]);
         }
         none(self.defects(changes, &changed).map(Problem::Order))?;
-        let steps: Vec<Step> = self
-            .senders()
-            .enumerate()
-            .map(|(place, sender)| {
-                let here = |(flow, _): &&(FlowIndex, Change)| self.flows[flow.0].sender == place;
-                let here = changes.iter().filter(here);
-                let local = |flow: &FlowIndex| self.flows[flow.0].local;
-                let to = here.clone();
-                Step {
-                    sender,
-                    to: to.map(|(flow, to)| (local(flow), to.clone())).collect(),
-                    back: here
-                        .map(|(flow, to)| (local(flow), to.before(&self.plan.flows[flow.0])))
-                        .collect(),
-                }
-            })
-            .filter(|step| !step.to.is_empty())
-            .collect();
+        let senders = self.senders().map(|sender| Step {
+            sender,
+            to: Vec::new(),
+            back: Vec::new(),
+        });
+        let mut steps: Vec<Step> = senders.collect();
+        for (flow, to) in changes {
+            let live = &self.flows[flow.0];
+            let step = &mut steps[live.sender];
+            step.to.push((live.local, to.clone()));
+            let before = to.before(&self.plan.flows[flow.0]);
+            step.back.push((live.local, before));
+        }
+        steps.retain(|step| !step.to.is_empty());
         let carried_out = all_or_none(
             &steps,
             |step| step.sender.order(Command::Change(step.to.clone())),

@@ -252,7 +252,7 @@ fn agree(trust: Trust, of_test: Config, seed: u64, count: usize) {
         let port = port(&account);
         assert_eq!(
             PortCounters {
-                pfc: PfcCounters::NONE,
+                pfc: PfcCounters::ZERO,
                 ..port
             },
             model.port,

@@ -38,15 +38,9 @@ pub struct PfcCounters {
     pub last: [LastControl; 8],
 }
 
-impl PfcCounters {
-    /// No frame.
-    pub const NONE: Self = Self {
-        by_xoff: [0; 256],
-        by_xon: [0; 256],
-        empty: 0,
-        last: [LastControl { quanta: 0, at: 0 }; 8],
-    };
+counts!(PfcCounters);
 
+impl PfcCounters {
     /// All frames, whatever their vector.
     pub fn frames(&self) -> u64 {
         self.by_xoff.iter().sum()
@@ -84,9 +78,6 @@ impl ClassCounters {
         self.xoff + self.xon
     }
 }
-
-/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
-pub const CLASSES: usize = 9;
 
 /// Pause state of a class after its last PFC (or PAUSE) frame; written by the program, read by the
 /// sender.
@@ -143,7 +134,7 @@ mod tests {
     #[test]
     fn a_frame_of_which_a_copy_has_a_part_changes_no_count_of_the_other_kind() {
         for part in 0..2 {
-            let mut copy = PfcCounters::NONE;
+            let mut copy = PfcCounters::ZERO;
             // Priorities 0 and 3 are paused; of the frame that lets 3 and 4 go and pauses 7 the
             // copy has one count.
             counts(&mut copy, 0b1001, 0)

@@ -2,15 +2,12 @@
 
 use crate::{Frame, PAUSE, Port, record, time};
 use core::ptr;
-use pfc_ebpf::abi::account::{Config, OffenceKind, PauseState};
+use pfc_ebpf::abi::account::{Config, OffenceKind, PauseState, WHOLE_LINK};
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::{self, MacControl};
 use pfc_ebpf::wire::{Octets, Part, ethernet};
 
 use pfc_ebpf::bpf::packet::Packet;
-
-/// The entry of PAUSE for 802.3x.
-const WHOLE_LINK: usize = 8;
 
 /// Counts a well-formed PAUSE or PFC frame.
 ///

@@ -258,9 +258,4 @@ fn stray(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malformed) 
     true
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this could be reached.
-    loop {}
-}
+pfc_ebpf::handle_panics!();

@@ -19,9 +19,10 @@ const STAMP_AT: usize = 42;
 /// The run in all stamps.
 const RUN: u16 = 7;
 
-/// Number of frames so far, and the number of flows less one, a power of two less one.
+/// Number of frames so far, the number of flows less one, a power of two less one, and the time in
+/// all stamps.
 #[map]
-static STATE: Array<[u64; 2]> = Array::with_max_entries(1, 0);
+static STATE: Array<[u64; 3]> = Array::with_max_entries(1, 0);
 /// The program that is to see the frame.
 #[map]
 static TARGET: ProgramArray = ProgramArray::with_max_entries(1, 0);
@@ -40,7 +41,7 @@ pub fn restamp(ctx: XdpContext) -> u32 {
         return xdp_action::XDP_ABORTED;
     };
     // SAFETY: one thread runs a test.
-    let [count, mask] = unsafe { &mut *state };
+    let [count, mask, time] = unsafe { &mut *state };
     let at = ctx.data() + STAMP_AT;
     if at + LEN > ctx.data_end() {
         return xdp_action::XDP_ABORTED;
@@ -53,7 +54,7 @@ pub fn restamp(ctx: XdpContext) -> u32 {
         flow: flow as u16,
         phase: Phase::Storm,
         sequence: round,
-        time: 1,
+        time: *time,
     };
     // SAFETY: the octets are in the packet, as was just checked.
     unsafe { ptr::write(at as *mut [u8; LEN], stamp.emit()) };
@@ -62,9 +63,4 @@ pub fn restamp(ctx: XdpContext) -> u32 {
     xdp_action::XDP_ABORTED
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this could be reached.
-    loop {}
-}
+pfc_ebpf::handle_panics!();

@@ -126,9 +126,4 @@ fn now() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this could be reached.
-    loop {}
-}
+pfc_ebpf::handle_panics!();

@@ -101,9 +101,4 @@ fn record(frame: &Packet, now: u64) -> bool {
     whole
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this could be reached.
-    loop {}
-}
+pfc_ebpf::handle_panics!();

@@ -4,13 +4,10 @@ use crate::{CONTROLS, PAUSE};
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::abi::watch::{Config, Control, Counters, HEADERS, PAUSED, PauseClock};
+use pfc_ebpf::abi::watch::{Config, Control, Counters, HEADERS, PAUSED, PauseClock, WHOLE_LINK};
 use pfc_ebpf::bpf::{atomic, verifier};
 use pfc_ebpf::observe::{Pauses, Tag};
 use pfc_ebpf::units::Quanta;
-
-/// The class of 802.3x.
-const WHOLE_LINK: u32 = 8;
 
 /// Accounts for a MAC control frame; `None`: one that is malformed, and pauses nothing.
 #[inline(always)]
@@ -27,7 +24,7 @@ pub fn account(
     let now = unsafe { bpf_ktime_get_ns() };
     if let Some(control) = control {
         if !control.pfc {
-            pause(port, config, WHOLE_LINK, now, control.quanta[0]);
+            pause(port, config, WHOLE_LINK as u32, now, control.quanta[0]);
         }
         for priority in 0..8 {
             if control.vector & (1 << priority) != 0 {

@@ -340,9 +340,4 @@ fn count(
     );
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this could be reached.
-    loop {}
-}
+pfc_ebpf::handle_panics!();

@@ -1,6 +1,6 @@
 //! Filters of captures: which of the received frames are kept.
 
-use pfc_ebpf::wire::ethernet;
+use pfc_ebpf::wire::{Octets, ethernet};
 
 /// Most tags before an IP header that are looked behind.
 const TAGS: usize = 2;
@@ -46,11 +46,11 @@ impl Filter {
 
 /// The octet at which `from` begins; `None` if the frame has none.
 fn begin(frame: &[u8], from: From) -> Option<usize> {
-    let is_tag = |at| matches!(word(frame, at), Some(ethernet::C_TAG | ethernet::S_TAG));
+    let is_tag = |at| matches!(frame.word(at), Some(ethernet::C_TAG | ethernet::S_TAG));
     let tags = || (0..TAGS).take_while(|tag| is_tag(12 + 4 * tag)).count();
     let header = |kind| {
         let at = 12 + 4 * tags();
-        (word(frame, at) == Some(kind)).then_some(at + 2)
+        (frame.word(at) == Some(kind)).then_some(at + 2)
     };
     match from {
         From::Frame => Some(0),
@@ -58,10 +58,6 @@ fn begin(frame: &[u8], from: From) -> Option<usize> {
         From::Ipv4 => header(ethernet::IPV4),
         From::Ipv6 => header(ethernet::IPV6),
     }
-}
-
-fn word(frame: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
 }
 
 /// Returns `count` bits from the bit `from` on; `None` if the frame ends before.

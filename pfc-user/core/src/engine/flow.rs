@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::units::{LineRate, Nanos, SECOND};
 
 use super::plan::{End, Flow, Length, Rate, Schedule, Span};
 use super::snapshot::Transmit;
@@ -11,7 +11,6 @@ use super::snapshot::Transmit;
 /// A time in units of 2^-32 ns: frames of any rate are due without drift.
 pub type Fine = u128;
 const FRACTION: u32 = 32;
-const SECOND: u128 = 1_000_000_000;
 /// Longest time over which the first frames of flows that start together are spread.
 pub const SPREAD: Nanos = 100_000_000;
 /// Preamble and start delimiter, in octets.
@@ -31,7 +30,11 @@ pub const fn whole(time: Fine) -> Nanos {
 
 /// Time that `octets` take at `rate`.
 pub fn octets_at(rate: LineRate, octets: u64) -> Fine {
-    ((u128::from(octets * 8) * SECOND) << FRACTION) / u128::from(rate.bits_per_second())
+    octets_by(rate.bits_per_second(), octets)
+}
+
+fn octets_by(bits_per_second: u64, octets: u64) -> Fine {
+    u128::from(octets * 8) * fine(SECOND) / u128::from(bits_per_second)
 }
 
 /// The pace of a flow, and what it has sent.
@@ -150,7 +153,7 @@ impl Pace {
         if self.rate.is_zero() {
             return (0, length);
         }
-        let rate = (SECOND << FRACTION) / self.interval(length).max(1);
+        let rate = fine(SECOND) / self.interval(length).max(1);
         (rate as u64, length)
     }
 
@@ -327,10 +330,8 @@ impl Pace {
     /// The interval that the rate asks for.
     fn by_rate(&self, length: u64) -> Fine {
         match self.rate {
-            Rate::FramesPerSecond(rate) => (SECOND << FRACTION) / u128::from(rate.max(1)),
-            Rate::BitsPerSecond(rate) => {
-                ((u128::from(length * 8) * SECOND) << FRACTION) / u128::from(rate.max(1))
-            }
+            Rate::FramesPerSecond(rate) => fine(SECOND) / u128::from(rate.max(1)),
+            Rate::BitsPerSecond(rate) => octets_by(rate.max(1), length),
             Rate::Percent(percent) => {
                 // Millionths: finer than what 32 bits of floating point tell apart.
                 let share = (percent * 1e6).round().max(1.0) as u128;

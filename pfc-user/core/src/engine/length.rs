@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn defects_are_told() {
+    fn defects_are_warned() {
         for (length, expected) in [
             (Length::Fixed(63), "found 63 to 63"),
             (Length::Fixed(16_001), "64 to 16000"),

@@ -1,35 +1,23 @@
 //! An interface of a port towards its neighbours: it answers for its address, and asks for the MAC
 //! address of its next hop. No clock is asked.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{Nanos, SECOND};
+use pfc_ebpf::wire::{Octets, ethernet, ip};
 
 use super::plan::Interface;
-use crate::neighbour::{Station, solicitation};
+use crate::neighbour::{self, Station};
 
 /// Time from one question to the next without an answer, as RFC 1122 (2.3.2.1) allows and RFC 4861
 /// (10) has it.
-const AGAIN: Nanos = 1_000_000_000;
+const AGAIN: Nanos = SECOND;
 /// Time after which a next hop that has answered is asked again, lest a device forget the interface
 /// or change.
-const REFRESH: Nanos = 30_000_000_000;
+const REFRESH: Nanos = 30 * SECOND;
 
-const MACS: usize = 12;
-const TAG: usize = 4;
-const C_TAG: [u8; 2] = [0x81, 0];
-const S_TAG: [u8; 2] = [0x88, 0xa8];
 const VLAN_ID: u16 = 0x0fff;
 const PRIORITY_ALONE: u16 = 0;
-const SHORTEST: usize = 60;
-const ARP: [u8; 2] = [0x08, 0x06];
-const IPV6: [u8; 2] = [0x86, 0xdd];
-const ARP_REQUEST: [u8; 8] = [0, 1, 0x08, 0, 6, 4, 0, 1];
-/// Operations of ARP.
-const REQUEST: u8 = 1;
-const REPLY: u8 = 2;
-const ICMPV6: u8 = 58;
-const ADVERTISEMENT: u8 = 136;
 
 /// An interface, and what it knows of its next hop.
 #[derive(Clone, Debug)]
@@ -72,12 +60,8 @@ impl Host {
             return None;
         }
         self.ask_at = now + if self.mac.is_some() { REFRESH } else { AGAIN };
-        let frame = match (self.station.ip, self.gateway) {
-            (IpAddr::V4(own), IpAddr::V4(gateway)) => self.request(own, gateway),
-            (IpAddr::V6(own), IpAddr::V6(gateway)) => solicitation(self.station.mac, own, gateway),
-            // The check of the plan refuses it.
-            _ => return None,
-        };
+        // The check of a plan refuses a gateway of another family.
+        let frame = self.station.ask(self.gateway)?;
         Some(self.tagged(frame))
     }
 
@@ -92,32 +76,19 @@ impl Host {
         Some(self.tagged(answer))
     }
 
-    fn request(&self, own: Ipv4Addr, gateway: Ipv4Addr) -> Vec<u8> {
-        let mut frame = [&[0xff; 6], &self.station.mac, &ARP[..]].concat();
-        frame.extend(ARP_REQUEST);
-        frame.extend(self.station.mac);
-        frame.extend(own.octets());
-        frame.extend([0; 6]);
-        frame.extend(gateway.octets());
-        frame.resize(SHORTEST, 0);
-        frame
-    }
-
     /// The MAC address of the next hop, where the frame has it.
     fn answered(&self, frame: &[u8]) -> Option<[u8; 6]> {
-        let ethertype = frame.get(MACS..MACS + 2)?;
-        let body = &frame[MACS + 2..];
-        match self.gateway {
+        let body = frame.get(ethernet::LEN..)?;
+        match (frame.word(ethernet::TYPE)?, self.gateway) {
             // A question from the next hop has its address as an answer has (RFC 826).
-            IpAddr::V4(gateway) if ethertype == ARP => {
-                let said = body.get(..28)?;
-                let is_known = said[..6] == ARP_REQUEST[..6]
-                    && said[6] == 0
-                    && [REQUEST, REPLY].contains(&said[7])
-                    && said[14..18] == gateway.octets();
-                is_known.then(|| said[8..14].try_into().ok())?
+            (ethernet::ARP, IpAddr::V4(gateway)) => {
+                let packet = body.get(..neighbour::ARP_LENGTH)?;
+                let is_known = packet[..7] == neighbour::ARP
+                    && [neighbour::REQUEST, neighbour::REPLY].contains(&packet[7])
+                    && packet[14..18] == gateway.octets();
+                is_known.then(|| packet[8..].first_chunk().copied())?
             }
-            IpAddr::V6(gateway) if ethertype == IPV6 => advertised(body, gateway),
+            (ethernet::IPV6, IpAddr::V6(gateway)) => advertised(body, gateway),
             _ => None,
         }
     }
@@ -125,31 +96,25 @@ impl Host {
     /// The frame without this interface's tags; `None` where it has others. A tag of VLAN 0 has a
     /// priority alone, and is of no VLAN (IEEE 802.1Q, 9.6).
     fn untagged(&self, frame: &[u8]) -> Option<Vec<u8>> {
-        let mut at = MACS;
-        let is_tag = |at: usize| {
-            frame
-                .get(at..at + 2)
-                .is_some_and(|tpid| tpid == C_TAG || tpid == S_TAG)
-        };
+        let mut at = ethernet::TYPE;
         let mut vlans = self.vlans.iter().filter(|vlan| **vlan != PRIORITY_ALONE);
-        while is_tag(at) {
-            let tci = u16::from_be_bytes(*frame.get(at + 2..)?.first_chunk()?);
-            let vlan = tci & VLAN_ID;
+        while let Some(ethernet::C_TAG | ethernet::S_TAG) = frame.word(at) {
+            let vlan = frame.word(at + 2)? & VLAN_ID;
             if vlan != PRIORITY_ALONE && vlans.next() != Some(&vlan) {
                 return None;
             }
-            at += TAG;
+            at += ethernet::TAG_LEN;
         }
         if vlans.next().is_some() {
             return None;
         }
-        Some([frame.get(..MACS)?, &frame[at..]].concat())
+        Some([frame.get(..ethernet::TYPE)?, &frame[at..]].concat())
     }
 
     fn tagged(&self, mut frame: Vec<u8>) -> Vec<u8> {
         for vlan in self.vlans.iter().rev() {
-            let [high, low] = vlan.to_be_bytes();
-            frame.splice(MACS..MACS, [C_TAG[0], C_TAG[1], high, low]);
+            let tag = [ethernet::C_TAG.to_be_bytes(), vlan.to_be_bytes()];
+            frame.splice(ethernet::TYPE..ethernet::TYPE, tag.into_iter().flatten());
         }
         frame
     }
@@ -157,16 +122,13 @@ impl Host {
 
 /// The MAC address in a Neighbour Advertisement of `gateway` (RFC 4861, 4.4).
 fn advertised(packet: &[u8], gateway: Ipv6Addr) -> Option<[u8; 6]> {
-    const HEADER: usize = 40;
-    const TARGET_ADDRESS: [u8; 2] = [2, 1];
-    let header = packet.get(..HEADER)?;
-    let message = packet.get(HEADER..)?;
-    let is_of_gateway = header[6..8] == [ICMPV6, 255]
-        && message.first() == Some(&ADVERTISEMENT)
-        && message.get(8..24)? == gateway.octets();
-    let mut options = message.get(24..)?;
+    let (header, message) = packet.split_at_checked(ip::IPV6_LEN)?;
+    let is_of_gateway = header[6..8] == [ip::ICMPV6, neighbour::HOP_LIMIT]
+        && message.first() == Some(&neighbour::ADVERTISEMENT)
+        && message.get(8..neighbour::MESSAGE_LENGTH)? == gateway.octets();
+    let mut options = message.get(neighbour::MESSAGE_LENGTH..)?;
     while is_of_gateway && options.len() >= 8 {
-        if options.starts_with(&TARGET_ADDRESS) {
+        if options.starts_with(&neighbour::TARGET_ADDRESS) {
             return options[2..].first_chunk().copied();
         }
         // Lengths are in units of eight octets; one of 0 would have no end.
@@ -227,7 +189,7 @@ mod tests {
                 let question = interface(here, there, 1, &vlans).ask(0).unwrap();
                 let mut tagged = question.clone();
                 // Priority 3.
-                tagged.splice(MACS..MACS, [0x81, 0, 0x60, 0]);
+                tagged.splice(ethernet::TYPE..ethernet::TYPE, [0x81, 0, 0x60, 0]);
                 let answer = interface(there, here, 2, &vlans).receive(&question, 1);
                 assert_eq!(
                     interface(there, here, 2, &vlans).receive(&tagged, 1),
@@ -264,7 +226,7 @@ mod tests {
                     .unwrap();
                 for tag in tags.iter().rev() {
                     let [high, low] = tag.to_be_bytes();
-                    reply.splice(MACS..MACS, [0x81, 0, high, low]);
+                    reply.splice(ethernet::TYPE..ethernet::TYPE, [0x81, 0, high, low]);
                 }
                 let mut one = interface(here, there, 1, vlans);
                 assert_eq!(one.receive(&reply, 2), None);

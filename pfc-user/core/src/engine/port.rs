@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
+pub use self::line::BURST;
 use self::line::Line;
 use super::flow::{Fine, NEVER, Pace, Progress, Taken, fine, whole};
 use super::queue::Holds;
@@ -49,7 +50,7 @@ struct Scheduled {
     /// Version of the entry in force in the lane; older ones are passed over.
     version: u64,
     /// True while another sender has the flow ([`fast`]).
-    lent: bool,
+    offloaded: bool,
 }
 
 /// The flows of a queue, the one that is due first at the top.
@@ -102,7 +103,7 @@ impl PortSchedule {
             pace,
             lane: queue.map_or(PAUSE_LANE, Priority::index),
             version: 0,
-            lent: false,
+            offloaded: false,
         });
     }
 
@@ -111,18 +112,11 @@ impl PortSchedule {
         self.flows[flow].pace.progress()
     }
 
-    /// Starts a flow from its first frame on.
-    pub fn start(&mut self, flow: usize, now: Nanos) {
-        self.flows[flow].pace.start(now);
-        self.enlist(flow);
-    }
-
     /// Spreads the first frames of flows that have just started together.
     pub fn spread(&mut self, flows: &[usize]) {
         let count = flows.len() as u64;
         for (place, flow) in (0..).zip(flows) {
-            self.flows[*flow].pace.stand_back(place, count);
-            self.enlist(*flow);
+            self.change(*flow, |pace| pace.stand_back(place, count));
         }
     }
 
@@ -137,25 +131,7 @@ impl PortSchedule {
         sent.map(|flow| flow.pace.rate().0).sum()
     }
 
-    /// Ends a flow.
-    pub fn stop(&mut self, flow: usize) {
-        self.flows[flow].pace.stop();
-        self.enlist(flow);
-    }
-
-    /// Holds a flow until it is resumed.
-    pub fn pause(&mut self, flow: usize, now: Nanos) {
-        self.flows[flow].pace.pause(now);
-        self.enlist(flow);
-    }
-
-    /// Goes on with a flow that was paused.
-    pub fn resume(&mut self, flow: usize, now: Nanos) {
-        self.flows[flow].pace.resume(now);
-        self.enlist(flow);
-    }
-
-    /// Changes the pace of a flow.
+    /// Changes the pace of a flow, such as by its start or its end.
     pub fn change(&mut self, flow: usize, change: impl FnOnce(&mut Pace)) {
         change(&mut self.flows[flow].pace);
         self.enlist(flow);
@@ -165,7 +141,7 @@ impl PortSchedule {
     fn enlist(&mut self, flow: usize) {
         let scheduled = &mut self.flows[flow];
         scheduled.version += 1;
-        if !scheduled.pace.is_started() || scheduled.lent {
+        if !scheduled.pace.is_started() || scheduled.offloaded {
             return;
         }
         let progress = scheduled.pace.progress();
@@ -250,7 +226,7 @@ impl PortSchedule {
         if makes_good && !is_held && now < progress.end + GRACE {
             self.ends.push(Reverse((progress.end + GRACE, flow)));
         } else if progress.state == Transmit::Started {
-            self.stop(flow);
+            self.change(flow, Pace::stop);
             self.changed.push(flow);
         }
     }

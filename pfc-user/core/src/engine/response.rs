@@ -23,7 +23,7 @@ struct Queue {
     /// True if the queue was held at the last look.
     held: bool,
     /// True while another sender counts its holds.
-    lent: bool,
+    offloaded: bool,
     /// Time for which it had been held, at the last look.
     total: Nanos,
     /// Frames that left since the last look, and when the last of them had left.
@@ -52,24 +52,25 @@ impl Responses {
         self.queues[queue.index()].response
     }
 
-    /// Lends a queue to another sender, which has flows of it as well. That one counts its holds
+    /// Offloads a queue to another sender, which has flows of it as well. That one counts its holds
     /// from the last look on, until they are taken back.
-    pub fn lend(&mut self, queue: Priority) {
-        self.queues[queue.index()].lent = true;
+    pub fn offload(&mut self, queue: Priority) {
+        self.queues[queue.index()].offloaded = true;
     }
 
     /// Counts the holds of all queues here again, after a look at `now`.
     pub fn take_back(&mut self, now: Nanos, holds: &Holds) -> bool {
         let found = self.look(now, holds);
-        self.queues.iter_mut().for_each(|queue| queue.lent = false);
+        self.queues
+            .iter_mut()
+            .for_each(|queue| queue.offloaded = false);
         found
     }
 
     /// Accounts a frame of `octets` that left a queue at `at` or before.
     pub fn left(&mut self, queue: Priority, octets: u64, at: Nanos) {
         let queue = &mut self.queues[queue.index()];
-        queue.sent.frames += 1;
-        queue.sent.octets += octets;
+        queue.sent += Count { frames: 1, octets };
         queue.last = at;
     }
 
@@ -98,12 +99,11 @@ impl Queue {
     /// Accounts a hold that began at `since` and lasted `time` at least.
     fn found_held(&mut self, since: Nanos, time: Nanos) {
         let response = &mut self.response;
-        response.holds += u64::from(!self.lent);
+        response.holds += u64::from(!self.offloaded);
         if self.sent.frames == 0 || self.last <= since {
             return;
         }
-        response.after.frames += self.sent.frames;
-        response.after.octets += self.sent.octets;
+        response.after += self.sent;
         // After the hold's end, frames are free to leave.
         response.longest = response.longest.max((self.last - since).min(time));
     }
@@ -228,7 +228,7 @@ mod tests {
         let pauses = [(150, 190), (250, 290), (350, 450), (510, 530)];
         let mut responses = Responses::new(100, &holds(&[], 100), [Response::default(); 8]);
         responses.look(200, &holds(&pauses, 200));
-        responses.lend(three());
+        responses.offload(three());
         responses.left(three(), 64, 260);
         responses.look(300, &holds(&pauses, 300));
         // Frames that this sender sent meanwhile count.

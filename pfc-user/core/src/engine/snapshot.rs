@@ -1,7 +1,7 @@
 //! Counts of an engine, at one time.
 
 use std::net::IpAddr;
-use std::ops::Add;
+use std::ops::{Add, AddAssign};
 
 use pfc_ebpf::units::{Nanos, Priority};
 
@@ -28,6 +28,33 @@ pub struct Count {
     pub frames: u64,
     /// Octets of the frames, with FCS.
     pub octets: u64,
+}
+
+impl Count {
+    /// Frames counted since then.
+    pub const fn since(self, then: Self) -> Self {
+        Self {
+            frames: self.frames.saturating_sub(then.frames),
+            octets: self.octets.saturating_sub(then.octets),
+        }
+    }
+}
+
+impl Add for Count {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            frames: self.frames + more.frames,
+            octets: self.octets + more.octets,
+        }
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, more: Self) {
+        *self = *self + more;
+    }
 }
 
 /// Rate over the last second, or since traffic began within it; 0 within a tenth of a second after
@@ -103,10 +130,7 @@ impl Add for Response {
     fn add(self, other: Self) -> Self {
         Self {
             holds: self.holds + other.holds,
-            after: Count {
-                frames: self.after.frames + other.after.frames,
-                octets: self.after.octets + other.after.octets,
-            },
+            after: self.after + other.after,
             longest: self.longest.max(other.longest),
         }
     }

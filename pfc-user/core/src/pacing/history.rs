@@ -108,9 +108,9 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pfc_ebpf::units::MILLISECOND as MS;
 
-    const MS: Nanos = 1_000_000;
+    use super::*;
 
     fn span(priority: u8, phase: Phase, from: Nanos, to: Nanos) -> Withheld {
         Withheld {

@@ -13,9 +13,9 @@ use std::ops::Range;
 
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::pacing::{Bucket, Share, withheld};
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::units::{self, LineRate, Nanos, Priority};
 
-const SECOND: u128 = 1_000_000_000;
+const SECOND: u128 = units::SECOND as u128;
 /// Catching up with less than this would lose frames to the sender's ordinary ticks.
 const MIN_LATENESS: Nanos = 1_000_000;
 
@@ -176,7 +176,7 @@ fn sums(flows: &[Paced]) -> (u128, u128) {
     })
 }
 
-/// How long the first frame of each flow waits, as a share of its time from one frame to the next:
+/// Wait of the first frame of each flow, as a share of its time from one frame to the next:
 /// evenly spread over all flows, and about evenly over those of each priority, which an XOFF shifts
 /// against the others.
 pub fn stagger(flows: &[Paced]) -> Vec<Share> {

@@ -206,9 +206,9 @@ impl SentLedger {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pfc_ebpf::units::MILLISECOND as MS;
 
-    const MS: Nanos = 1_000_000;
+    use super::*;
 
     /// Two flows of priorities 3 and 4 at 250 Mbit/s each, on a line of 1 Gbit/s.
     fn account() -> SentLedger {

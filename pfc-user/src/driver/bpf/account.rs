@@ -4,12 +4,12 @@ mod control_log;
 mod read;
 mod sending;
 
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
-use aya::util::nr_cpus;
 use pfc_ebpf::abi::account::{
     ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState,
     Port, PortCounters, WindowCounters, name,
@@ -23,7 +23,7 @@ pub use self::sending::CaseGenerator;
 use self::sending::CaseMaps;
 use super::batch;
 use super::mmap::Words;
-use super::object::{Interface, Program, by_cpu};
+use super::object::{Interface, Program, by_cpu, cpus};
 use super::pod::Plain;
 use super::{Constant, TraceOutput, Tracepoints, XdpError, XdpMode, verifier_log};
 
@@ -91,14 +91,10 @@ impl PauseView {
             class < CLASSES,
             "there are eight priorities and the whole link, found class {class}"
         );
-        let word = |index| self.0.load(class * WORDS_OF_PAUSE + index);
         // In the reverse order of the program's writes: a reader that sees the end of a pause also
         // sees its beginning.
-        let until = word(0);
-        PauseState {
-            until,
-            since: word(1),
-        }
+        const { assert!(offset_of!(PauseState, until) < offset_of!(PauseState, since)) };
+        self.0.value(class * WORDS_OF_PAUSE)
     }
 
     /// The end of each class's pause.
@@ -150,7 +146,7 @@ impl AccountProgram {
     pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self, XdpError> {
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;
-        let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
+        let cpus = cpus()?;
         let mut loader = verifier_log::loader();
         loader
             .map_max_entries(name::FLOWS, sizes.flows)
@@ -232,18 +228,7 @@ impl AccountProgram {
     /// them stays.
     pub fn describe(&self, flows: &[FlowConfig]) {
         for (index, flow) in flows.iter().enumerate() {
-            let [low, high] = flow.length.to_ne_bytes();
-            let word = u64::from_ne_bytes([
-                flow.mark,
-                flow.log_phases,
-                flow.priority,
-                flow._pad,
-                low,
-                high,
-                0,
-                0,
-            ]);
-            self.flows.store(index * WORDS_OF_FLOW, word);
+            self.flows.set(index * WORDS_OF_FLOW, flow);
         }
     }
 
@@ -277,7 +262,7 @@ impl AccountProgram {
             0,
             by_cpu(|cpu| Port {
                 local: local(cpu),
-                counters: PortCounters::default(),
+                counters: PortCounters::ZERO,
             })?,
             0,
         )?;

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use pfc_ebpf::abi::flow::{ABI_VERSION, CLASSES, Config, Flow, Holders, Pauses, Port, name};
+use pfc_ebpf::abi::flow::{ABI_VERSION, Config, Flow, Holders, Pauses, Port, name};
 use pfc_ebpf::abi::generate::name as generate_name;
-use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::units::LineRate;
 
 pub use self::places::{Expected, Place, Places};
@@ -28,7 +27,6 @@ const NAME: &str = "flow";
 
 const WORDS_OF_CONFIG: usize = size_of::<Config>() / size_of::<u64>();
 const WORDS_OF_PAUSES: usize = size_of::<Pauses>() / size_of::<u64>();
-const WORDS_OF_CLOCK: usize = size_of::<PauseClock>() / size_of::<u64>();
 /// Places of [`Config`]'s words.
 const ABI: usize = 0;
 const CAPTURE: usize = 1;
@@ -60,33 +58,9 @@ pub struct FrameRings {
 }
 
 impl PauseClocks {
-    /// The program may write meanwhile: read until two readings agree.
+    /// All of them, as at one time.
     pub fn read(&self) -> Pauses {
-        let mut last = self.once();
-        // Frames are microseconds apart, a reading takes nanoseconds.
-        for _ in 0..1000 {
-            let next = self.once();
-            if next == last {
-                break;
-            }
-            last = next;
-        }
-        last
-    }
-
-    fn once(&self) -> Pauses {
-        let clock = |queue| {
-            let word = |index| self.0.load(CLASSES + queue * WORDS_OF_CLOCK + index);
-            PauseClock {
-                paused: word(0),
-                at: word(1),
-                until: word(2),
-            }
-        };
-        Pauses {
-            until: std::array::from_fn(|class| self.0.load(class)),
-            queues: std::array::from_fn(clock),
-        }
+        self.0.stable(0)
     }
 }
 
@@ -161,7 +135,7 @@ impl FlowProgram {
 
     /// Returns the counts of what the port received since the program was loaded.
     pub fn port(&self) -> Result<Port, XdpError> {
-        let mut port = Port::default();
+        let mut port = Port::ZERO;
         for cpu in self.port.get(&0, 0)?.iter() {
             port.merge(&cpu.0);
         }

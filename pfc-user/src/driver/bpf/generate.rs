@@ -5,14 +5,13 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::programs::{ProgramError, RawTracePoint, Xdp};
-use aya::util::nr_cpus;
 use aya::{EbpfLoader, Pod};
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::{BATCH, Flow, Settings, Worker, name};
 
 use super::XdpError;
 use super::mmap::Words;
-use super::object::{Program, verified};
+use super::object::{Program, cpus, verified};
 use super::pod::Plain;
 use super::{prog_run, xdp_link};
 use crate::driver::kernel::netns::Namespace;
@@ -78,10 +77,6 @@ pub(super) fn size(loader: &mut EbpfLoader<'_>, flows: u32) -> Result<(), XdpErr
     Ok(())
 }
 
-fn cpus() -> Result<usize, XdpError> {
-    nr_cpus().map_err(|(_, error)| XdpError::Map(error.into()))
-}
-
 impl<T: Copy> Table<T>
 where
     Plain<T>: Pod,
@@ -105,20 +100,23 @@ where
         self.entries
     }
 
+    /// Place of a word of the value at `index`.
+    fn place(&self, index: usize, word: usize) -> usize {
+        assert!(
+            word < Self::WORDS && index < self.entries,
+            "the map has {} entries of {} words, found word {word} of {index}",
+            self.entries,
+            Self::WORDS
+        );
+        index * Self::WORDS + word
+    }
+
     /// The value at `index`; not one of a single moment while a program writes it.
     ///
     /// # Panics
     /// From [`Self::entries`] on.
     pub fn get(&self, index: usize) -> T {
-        assert!(
-            index < self.entries,
-            "the map has {} entries, found index {index}",
-            self.entries
-        );
-        let octets: Vec<u8> = (0..Self::WORDS)
-            .flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes())
-            .collect();
-        Plain::read(&octets).expect("as long as the value")
+        self.words.value(self.place(index, 0))
     }
 
     /// The word at `word` of the value at `index`.
@@ -126,13 +124,7 @@ where
     /// # Panics
     /// From [`Self::entries`] on, or beyond the value.
     pub fn word(&self, index: usize, word: usize) -> u64 {
-        assert!(
-            word < Self::WORDS && index < self.entries,
-            "the map has {} entries of {} words, found word {word} of {index}",
-            self.entries,
-            Self::WORDS
-        );
-        self.words.load(index * Self::WORDS + word)
+        self.words.load(self.place(index, word))
     }
 
     /// Writes the value at `index`.
@@ -140,25 +132,14 @@ where
     /// # Panics
     /// From [`Self::entries`] on.
     pub fn set(&self, index: usize, value: &T) {
-        assert!(
-            index < self.entries,
-            "the map has {} entries, found index {index}",
-            self.entries
-        );
-        let octets = Plain::octets(value);
-        for (word, octets) in octets.chunks_exact(size_of::<u64>()).enumerate() {
-            self.words.store(
-                index * Self::WORDS + word,
-                u64::from_ne_bytes(octets.try_into().expect("eight octets")),
-            );
-        }
+        self.words.set(self.place(index, 0), value);
     }
 }
 
 impl Runner {
     fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
         let loaded: &mut Xdp = program
-            .object()
+            .object
             .program_mut(name)
             .ok_or(XdpError::Missing(name))?
             .try_into()?;
@@ -272,7 +253,7 @@ fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> 
 
 fn attach(program: &mut Program, name: &'static str, tracepoint: &str) -> Result<(), ProgramError> {
     let program: &mut RawTracePoint = program
-        .object()
+        .object
         .program_mut(name)
         .ok_or(ProgramError::NotLoaded)?
         .try_into()?;

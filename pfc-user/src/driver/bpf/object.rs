@@ -19,7 +19,8 @@ use crate::preflight::kernel;
 
 /// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
 pub struct Program {
-    object: Ebpf,
+    /// The object, with its other programs.
+    pub object: Ebpf,
     name: &'static str,
     /// Attached as long as this is open.
     link: Option<(OwnedFd, xdp_link::Hook)>,
@@ -134,11 +135,6 @@ impl Program {
         Ok(())
     }
 
-    /// The object, for its other programs.
-    pub fn object(&mut self) -> &mut Ebpf {
-        &mut self.object
-    }
-
     fn program(&self) -> Result<&Xdp, XdpError> {
         Ok(self
             .object
@@ -239,12 +235,9 @@ fn check_abi(object: &Ebpf, expected: u32) -> Result<(), XdpError> {
     }
 }
 
-/// `value` for each CPU.
-pub fn on_all_cpus<T: Copy>(value: T) -> Result<PerCpuValues<Plain<T>>, XdpError>
-where
-    Plain<T>: Pod,
-{
-    by_cpu(|_| value)
+/// Number of CPUs that there may be, for each of which a map by CPU has a value.
+pub fn cpus() -> Result<usize, XdpError> {
+    Ok(nr_cpus().map_err(|(_, error)| MapError::from(error))?)
 }
 
 /// The value of each CPU.
@@ -252,9 +245,6 @@ pub fn by_cpu<T: Copy>(value: impl Fn(usize) -> T) -> Result<PerCpuValues<Plain<
 where
     Plain<T>: Pod,
 {
-    let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
-    Ok(
-        PerCpuValues::try_from((0..cpus).map(|cpu| Plain(value(cpu))).collect::<Vec<_>>())
-            .map_err(MapError::from)?,
-    )
+    let values: Vec<_> = (0..cpus()?).map(|cpu| Plain(value(cpu))).collect();
+    Ok(PerCpuValues::try_from(values).map_err(MapError::from)?)
 }

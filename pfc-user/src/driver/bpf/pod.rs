@@ -4,7 +4,7 @@ use std::ptr;
 
 use aya::Pod;
 use pfc_ebpf::abi::account::{
-    Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters,
+    Arrival, Config, Control, FlowConfig, FlowCounters, Offence, PauseState, Port, WindowCounters,
 };
 use pfc_ebpf::abi::{flow, generate, responder, watch};
 
@@ -21,11 +21,11 @@ macro_rules! plain {
     )*};
 }
 
-plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
+plain!(Arrival Config Control FlowConfig FlowCounters Offence PauseState Port WindowCounters);
 plain!(u64 [u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
 plain!(responder::Config responder::Counters responder::Record);
 plain!(watch::Config watch::Control watch::Counters watch::FlowState);
-plain!(watch::Sketch flow::Port);
+plain!(watch::PauseClock watch::Sketch flow::Pauses flow::Port flow::Received);
 
 impl<T: Copy> Plain<T>
 where

@@ -6,6 +6,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use super::syscall::bpf;
+
 /// `BPF_PROG_RUN` of `enum bpf_cmd`, `linux/bpf.h`.
 const PROG_RUN: libc::c_long = 10;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
@@ -35,6 +37,7 @@ struct Attributes {
 
 /// `struct xdp_md`.
 #[repr(C)]
+#[derive(Default)]
 struct Context {
     data: u32,
     data_end: u32,
@@ -56,12 +59,9 @@ pub fn run(
 ) -> io::Result<()> {
     let length = frame.len() as u32;
     let context = Context {
-        data: 0,
         data_end: length,
-        data_meta: 0,
         ingress_interface: interface,
-        rx_queue: 0,
-        egress_interface: 0,
+        ..Context::default()
     };
     let mut attributes = Attributes {
         program: program.as_raw_fd() as u32,
@@ -75,19 +75,9 @@ pub fn run(
         ..Attributes::default()
     };
     // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call, and
-    // writes return value and duration into the attributes, which nothing else refers to.
-    match unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            PROG_RUN,
-            &raw mut attributes,
-            size_of::<Attributes>(),
-        )
-    } {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            error => Err(error),
-        },
+    // writes return value and duration into the attributes alone.
+    match unsafe { bpf(PROG_RUN, &mut attributes) } {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
     }
 }

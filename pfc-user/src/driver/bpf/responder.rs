@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use pfc_ebpf::abi::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN, name};
 use pfc_ebpf::units::Nanos;
 
-use super::object::{Interface, Program, on_all_cpus};
+use super::object::{Interface, Program, by_cpu};
 use super::pod::Plain;
 use super::verifier_log;
 use super::{TestResult, XdpError, XdpMode};
@@ -74,7 +74,7 @@ impl Responder {
         // The program stops at another ABI, and begins by a last write that changes nothing else.
         self.config
             .set(0, Plain(Config { abi: 0, queue_pair }), 0)?;
-        self.counters.set(0, on_all_cpus(Counters::default())?, 0)?;
+        self.counters.set(0, by_cpu(|_| Counters::ZERO)?, 0)?;
         while self.records.next().is_some() {}
         self.config.set(
             0,
@@ -115,11 +115,11 @@ impl Responder {
 
     /// Counts of the program, over all CPUs.
     pub fn counters(&self) -> Result<Counters, XdpError> {
-        Ok(self
-            .counters
-            .get(&0, 0)?
-            .iter()
-            .fold(Counters::default(), |sum, cpu| add(sum, cpu.0)))
+        let mut counters = Counters::ZERO;
+        for cpu in self.counters.get(&0, 0)?.iter() {
+            counters.merge(&cpu.0);
+        }
+        Ok(counters)
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The
@@ -142,14 +142,5 @@ fn recorded(record: Record) -> RecordedFrame {
         time: record.time,
         length: record.length,
         octets: record.octets[..captured].to_vec(),
-    }
-}
-
-fn add(sum: Counters, cpu: Counters) -> Counters {
-    Counters {
-        dropped: sum.dropped + cpu.dropped,
-        lost: sum.lost + cpu.lost,
-        other: sum.other + cpu.other,
-        passed: sum.passed + cpu.passed,
     }
 }

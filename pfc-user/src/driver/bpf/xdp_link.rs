@@ -7,6 +7,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use super::syscall::bpf;
+
 /// Hook of an attached program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
@@ -50,24 +52,14 @@ struct Attributes {
 
 /// Attaches `program` to the interface of that index in the calling thread's network namespace.
 pub fn create(program: BorrowedFd, interface: u32, mode: Hook) -> io::Result<OwnedFd> {
-    let attributes = Attributes {
+    let mut attributes = Attributes {
         program: program.as_raw_fd() as u32,
         interface,
         attach_type: ATTACH_XDP,
         flags: mode.flags(),
     };
-    // SAFETY: the kernel reads as many octets as it is told; those it knows beyond count as zero.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            LINK_CREATE,
-            &raw const attributes,
-            size_of::<Attributes>(),
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    // SAFETY: there are no addresses in the attributes.
+    let fd = unsafe { bpf(LINK_CREATE, &mut attributes) }?;
     // SAFETY: a new descriptor that nobody else has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

@@ -14,8 +14,8 @@ use crate::driver::kernel::clock;
 
 /// Octets of memory for frames: eight seconds of 1 Gbit/s in long ones.
 pub const ROOM: usize = 1 << 30;
-/// Octets that a frame takes beside its own.
-const BESIDE: usize = size_of::<CapturedFrame>();
+/// Octets of memory that a frame takes beyond its own.
+const OVERHEAD: usize = size_of::<CapturedFrame>();
 const HEAD: usize = size_of::<RecordHead>();
 
 /// A capture.
@@ -86,7 +86,7 @@ impl Capture {
         {
             return;
         }
-        let needed = frame.len() + BESIDE;
+        let needed = frame.len() + OVERHEAD;
         // Later frames that are shorter would fit, and the capture would have a hole.
         let is_full = self.captures.keeps == Keeps::First && self.missed > 0;
         if is_full || !self.make_room(needed) {
@@ -107,7 +107,7 @@ impl Capture {
             let Some(oldest) = self.frames.open().pop_front() else {
                 break;
             };
-            self.used -= oldest.octets.len() + BESIDE;
+            self.used -= oldest.octets.len() + OVERHEAD;
             self.missed += 1;
         }
         self.used + needed <= self.room
@@ -156,7 +156,7 @@ mod tests {
             keeps,
             ..Captures::default()
         };
-        let mut capture = Capture::begin(2 * (60 + BESIDE), captures);
+        let mut capture = Capture::begin(2 * (60 + OVERHEAD), captures);
         for (number, length) in (1..).zip(lengths) {
             let mut item = vec![0; HEAD];
             item.resize(HEAD + length, number);
@@ -204,7 +204,7 @@ mod tests {
             filters: vec![first_octet],
             keeps: Keeps::First,
         };
-        let mut capture = Capture::begin(60 + BESIDE, captures);
+        let mut capture = Capture::begin(60 + OVERHEAD, captures);
         for number in [1, 3, 2, 4] {
             let mut item = vec![0; HEAD];
             item.resize(HEAD + 60, number);

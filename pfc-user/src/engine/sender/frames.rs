@@ -1,7 +1,6 @@
 //! The frames of a port's flows: how they are made and stamped, and the counts of those that left.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pfc_ebpf::flow_stamp::FlowStamp;
 use pfc_ebpf::stamp::MASK_40;
@@ -9,11 +8,10 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use pfc_ebpf::wire::{mac_control, neighbour};
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Length;
-use validator_core::engine::port::fast::Lent;
+use validator_core::engine::port::fast::Offloaded;
 use validator_core::engine::port::{Due, PortSchedule};
 use validator_core::engine::queue::Holds;
 use validator_core::engine::response::Responses;
-use validator_core::engine::snapshot::Count;
 use validator_core::engine::storm::Storm;
 
 use super::SenderFlow;
@@ -27,18 +25,20 @@ use crate::evidence::pfc::Departure;
 const OPCODE: usize = 14;
 const VECTOR: usize = 16;
 
-/// How the frames of each flow are made, and what is counted of them.
+/// Frames of each flow: how they are made, and counts of those that left.
 pub struct Frames {
-    flows: Vec<Flow>,
+    pub flows: Vec<Flow>,
     line_rate: LineRate,
-    port: Arc<PortState>,
+    /// State that the port publishes.
+    pub port: Arc<PortState>,
     /// The last version that a flow got.
     versions: u64,
     /// `None` until the first look, and without flows that anything holds.
     responses: Option<Responses>,
 }
 
-struct Flow {
+/// A flow, and what its frames are made of.
+pub struct Flow {
     /// `None` of pause frames.
     queue: Option<Priority>,
     template: Template,
@@ -47,9 +47,9 @@ struct Flow {
     storm: Option<Storm>,
     place: Place,
     /// Sequence numbers that no frame has, of frames that the kernel did not send.
-    skipped: u64,
+    pub skipped: u64,
     started: Nanos,
-    state: Arc<FlowState>,
+    pub state: Arc<FlowState>,
     /// Version of its frames; no other flow has it, nor has this one had it before.
     version: u64,
 }
@@ -97,24 +97,6 @@ impl Frames {
         }
     }
 
-    /// Says how much was due and never left.
-    pub fn say_forgotten(&self, time: Nanos) {
-        self.port.forgotten.store(time, Ordering::Relaxed);
-    }
-
-    /// Says that the interface no longer takes a flow's frames.
-    pub fn say_too_long(&self, flow: usize) {
-        self.flows[flow]
-            .state
-            .too_long
-            .fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Says that the interface begins to refuse every frame.
-    pub fn say_stalled(&self) {
-        self.port.stalls.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Looks at what is held, and tells how fast that was obeyed.
     pub fn look(&mut self, now: Nanos, holds: &Holds) {
         if self.flows.iter().all(|flow| flow.queue.is_none()) {
@@ -129,9 +111,9 @@ impl Frames {
     }
 
     /// The kernel sends flows of these queues from the last look on, and counts their holds.
-    pub fn lend(&mut self, queues: impl Iterator<Item = Priority>) {
+    pub fn offload(&mut self, queues: impl Iterator<Item = Priority>) {
         if let Some(responses) = &mut self.responses {
-            queues.for_each(|queue| responses.lend(queue));
+            queues.for_each(|queue| responses.offload(queue));
         }
     }
 
@@ -142,11 +124,6 @@ impl Frames {
         {
             publish(responses, &self.port);
         }
-    }
-
-    /// Frames that left of the port's flows of pause frames.
-    pub fn control_sent(&self) -> Count {
-        self.port.control.read()
     }
 
     /// A flow starts by an order that was given at `at`.
@@ -188,14 +165,14 @@ impl Frames {
     }
 
     /// A flow for the kernel to go on with.
-    pub fn fast(&self, lent: Lent, queue: Priority) -> Option<FastFlow> {
-        let flow = &self.flows[lent.flow];
-        let length = without_fcs(lent.steady.length);
+    pub fn fast(&self, offloaded: Offloaded, queue: Priority) -> Option<FastFlow> {
+        let flow = &self.flows[offloaded.flow];
+        let length = without_fcs(offloaded.steady.length);
         let mut frame = Vec::new();
         flow.template.render(0, length, &mut frame);
         Some(FastFlow {
-            flow: lent.flow,
-            steady: lent.steady,
+            flow: offloaded.flow,
+            steady: offloaded.steady,
             kind: Kind::of(&flow.template, length)?,
             frame,
             queue,
@@ -204,11 +181,6 @@ impl Frames {
             started: flow.started,
             state: flow.state.clone(),
         })
-    }
-
-    /// Notes `numbers` sequence numbers of a flow that no frame has used.
-    pub fn skip(&mut self, flow: usize, numbers: u64) {
-        self.flows[flow].skipped += numbers;
     }
 
     /// Says what state a flow is in.
@@ -275,9 +247,9 @@ impl Frames {
                 responses.left(queue, octets, departure.after);
             }
             // The receiving port cannot tell them from a host's, and counts neither.
-            let is_beside = flow.template.stamp_form().is_none() && neighbour::is_message(frame);
-            let count = if is_beside {
-                &flow.state.beside
+            let is_uncounted = flow.template.stamp_form().is_none() && neighbour::is_message(frame);
+            let count = if is_uncounted {
+                &flow.state.uncounted
             } else {
                 &port.data
             };

@@ -23,9 +23,7 @@ use self::prepared::Prepared;
 pub use self::prepared::{FastFlow, Kind};
 use self::refusals::{Next, Refusals};
 use crate::driver::bpf::flow::{FlowGenerator, PauseClocks};
-use crate::driver::kernel::link;
 use crate::driver::kernel::{clock, realtime};
-use crate::driver::traffic::{Lack, lacks};
 use crate::engine::published::PortState;
 
 /// Runs of the program in a system call: a millisecond or two. How soon an order is carried out,
@@ -77,14 +75,6 @@ pub struct KernelSender {
     stop: Arc<AtomicBool>,
     /// A run is under way, and is to end then.
     until: Option<Nanos>,
-}
-
-/// Returns why the kernel does not send at a port whose frames have up to `length` octets without
-/// FCS; `None` where it does. To be asked in the port's network namespace.
-pub fn lack(interface: &str, mtu: u32, length: usize) -> Option<Lack> {
-    let index = if_nametoindex(interface).unwrap_or_default();
-    let takes_frames = link::takes_frames(index).unwrap_or_default();
-    lacks(length, mtu, takes_frames)
 }
 
 impl KernelSender {
@@ -144,7 +134,7 @@ impl KernelSender {
         }
     }
 
-    /// When the run that is under way is to end.
+    /// Time at which the run that is under way is to end.
     pub const fn until(&self) -> Option<Nanos> {
         self.until
     }

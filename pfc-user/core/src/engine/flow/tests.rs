@@ -1,6 +1,6 @@
-use super::*;
+use pfc_ebpf::units::MILLISECOND;
 
-const MILLISECOND: Nanos = 1_000_000;
+use super::*;
 
 fn gigabit() -> LineRate {
     LineRate::from_bits_per_second(1_000_000_000).unwrap()

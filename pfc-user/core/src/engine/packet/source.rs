@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn more_sources_than_there_is_room_for_are_told() {
+    fn more_sources_than_there_is_room_for_are_warned() {
         let walk = |count, step| {
             let src = Value::Increment {
                 start: 0,

@@ -28,7 +28,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// What a table leaves out: nothing announces the header, and it stands behind nothing.
+    /// Defaults of a table: nothing announces the header, and it stands behind nothing.
     pub const BASE: Self = Self {
         name: "",
         octets: 0,

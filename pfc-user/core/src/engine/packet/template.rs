@@ -7,8 +7,8 @@ pub(super) mod tests;
 use std::sync::Arc;
 
 use pfc_ebpf::flow_stamp::{FlowStamp, Form, INNER_FCS, LEN, SHORT_LEN};
-use pfc_ebpf::wire::fold;
 use pfc_ebpf::wire::mac_control::number;
+use pfc_ebpf::wire::{fold, sum_of_words};
 
 use self::filler::Filler;
 use super::table::{LeftAlone, Place};
@@ -279,7 +279,7 @@ impl Template {
         let headers = self.headers.len();
         let mut zero_is_none = false;
         let total = match sum.covers {
-            Covers::Header(octets) => add(&frame[sum.begin..sum.begin + octets]),
+            Covers::Header(octets) => sum_of_words(&frame[sum.begin..sum.begin + octets]),
             Covers::Payload {
                 pseudo,
                 zero_is_none: none,
@@ -294,7 +294,7 @@ impl Template {
                 };
                 let length = frame.len().saturating_sub(sum.begin + sum.tail) as u32;
                 let pseudo = pseudo.map_or(0, |pseudo| pseudo.sum(frame, length));
-                pseudo + add(&frame[sum.begin..headers]) + u32::from(filler)
+                pseudo + sum_of_words(&frame[sum.begin..headers]) + u32::from(filler)
             }
         };
         let mut checksum = !fold(total);
@@ -391,19 +391,9 @@ impl Pseudo {
     /// Returns the sum of the pseudo-header, for a payload of `length` octets.
     fn sum(&self, frame: &[u8], length: u32) -> u32 {
         let lengths = (length & 0xffff) + (length >> 16);
-        let address = |at: usize| add(&frame[at..at + self.octets]);
+        let address = |at: usize| sum_of_words(&frame[at..at + self.octets]);
         address(self.source) + address(self.destination) + u32::from(self.protocol) + lengths
     }
-}
-
-/// The sum of 16-bit words in network order, an odd last octet padded with zero.
-fn add(octets: &[u8]) -> u32 {
-    let (words, odd) = octets.as_chunks::<2>();
-    let sum: u32 = words
-        .iter()
-        .map(|word| u32::from(u16::from_be_bytes(*word)))
-        .sum();
-    sum + odd.first().map_or(0, |octet| u32::from(*octet) << 8)
 }
 
 /// Writes the low `bits` of `value` from the bit `at` on, which is the highest.

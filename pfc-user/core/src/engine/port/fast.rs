@@ -22,7 +22,7 @@ const ROUNDING: u64 = 10_000;
 
 /// A flow that a faster sender takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lent {
+pub struct Offloaded {
     /// Place of the flow.
     pub flow: usize,
     /// State by which the flow goes on.
@@ -33,7 +33,7 @@ pub struct Lent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Flows that it takes over; none where it is not needed, or cannot help.
-    pub flows: Vec<Lent>,
+    pub flows: Vec<Offloaded>,
     /// Time at which that changes: a flow ends, or another begins.
     pub to: Nanos,
 }
@@ -50,7 +50,7 @@ impl PortSchedule {
         line_rate: LineRate,
         kind: impl Fn(usize, u32) -> Option<K>,
     ) -> Run {
-        let mut kinds: Vec<(K, Vec<Lent>, u64)> = Vec::new();
+        let mut kinds: Vec<(K, Vec<Offloaded>, u64)> = Vec::new();
         let (mut frames, mut bits, mut to) = (0, 0, Nanos::MAX);
         for (flow, scheduled) in self.flows.iter().enumerate() {
             let progress = scheduled.pace.progress();
@@ -74,13 +74,13 @@ impl PortSchedule {
             let Some(kind) = kind(flow, steady.length) else {
                 continue;
             };
-            let lent = Lent { flow, steady };
+            let offloaded = Offloaded { flow, steady };
             match kinds.iter_mut().find(|(known, ..)| *known == kind) {
                 Some((_, flows, sum)) => {
-                    flows.push(lent);
+                    flows.push(offloaded);
                     *sum += rate;
                 }
-                None => kinds.push((kind, vec![lent], rate)),
+                None => kinds.push((kind, vec![offloaded], rate)),
             }
         }
         let line = line_rate.bits_per_second();
@@ -90,14 +90,14 @@ impl PortSchedule {
         let flows = flows.map(|(_, flows, _)| flows).unwrap_or_default();
         let to = flows
             .iter()
-            .map(|lent| lent.steady.end)
+            .map(|offloaded| offloaded.steady.end)
             .fold(to, Nanos::min);
         Run { flows, to }
     }
 
-    /// Lends a flow to another sender from now on.
-    pub fn lend(&mut self, flow: usize) {
-        self.flows[flow].lent = true;
+    /// Offloads a flow to another sender from now on.
+    pub fn offload(&mut self, flow: usize) {
+        self.flows[flow].offloaded = true;
         self.flows[flow].version += 1;
     }
 
@@ -105,7 +105,7 @@ impl PortSchedule {
     /// regardless of holds until now.
     pub fn take_back(&mut self, flow: usize, left: u64, due: Fine) {
         let scheduled = &mut self.flows[flow];
-        scheduled.lent = false;
+        scheduled.offloaded = false;
         scheduled.pace.went_on(left, due);
         self.enlist(flow);
     }

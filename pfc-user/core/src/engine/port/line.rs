@@ -1,12 +1,12 @@
 //! A line that carries one frame after the other.
 
-use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::units::{LineRate, MILLISECOND, Nanos};
 
 use crate::engine::flow::{Fine, fine, octets_at, whole};
 
 /// Longest backlog, in line time, that a late sender may send at once. A longer one would exceed
 /// what the line carries in any time that a receiver measures in.
-const BURST: Nanos = 1_000_000;
+pub const BURST: Nanos = MILLISECOND;
 
 /// Time at which the line is free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 use pfc_ebpf::abi::flow::Pauses;
 use pfc_ebpf::abi::watch::PauseClock;
+use pfc_ebpf::units::{MILLISECOND, SECOND};
 
 use super::*;
 use crate::engine::plan::{End, Length, Obeys, Rate, Schedule, Span};
 
 const MICROSECOND: Nanos = 1_000;
-const MILLISECOND: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000_000_000;
 /// From one look to the next.
 const TICK: Nanos = 150 * MICROSECOND;
 
@@ -57,7 +56,8 @@ impl Bench {
 
     fn start(&mut self) {
         for flow in 0..self.sent.len() {
-            self.port.start(flow, self.now);
+            let now = self.now;
+            self.port.change(flow, |pace| pace.start(now));
         }
     }
 
@@ -134,8 +134,8 @@ fn flows_above_the_line_share_it_and_none_is_owed_the_rest() {
     close(sent.iter().sum(), 10.0 * frames(100.0));
     assert!(sent[0].abs_diff(sent[1]) * 100 < sent[0], "{sent:?}");
     // What is left of the line for one is its own, and the memory of what it lacked is short.
-    bench.port.stop(0);
-    bench.port.stop(1);
+    bench.port.change(0, Pace::stop);
+    bench.port.change(1, Pace::stop);
     bench.run_for(SECOND);
     close(bench.run_for(10 * SECOND)[2], 10.0 * frames(10.0));
 }
@@ -292,12 +292,12 @@ fn a_flow_that_was_stopped_or_paused_sends_nothing() {
     let mut bench = Bench::new(vec![(percent(10.0), queue(0)), (percent(10.0), queue(1))]);
     bench.start();
     bench.run_for(10 * MILLISECOND);
-    bench.port.stop(0);
+    bench.port.change(0, Pace::stop);
     let now = bench.now;
-    bench.port.pause(1, now);
+    bench.port.change(1, |pace| pace.pause(now));
     assert_eq!(bench.run_for(SECOND), [0, 0]);
     let now = bench.now;
-    bench.port.resume(1, now);
+    bench.port.change(1, |pace| pace.resume(now));
     let sent = bench.run_for(SECOND);
     assert_eq!(sent[0], 0);
     close(sent[1], frames(10.0));

@@ -1,9 +1,10 @@
 //! Flows in virtual time.
 
+use pfc_ebpf::units::MILLISECOND as MS;
+
 use super::*;
 
 const GIGABIT: u64 = 1_000_000_000;
-const MS: Nanos = 1_000_000;
 const START: Nanos = 123_456_789;
 
 fn line() -> LineRate {

@@ -161,16 +161,12 @@ impl GapLedger {
 
     fn with(mut self, other: Self) -> Self {
         if other.frames > 0 {
-            self.first = if self.frames == 0 {
-                other.first
-            } else {
-                earlier(self.first, other.first)
-            };
-            self.last = if other.last.before > self.last.before {
-                other.last
-            } else {
-                self.last
-            };
+            if self.frames == 0 || other.first.before < self.first.before {
+                self.first = other.first;
+            }
+            if other.last.before > self.last.before {
+                self.last = other.last;
+            }
         }
         self.frames += other.frames;
         self.errors += other.errors;
@@ -184,14 +180,6 @@ impl GapLedger {
             .zip(other.counts)
             .for_each(|(count, other)| *count += other);
         self
-    }
-}
-
-fn earlier(one: Departure, other: Departure) -> Departure {
-    if other.before < one.before {
-        other
-    } else {
-        one
     }
 }
 

@@ -5,7 +5,6 @@ use std::ops::Range;
 use pfc_ebpf::abi::account::Control;
 
 use crate::driver::bpf::mmap::Words;
-use crate::driver::bpf::pod::Plain;
 
 /// Records that a CPU has room for where there are few CPUs: a storm of one sender for 3 s at 800
 /// Gbit/s.
@@ -55,17 +54,13 @@ impl Log {
             return None;
         }
         let at = (cpu * self.segment + *read) * WORDS;
-        // Written last: what is loaded after it is whole.
-        let time = self.words.load(at);
-        if time == 0 {
+        // The time, its first word, is written last: what is loaded after it is whole.
+        let record: Control = self.words.value(at);
+        if record.time == 0 {
             return None;
         }
         *read += 1;
-        let mut octets = [0u8; size_of::<Control>()];
-        for (index, word) in octets.chunks_exact_mut(size_of::<u64>()).enumerate() {
-            word.copy_from_slice(&self.words.load(at + index).to_ne_bytes());
-        }
-        Plain::read(&octets)
+        Some(record)
     }
 
     /// Takes the records that have not been taken, CPU by CPU.

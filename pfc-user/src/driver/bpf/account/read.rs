@@ -3,7 +3,7 @@
 use aya::maps::{MapData, RingBuf};
 use pfc_ebpf::abi::account::{
     Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, LastControl,
-    Offence, OffenceKind, PfcCounters, PortCounters, SNAP_LEN, WindowCounters, counts_index,
+    Offence, OffenceKind, PortCounters, SNAP_LEN, WindowCounters, counts_index,
 };
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
@@ -133,13 +133,9 @@ impl AccountProgram {
 
     /// All counters of the port.
     pub fn port_counters(&self) -> Result<PortCounters, XdpError> {
-        Ok(self
-            .port
-            .get(&0, 0)?
-            .iter()
-            .fold(PortCounters::default(), |sum, cpu| {
-                add_port(sum, &cpu.0.counters)
-            }))
+        let cpus = self.port.get(&0, 0)?;
+        let counters = cpus.iter().map(|cpu| &cpu.0.counters);
+        Ok(counters.fold(PortCounters::ZERO, add_port))
     }
 
     /// Takes the records of single frames; later calls give later ones.
@@ -242,7 +238,7 @@ fn control(record: Control) -> ControlReceived {
 fn offence(record: &Offence) -> Option<OffendingFrame> {
     let kind = OffenceKind::from_number(record.kind)?;
     let malformed = match kind {
-        OffenceKind::Malformed => Malformed::ALL.get(record.detail as usize).copied(),
+        OffenceKind::Malformed => Malformed::from_number(record.detail),
         _ => None,
     };
     let octets = record.snap[..(record.kept as usize).min(SNAP_LEN)].to_vec();
@@ -287,10 +283,6 @@ fn class_received(sum: &ClassCounters) -> ClassReceived {
     }
 }
 
-fn add<const N: usize>(left: [u64; N], right: &[u64; N]) -> [u64; N] {
-    std::array::from_fn(|index| left[index] + right[index])
-}
-
 fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
     FlowCounters {
         received: sum.received + cpu.received,
@@ -323,40 +315,13 @@ fn later(sum: &LastControl, cpu: &LastControl) -> LastControl {
     if cpu.at >= sum.at { *cpu } else { *sum }
 }
 
-fn add_class(sum: &ClassCounters, cpu: &ClassCounters) -> ClassCounters {
-    ClassCounters {
-        xoff: sum.xoff + cpu.xoff,
-        xon: sum.xon + cpu.xon,
-        last: later(&sum.last, &cpu.last),
-    }
-}
-
-fn add_pfc(sum: &PfcCounters, cpu: &PfcCounters) -> PfcCounters {
-    PfcCounters {
-        by_xoff: add(sum.by_xoff, &cpu.by_xoff),
-        by_xon: add(sum.by_xon, &cpu.by_xon),
-        empty: sum.empty + cpu.empty,
-        last: std::array::from_fn(|priority| later(&sum.last[priority], &cpu.last[priority])),
-    }
-}
-
-fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
-    PortCounters {
-        octets: sum.octets + cpu.octets,
-        test_frames: sum.test_frames + cpu.test_frames,
-        other: sum.other + cpu.other,
-        foreign_run: sum.foreign_run + cpu.foreign_run,
-        own_control: sum.own_control + cpu.own_control,
-        pfc: add_pfc(&sum.pfc, &cpu.pfc),
-        pause: add_class(&sum.pause, &cpu.pause),
-        by_dscp: add(sum.by_dscp, &cpu.by_dscp),
-        by_pcp: add(sum.by_pcp, &cpu.by_pcp),
-        malformed: add(sum.malformed, &cpu.malformed),
-        damaged: add(sum.damaged, &cpu.damaged),
-        arrivals_lost: sum.arrivals_lost + cpu.arrivals_lost,
-        controls_lost: sum.controls_lost + cpu.controls_lost,
-        offences_lost: sum.offences_lost + cpu.offences_lost,
-    }
+/// Adds up; the last frame of a class is the latest of all CPUs'.
+fn add_port(mut sum: PortCounters, cpu: &PortCounters) -> PortCounters {
+    let pause = later(&sum.pause.last, &cpu.pause.last);
+    let pfc = std::array::from_fn(|class| later(&sum.pfc.last[class], &cpu.pfc.last[class]));
+    sum.merge(cpu);
+    (sum.pause.last, sum.pfc.last) = (pause, pfc);
+    sum
 }
 
 #[cfg(test)]
@@ -434,14 +399,18 @@ mod tests {
             xon: 0,
             last: LastControl { quanta, at },
         };
-        assert_eq!(
-            add_class(&class(5, 7), &class(4, 9)),
-            ClassCounters {
-                xoff: 2,
-                xon: 0,
-                last: LastControl { quanta: 7, at: 5 }
-            }
-        );
+        let port = |pause| PortCounters {
+            pause,
+            ..PortCounters::ZERO
+        };
+        let pause = ClassCounters {
+            xoff: 2,
+            ..class(5, 7)
+        };
+        for [one, other] in [[(5, 7), (4, 9)], [(4, 9), (5, 7)]] {
+            let [one, other] = [one, other].map(|(at, quanta)| port(class(at, quanta)));
+            assert_eq!(add_port(one, &other), port(pause));
+        }
         let flow = |first, last| FlowCounters {
             received: 1,
             first,

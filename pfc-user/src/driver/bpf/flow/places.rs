@@ -73,21 +73,9 @@ impl Places {
 
     /// Returns the counts of a place.
     pub fn read(&self, flow: u16) -> Received {
-        let at = usize::from(flow) * WORDS;
-        let word = |field: usize| self.words.load(at + field);
         // The program writes the number of frames last.
-        let frames = word(word!(received.frames));
-        Received {
-            frames,
-            octets: word(word!(received.octets)),
-            duplicates: word(word!(received.duplicates)),
-            reordered: word(word!(received.reordered)),
-            beyond: word(word!(received.beyond)),
-            corrupt: word(word!(received.corrupt)),
-            wrapped: word(word!(received.wrapped)),
-            latency_sum: word(word!(received.latency_sum)),
-            latency_max: word(word!(received.latency_max)),
-            not_latency_min: word(word!(received.not_latency_min)),
-        }
+        const { assert!(offset_of!(Received, frames) == 0) };
+        self.words
+            .value(usize::from(flow) * WORDS + word!(received))
     }
 }

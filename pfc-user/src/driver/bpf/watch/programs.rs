@@ -59,9 +59,9 @@ impl From<Point> for Kind {
 pub struct Programs {
     /// Kept for the maps that belong to no program alone.
     pub object: Ebpf,
+    /// Arrays by which the entries hand on, by kind.
     // The kernel empties an array of programs when its last descriptor is closed.
-    xdp: ProgramArray<MapData>,
-    tc: ProgramArray<MapData>,
+    arrays: [ProgramArray<MapData>; 2],
     /// Kinds of which all shared programs are in their array.
     complete: Vec<Kind>,
 }
@@ -81,8 +81,7 @@ impl Programs {
     /// Returns the programs of an object whose maps are loaded, and no program yet.
     pub fn new(mut object: Ebpf) -> Result<Self, XdpError> {
         Ok(Self {
-            xdp: take(&mut object, name::XDP)?,
-            tc: take(&mut object, name::TC)?,
+            arrays: [take(&mut object, name::XDP)?, take(&mut object, name::TC)?],
             complete: Vec::new(),
             object,
         })
@@ -124,7 +123,7 @@ impl Programs {
             for (kind, place, verified) in loading.into_iter().rev() {
                 let verified = verified.join();
                 let program = verified.unwrap_or_else(|panic| resume_unwind(panic))?;
-                array(&mut self.xdp, &mut self.tc, kind).set(place, program, 0)?;
+                self.arrays[kind as usize].set(place, program, 0)?;
             }
             Ok::<_, XdpError>(done)
         })?;
@@ -254,18 +253,6 @@ fn loaded(program: &mut Program, kind: Kind) -> Result<&ProgramFd, XdpError> {
         }
     }
     descriptor(program).ok_or(XdpError::Missing(kind.shared()[0]))
-}
-
-/// The array by which the entries of that kind hand on.
-fn array<'a>(
-    xdp: &'a mut ProgramArray<MapData>,
-    tc: &'a mut ProgramArray<MapData>,
-    kind: Kind,
-) -> &'a mut ProgramArray<MapData> {
-    match kind {
-        Kind::Xdp => xdp,
-        Kind::Tc => tc,
-    }
 }
 
 fn classifier(program: &mut Program) -> Result<&mut SchedClassifier, XdpError> {

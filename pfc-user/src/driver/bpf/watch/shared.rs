@@ -90,26 +90,10 @@ impl Shared {
         Ok(counters)
     }
 
-    /// The clock of a class of a port. The program may write meanwhile: read until two readings
-    /// agree.
+    /// The clock of a class of a port.
     pub fn clock(&self, port: u32, class: usize) -> PauseClock {
-        let first = (port as usize * PAUSED + class) * WORDS_OF_CLOCK;
-        let word = |index| self.clocks.load(first + index);
-        let read = || PauseClock {
-            paused: word(0),
-            at: word(1),
-            until: word(2),
-        };
-        let mut last = read();
-        // Frames are microseconds apart, a reading takes nanoseconds.
-        for _ in 0..1000 {
-            let next = read();
-            if next == last {
-                break;
-            }
-            last = next;
-        }
-        last
+        let place = port as usize * PAUSED + class;
+        self.clocks.stable(place * WORDS_OF_CLOCK)
     }
 
     /// Takes the MAC control frames that were kept of a port, in the order of their arrival.

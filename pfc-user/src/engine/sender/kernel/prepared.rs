@@ -6,24 +6,20 @@ use std::sync::atomic::Ordering;
 
 use pfc_ebpf::abi::generate::{self, BATCH, BLOCK, Flow, HELD, SHORT_BATCH, Settings, Worker};
 use pfc_ebpf::flow_stamp::{Form, MAGIC, short_place};
-use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::pacing::{Bucket, BurstMeter};
+use pfc_ebpf::units::{LineRate, Nanos, Priority, SECOND};
 use validator_core::engine::flow::{Fine, Steady, fine, whole};
 use validator_core::engine::packet::{Payload, Template};
-use validator_core::engine::port::MEMORY;
+use validator_core::engine::port::{BURST, MEMORY};
 use validator_core::engine::snapshot::{Count, Response, Transmit};
 
 use super::{Back, Run};
 use crate::driver::bpf::flow::{FlowGenerator, Place};
 use crate::engine::published::{FlowState, PortState, ResponseState};
+use crate::engine::snapshot::with_fcs;
 
-/// Line time of what a late sender may send at once, as in the schedule's line.
-const BURST: Nanos = 1_000_000;
 /// Frames a second up to which there is time for short batches.
 const LEAVES_TIME: u64 = 3_000_000;
-
-/// A second, in units of [`Fine`].
-const SECOND_FINE: Fine = fine(SECOND);
 
 /// Words of a flow in the map.
 const SEQUENCE: usize = offset_of!(Flow, sequence) / size_of::<u64>();
@@ -64,7 +60,7 @@ impl Kind {
 pub struct FastFlow {
     /// Its place among those of the port.
     pub flow: usize,
-    /// How it goes on.
+    /// State by which it goes on.
     pub steady: Steady,
     /// Its kind.
     pub kind: Kind,
@@ -76,7 +72,7 @@ pub struct FastFlow {
     pub place: Place,
     /// Its next frame's sequence number less that frame's own.
     pub skipped: u64,
-    /// When the order to start it was given.
+    /// Time at which the order to start it was given.
     pub started: Nanos,
     /// State that the flow publishes.
     pub state: Arc<FlowState>,
@@ -122,7 +118,7 @@ impl Prepared {
         let frames: u128 = run
             .flows
             .iter()
-            .map(|flow| SECOND_FINE / flow.steady.interval.max(1))
+            .map(|flow| fine(SECOND) / flow.steady.interval.max(1))
             .sum();
         let short = frames <= u128::from(LEAVES_TIME);
         let batch = if short { SHORT_BATCH } else { BATCH };
@@ -187,15 +183,17 @@ impl Prepared {
         let (mut all, mut over, mut forgotten) = (self.before, true, 0);
         for (place, begun) in self.flows.iter_mut().enumerate() {
             let left = begun.left(place, generator);
-            let octets = left * u64::from(begun.flow.steady.length);
-            begun.publish(place, left, octets, generator);
-            all.frames += left;
-            all.octets += octets;
+            let count = Count {
+                frames: left,
+                octets: left * u64::from(begun.flow.steady.length),
+            };
+            begun.publish(place, count, generator);
+            all += count;
             over &= begun.is_over;
             // They are late together, as the program takes them in turn.
             forgotten = begun.left_out(place, left, generator).max(forgotten);
         }
-        port.fast.set(all.frames, all.octets);
+        port.fast.set(all);
         let forgotten = self.forgotten_before + whole(forgotten);
         port.fast_forgotten.store(forgotten, Ordering::Relaxed);
         self.publish_responses(worker, port);
@@ -215,13 +213,9 @@ impl Prepared {
     fn publish_responses(&self, worker: &Worker, port: &PortState) {
         let before = self.responses_before.iter().zip(&port.fast_responses);
         for (response, (before, state)) in worker.responses.iter().zip(before) {
-            let after = Count {
-                frames: response.frames,
-                octets: response.octets + response.frames * LineRate::FCS,
-            };
             let response = Response {
                 holds: response.holds,
-                after,
+                after: with_fcs(response.frames, response.octets),
                 longest: response.longest,
             };
             state.set(&(*before + response));
@@ -297,15 +291,14 @@ impl Begun {
         left_out(&self.flow.steady, left, Bucket::fine_of(words))
     }
 
-    fn publish(&mut self, place: usize, left: u64, octets: u64, generator: &FlowGenerator) {
+    fn publish(&mut self, place: usize, count: Count, generator: &FlowGenerator) {
+        let left = count.frames;
         let state = &self.flow.state;
         if left > 0 && self.before.frames == 0 && state.first().is_none() {
             let first = generator.flows.word(place, FIRST);
             state.set_first(first.saturating_sub(self.flow.started));
         }
-        state
-            .sent
-            .set(self.before.frames + left, self.before.octets + octets);
+        state.sent.set(self.before + count);
         if self.flow.steady.left == Some(left) && !self.is_over {
             state.set(Transmit::Stopped);
             self.is_over = true;

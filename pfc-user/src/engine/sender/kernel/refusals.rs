@@ -61,9 +61,9 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pfc_ebpf::units::MILLISECOND as MS;
 
-    const MS: Nanos = 1_000_000;
+    use super::*;
 
     fn micros(pause: u64) -> Next {
         Next::Pause(Duration::from_micros(pause))

@@ -1,12 +1,10 @@
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{MILLISECOND, Priority, SECOND};
 
 use super::*;
 use crate::engine::flow::Pace;
 use crate::engine::plan::{End, Length, Rate, Schedule, Span};
 use crate::engine::queue::{Hold, Holds};
 
-const MILLISECOND: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000_000_000;
 const NONE: [usize; 0] = [];
 
 fn line() -> LineRate {
@@ -33,7 +31,7 @@ fn started(flows: &[Pace]) -> PortSchedule {
     let mut port = PortSchedule::new(line());
     for (place, pace) in flows.iter().enumerate() {
         port.add(pace.clone(), Priority::new(0).ok());
-        port.start(place, SECOND);
+        port.change(place, |pace| pace.start(SECOND));
     }
     port
 }
@@ -44,7 +42,7 @@ fn run(port: &PortSchedule, now: Nanos) -> Run {
 }
 
 fn places(run: &Run) -> Vec<usize> {
-    run.flows.iter().map(|lent| lent.flow).collect()
+    run.flows.iter().map(|offloaded| offloaded.flow).collect()
 }
 
 /// Sends what is due at each millisecond until then; returns how much left of each flow.
@@ -73,7 +71,7 @@ fn flows_are_handed_over_where_all_want_more_than_the_schedule_carries() {
     assert_eq!(places(&run(&many, SECOND)), [0, 1]);
     // What is not started wants nothing.
     let mut one = started(&[endless(150_000), endless(150_000)]);
-    one.stop(1);
+    one.change(1, Pace::stop);
     assert_eq!(places(&run(&one, SECOND)), NONE);
 }
 
@@ -144,9 +142,9 @@ fn a_flow_that_is_lent_leaves_by_the_other_sender_alone_and_goes_on_where_it_cam
     let frames = End::Frames(150_000);
     let mut port = started(&[pace(300_000, frames, 0), endless(1000)]);
     let free = Holds::default();
-    let Lent { steady, .. } = run(&port, SECOND).flows[0];
+    let Offloaded { steady, .. } = run(&port, SECOND).flows[0];
     assert_eq!((steady.number, steady.left), (0, Some(150_000)));
-    port.lend(0);
+    port.offload(0);
     let until = SECOND + 100 * MILLISECOND;
     assert_eq!(send(&mut port, 2, SECOND, until, &free), [0, 101]);
     // It sent all that was due.
@@ -161,8 +159,8 @@ fn what_the_other_sender_left_of_a_flow_that_ends_by_time_leaves_still() {
     let mut port = started(&[pace(250_000, time, 0), endless(10_000)]);
     let Run { flows, to } = run(&port, SECOND);
     let steady = flows[0].steady;
-    port.lend(0);
-    port.lend(1);
+    port.offload(0);
+    port.offload(1);
     let other = flows[1].steady;
     port.take_back(0, 24_000, steady.due + 24_000 * steady.interval);
     port.take_back(1, 1000, other.due + 1000 * other.interval);
@@ -176,7 +174,7 @@ fn what_the_other_sender_left_of_a_flow_that_ends_by_time_leaves_still() {
 fn time_for_which_a_lent_flow_was_held_is_taken_off_once() {
     let mut port = started(&[endless(300_000), endless(1000)]);
     let steady = run(&port, SECOND).flows[0].steady;
-    port.lend(0);
+    port.offload(0);
     // Its queue was held for 40 of 100 ms, which the other sender took into account.
     let now = SECOND + 100 * MILLISECOND;
     let held = 40 * MILLISECOND;

@@ -1,6 +1,6 @@
 //! Flows that the port's thread lends to the kernel, and takes back.
 
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::units::{LineRate, Nanos, Priority, SECOND};
 use validator_core::engine::queue::Holds;
 
 use super::kernel::{Ended, KernelSender, Run};
@@ -8,15 +8,15 @@ use super::{Flows, SenderFlow};
 use crate::driver::kernel::clock;
 
 /// Time from one try to the next where the kernel does not send.
-const FAILED: Nanos = 1_000_000_000;
+const FAILED: Nanos = SECOND;
 
-/// The port's sender in the kernel, if it has one, and what decides what is lent to it.
+/// The port's sender in the kernel, if it has one, and what decides what is offloaded to it.
 pub struct Fast {
     pub sender: Option<Box<KernelSender>>,
     line_rate: LineRate,
     /// Queues of the flows.
     queues: Vec<Option<Priority>>,
-    /// Nothing is to be lent before that.
+    /// Nothing is to be offloaded before that.
     again: Nanos,
 }
 
@@ -36,7 +36,7 @@ impl Fast {
         self.queues = flows.iter().map(|flow| flow.queue).collect();
     }
 
-    /// When the flows that are lent come back, if any are.
+    /// Time at which the flows that are offloaded come back, if any are.
     pub fn until(&self) -> Option<Nanos> {
         self.sender.as_ref()?.until()
     }
@@ -49,7 +49,7 @@ fn queues(is: impl Fn(usize) -> bool) -> u64 {
 }
 
 impl Flows {
-    /// Lends flows to the kernel, if they want it and it can. The last look found these holds.
+    /// Offloads flows to the kernel, if they want it and it can. The last look found these holds.
     pub fn hand_over(&mut self, now: Nanos, holds: &Holds) {
         let Some(sender) = &mut self.fast.sender else {
             return;
@@ -61,18 +61,18 @@ impl Flows {
         let kind = |flow, length| self.frames.kind(flow, length);
         let run = self.schedule.fast(now, line_rate, kind);
         self.fast.again = run.to;
-        let flows = run.flows.iter().filter_map(|lent| {
-            let queue = self.fast.queues[lent.flow]?;
-            self.frames.fast(*lent, queue)
+        let flows = run.flows.iter().filter_map(|offloaded| {
+            let queue = self.fast.queues[offloaded.flow]?;
+            self.frames.fast(*offloaded, queue)
         });
         let flows: Vec<_> = flows.collect();
         if flows.is_empty() {
             return;
         }
         for flow in &flows {
-            self.schedule.lend(flow.flow);
+            self.schedule.offload(flow.flow);
         }
-        self.frames.lend(flows.iter().map(|flow| flow.queue));
+        self.frames.offload(flows.iter().map(|flow| flow.queue));
         let holders = self.obeys.holders();
         sender.begin(Run {
             flows,
@@ -97,7 +97,7 @@ impl Flows {
         clock::now()
     }
 
-    /// Takes all flows back, for an order; what is lent is thought over afterwards.
+    /// Takes all flows back, for an order; what is offloaded is thought over afterwards.
     pub fn recall(&mut self) {
         self.fast.again = 0;
         let ended = self.fast.sender.as_mut().and_then(|sender| sender.end());
@@ -112,7 +112,7 @@ impl Flows {
         self.schedule.hold(now, &holds);
         self.frames.take_back(now, &holds);
         for back in &ended.flows {
-            self.frames.skip(back.flow, back.skipped);
+            self.frames.flows[back.flow].skipped += back.skipped;
             self.schedule.take_back(back.flow, back.left, back.due);
             self.frames.publish(back.flow, &self.schedule);
         }
