@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use bytes::Bytes;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, Value,
+    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ReflectMessage as _, Value,
 };
 
 /// Descriptor of the model; `model/README.md` says where it comes from.
@@ -31,6 +31,12 @@ pub const CLIENTS: &str = "^1.0.0";
 pub fn descriptor(name: &str) -> MessageDescriptor {
     POOL.get_message_by_name(&format!("otg.{name}"))
         .unwrap_or_else(|| panic!("the model has a message {name}"))
+}
+
+/// The method of the model's service of that name.
+pub fn method(name: &str) -> Option<MethodDescriptor> {
+    let service = POOL.get_service_by_name("otg.Openapi")?;
+    service.methods().find(|method| method.name() == name)
 }
 
 /// An empty message.
