@@ -42,10 +42,10 @@ pub async fn serve(
     let serve = move |connection: Connection| {
         let (shared, until) = (Arc::clone(&shared), until.clone());
         async move {
-            let (peer, handle) = (connection.peer(), connection.handle());
-            let lets_in = handle.clone();
+            let (peer, handle, place) =
+                (connection.peer(), connection.handle(), connection.place());
             let call = service_fn(move |request| {
-                service::call(Arc::clone(&shared), peer, lets_in.clone(), request)
+                service::call(Arc::clone(&shared), peer, handle.clone(), request)
             });
             let Ok(connection) = greeted(connection).await else {
                 return;
@@ -55,7 +55,7 @@ pub async fn serve(
                 .keep_alive_interval(KEEPALIVE)
                 .serve_connection(TokioIo::new(connection), call);
             // An error: the client is gone, or spoke something else; it knows.
-            let _ = connections::serve(connection, handle, until).await;
+            let _ = connections::serve(connection, place, until).await;
         }
     };
     connections::each(listener, tls, stopped, tell, serve).await;
@@ -64,8 +64,7 @@ pub async fn serve(
 /// Waits until a connection has begun to speak HTTP/2, for which hyper would wait for ever.
 async fn greeted(mut connection: Connection) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
     let mut preface = [0; PREFACE];
-    let by = connection.handle().by;
-    timeout_at(by, connection.read_exact(&mut preface)).await??;
+    timeout_at(connection.by(), connection.read_exact(&mut preface)).await??;
     let (rest, write) = tokio::io::split(connection);
     let read = io::Cursor::new(preface).chain(rest);
     Ok(tokio::io::join(read, write))

@@ -50,16 +50,16 @@ pub async fn serve(
     let router = router(shared, local);
     let until = stopped.clone();
     let serve = move |connection: Connection| {
-        let handle = connection.handle();
+        let place = connection.place();
         let router = router
             .clone()
             .layer(Extension(connection.peer()))
-            .layer(Extension(handle.clone()));
+            .layer(Extension(connection.handle()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
             .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
-        let served = connections::serve(connection, handle, until.clone());
+        let served = connections::serve(connection, place, until.clone());
         async move {
             // An error: the client is gone, or spoke something else; it knows.
             let _ = served.await;

@@ -3,8 +3,7 @@
 //! No code is generated: a message that this server does not know to do is still read whole, so
 //! that it can be refused by name instead of being dropped.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use prost_reflect::{
@@ -42,16 +41,6 @@ pub fn method(name: &str) -> Option<MethodDescriptor> {
 /// An empty message.
 pub fn message(name: &str) -> DynamicMessage {
     DynamicMessage::new(descriptor(name))
-}
-
-/// The empty message of a kind. One of each kind is kept for ever, so that a view of a message that
-/// is absent lives as long as that of one that is there.
-pub fn empty(kind: &MessageDescriptor) -> &'static DynamicMessage {
-    static KEPT: LazyLock<Mutex<HashMap<String, &'static DynamicMessage>>> =
-        LazyLock::new(Mutex::default);
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.entry(kind.full_name().to_owned())
-        .or_insert_with(|| Box::leak(Box::new(DynamicMessage::new(kind.clone()))))
 }
 
 /// Value that a field may be set to.

@@ -18,7 +18,7 @@ pub use counters::Counters;
 use crate::error::Refusal;
 use crate::model;
 use crate::places::Places;
-use crate::reader::{Notes, Reader};
+use crate::reader::{self, Reader};
 use crate::translate::{self, Address, FlowChange, FlowNames, PortNames, Translated};
 
 /// Texts of warnings for the client.
@@ -197,16 +197,17 @@ fn places<'a>(
     found
 }
 
-/// Reads a whole request: fields that were not read are refused.
+/// Reads a request that asks for something.
 ///
 /// # Errors
 ///
 /// All that is wrong in it.
-fn read<T>(request: &DynamicMessage, reads: impl FnOnce(&Reader<'_>) -> T) -> Result<T, Refusal> {
-    let notes = Notes::default();
-    let found = reads(&Reader::new(request, &notes));
-    notes.accept(request)?;
-    Ok(found)
+fn read<T>(
+    request: &DynamicMessage,
+    reads: impl FnOnce(&Reader<'_>) -> Option<T>,
+) -> Result<T, Refusal> {
+    let (asked, _) = reader::read(request, reads)?;
+    asked.ok_or_else(|| Refusal::internal("a request that asks for nothing was taken"))
 }
 
 /// Writes a changed field of a flow into the configuration.

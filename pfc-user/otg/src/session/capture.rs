@@ -42,10 +42,7 @@ impl Session {
     pub fn captured(&mut self, request: &DynamicMessage) -> Result<File, Refusal> {
         let port = read(request, |reader| {
             if let Some(packets) = reader.child("packets") {
-                let chosen = packets.choice("all");
-                if chosen != "all" {
-                    packets.refuse_choice(&chosen, "it needs files of a part of a capture; all is");
-                }
+                packets.chooses("all", "it needs files of a part of a capture; all is");
             }
             let name = reader.required("port_name")?;
             let ports = &self.force.ports;
@@ -63,7 +60,6 @@ impl Session {
             }
             port.map(PortIndex)
         })?;
-        let port = port.ok_or_else(|| Refusal::internal("a request without a port was taken"))?;
         // The model has it that a capture is whole when it is read.
         self.engine.capture(&[port], false)?;
         let names = &self.force.ports[port.0];

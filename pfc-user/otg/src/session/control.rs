@@ -6,7 +6,7 @@ use validator_core::engine::plan::{FlowIndex, PortIndex};
 
 use super::{Session, Warnings};
 use crate::error::Refusal;
-use crate::reader::{Notes, Reader};
+use crate::reader::{self, Reader};
 
 /// Change of state to carry out.
 enum Control {
@@ -27,9 +27,7 @@ impl Session {
     ///
     /// All that is wrong in it; and what the engine cannot do.
     pub fn set_control_state(&mut self, state: &DynamicMessage) -> Result<Warnings, Refusal> {
-        let notes = Notes::default();
-        let control = self.control(&Reader::new(state, &notes));
-        let mut warnings = notes.accept(state)?;
+        let (control, mut warnings) = reader::read(state, |reader| self.control(reader))?;
         match control {
             Some(Control::Link(ports, up)) => {
                 for port in ports {
@@ -113,9 +111,7 @@ impl Session {
     }
 
     fn traffic(&self, reader: &Reader<'_>) -> Option<Control> {
-        let chosen = reader.choice("flow_transmit");
-        if chosen != "flow_transmit" {
-            reader.refuse_choice(&chosen, "flow_transmit is");
+        if !reader.chooses("flow_transmit", "flow_transmit is") {
             return None;
         }
         let transmit = reader.object("flow_transmit");
@@ -135,8 +131,7 @@ impl Session {
 }
 
 fn protocol(reader: &Reader<'_>) {
-    let chosen = reader.choice("all");
-    if chosen == "all" {
+    if reader.chooses("all", "it needs a control plane; all is") {
         let all = reader.object("all");
         if either(&all, "start", "stop") == Some(false) {
             all.warn(
@@ -145,8 +140,6 @@ fn protocol(reader: &Reader<'_>) {
                  is in force",
             );
         }
-    } else {
-        reader.refuse_choice(&chosen, "it needs a control plane; all is");
     }
 }
 

@@ -18,13 +18,8 @@ pub fn read(config: &Reader<'_>) {
             );
         }
         if let Some(mode) = ports.child("frame_ordering_mode") {
-            let chosen = mode.choice("no_ordering");
-            if chosen != "no_ordering" {
-                mode.refuse_choice(
-                    &chosen,
-                    "it needs ports that send in turn with each other; no_ordering is",
-                );
-            }
+            let needs = "it needs ports that send in turn with each other; no_ordering is";
+            mode.chooses("no_ordering", needs);
         }
     }
     if let Some(protocols) = options.child("protocol_options") {

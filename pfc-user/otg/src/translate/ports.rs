@@ -49,18 +49,13 @@ pub struct Ports {
 impl Ports {
     /// The port that a field names; an error if there is none.
     pub fn find(&self, reader: &Reader<'_>, field: &str, name: &str) -> Option<PortIndex> {
-        let found = self.by_name.get(name).copied();
-        if found.is_none() {
+        reader.or_error(field, self.by_name.get(name).copied(), || {
             let known: Vec<&str> = self.list.iter().map(|(port, _)| &*port.name).collect();
-            reader.error(
-                field,
-                format!(
-                    "names \"{name}\", which is no port of this configuration ({})",
-                    known.join(", ")
-                ),
-            );
-        }
-        found
+            format!(
+                "names \"{name}\", which is no port of this configuration ({})",
+                known.join(", ")
+            )
+        })
     }
 
     /// A port, to complete it.

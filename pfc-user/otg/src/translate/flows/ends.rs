@@ -28,17 +28,15 @@ pub fn read(
     interfaces: &Interfaces,
     headers: &mut Headers,
 ) -> Option<Ends> {
-    let Some(reader) = flow.child("tx_rx") else {
-        flow.error("tx_rx", "is missing: name the ports of the flow");
-        return None;
-    };
+    let reader = flow.or_error(
+        "tx_rx",
+        flow.child("tx_rx"),
+        || "is missing: name the ports of the flow",
+    )?;
     match &*reader.choice("port") {
         "port" => of_ports(&reader.object("port"), ports),
         "device" => of_devices(&reader.object("device"), interfaces, headers),
-        other => {
-            reader.refuse_choice(other, "port and device are");
-            None
-        }
+        other => reader.refuse_choice(other, "port and device are"),
     }
 }
 
@@ -178,11 +176,9 @@ fn of_name<'i>(
     interfaces: &'i Interfaces,
     ipv4: Option<bool>,
 ) -> Option<Placed<'i>> {
-    let Some(mut found) = interfaces.find(name) else {
-        let text = format!("names \"{name}\", which is no device, Ethernet or address");
-        reader.error(field, text);
-        return None;
-    };
+    let mut found = reader.or_error(field, interfaces.find(name), || {
+        format!("names \"{name}\", which is no device, Ethernet or address")
+    })?;
     found.retain(|(_, interface)| ipv4.is_none_or(|ipv4| interface.address.is_ipv4() == ipv4));
     let [one] = found[..] else {
         let text = format!(

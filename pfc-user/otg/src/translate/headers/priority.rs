@@ -37,10 +37,7 @@ pub fn read(reader: &Reader<'_>) -> Option<Value> {
         "raw" => pattern::read(&reader.child("raw")?, 8, 0),
         "dscp" => parts(&reader.object("dscp"), &DSCP),
         "tos" => parts(&reader.object("tos"), &TOS),
-        other => {
-            reader.refuse_choice(other, "raw, dscp and tos are");
-            None
-        }
+        other => reader.refuse_choice(other, "raw, dscp and tos are"),
     }
 }
 
