@@ -130,7 +130,7 @@ pub enum Answer {
 }
 
 fn warned(warnings: Warnings) -> Answer {
-    Answer::Message(model::warning(&warnings))
+    Answer::Message(model::warning(warnings))
 }
 
 /// Clients compare their own version with the first.

@@ -62,7 +62,7 @@ struct Places {
 }
 
 /// The place of a connection, which is free for another one when this is dropped.
-pub struct Place {
+struct Place {
     /// Deadline for the first request that is let in.
     by: Instant,
     /// Set once that request has come.
@@ -189,15 +189,16 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// Gives each connection to `serve`, until the sender of `stopped` is gone.
-pub async fn each<F>(
+/// Serves each connection as `begin` has its protocol, until the sender of `stopped` is gone.
+pub async fn serve<F, C>(
     listener: TcpListener,
     tls: TlsAcceptor,
     mut stopped: watch::Receiver<()>,
     tell: fn(&str),
-    serve: impl Fn(Connection) -> F + Clone + Send + 'static,
+    begin: impl Fn(Connection) -> F + Clone + Send + 'static,
 ) where
-    F: Future<Output = ()> + Send + 'static,
+    F: Future<Output = io::Result<C>> + Send + 'static,
+    C: GracefulConnection<Error: Send> + Send,
 {
     let places = Places::new(CONNECTIONS);
     let mut connections = JoinSet::new();
@@ -219,16 +220,17 @@ pub async fn each<F>(
                 continue;
             }
         };
-        let (tls, serve) = (tls.clone(), serve.clone());
+        let (tls, begin, stopped) = (tls.clone(), begin.clone(), stopped.clone());
         connections.spawn(async move {
             let begun = tokio::select! {
                 begun = Connection::begin(stream, &tls, Arc::clone(&place)) => begun,
                 () = place.leave.notified() => return,
             };
-            drop(place);
             // Otherwise the client is gone, or spoke something else; it knows.
-            if let Ok(connection) = begun {
-                serve(connection).await;
+            if let Ok(connection) = begun
+                && let Ok(connection) = begin(connection).await
+            {
+                let _ = serve_one(connection, &place, stopped).await;
             }
         });
         while connections.try_join_next().is_some() {}
@@ -244,9 +246,9 @@ pub async fn each<F>(
 /// # Errors
 ///
 /// Errors that the client knows of: it spoke something else, or went.
-pub async fn serve<C: GracefulConnection>(
+async fn serve_one<C: GracefulConnection>(
     connection: C,
-    place: Arc<Place>,
+    place: &Place,
     mut stopped: watch::Receiver<()>,
 ) -> Result<(), C::Error> {
     tokio::pin!(connection);
@@ -292,11 +294,6 @@ impl Connection {
     /// Returns a handle of it.
     pub fn handle(&self) -> Handle {
         Handle(Arc::downgrade(&self.place))
-    }
-
-    /// Returns its place, for [`serve`].
-    pub fn place(&self) -> Arc<Place> {
-        Arc::clone(&self.place)
     }
 
     /// Returns the properties of its client.

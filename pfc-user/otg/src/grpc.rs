@@ -38,27 +38,21 @@ pub async fn serve(
     stopped: watch::Receiver<()>,
 ) {
     let tell = shared.tell;
-    let until = stopped.clone();
-    let serve = move |connection: Connection| {
-        let (shared, until) = (Arc::clone(&shared), until.clone());
+    let begin = move |connection: Connection| {
+        let shared = Arc::clone(&shared);
+        let (peer, handle) = (connection.peer(), connection.handle());
+        let call = service_fn(move |request| {
+            service::call(Arc::clone(&shared), peer, handle.clone(), request)
+        });
         async move {
-            let (peer, handle, place) =
-                (connection.peer(), connection.handle(), connection.place());
-            let call = service_fn(move |request| {
-                service::call(Arc::clone(&shared), peer, handle.clone(), request)
-            });
-            let Ok(connection) = greeted(connection).await else {
-                return;
-            };
-            let connection = http2::Builder::new(TokioExecutor::new())
+            let connection = greeted(connection).await?;
+            Ok(http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .keep_alive_interval(KEEPALIVE)
-                .serve_connection(TokioIo::new(connection), call);
-            // An error: the client is gone, or spoke something else; it knows.
-            let _ = connections::serve(connection, place, until).await;
+                .serve_connection(TokioIo::new(connection), call))
         }
     };
-    connections::each(listener, tls, stopped, tell, serve).await;
+    connections::serve(listener, tls, stopped, tell, begin).await;
 }
 
 /// Waits until a connection has begun to speak HTTP/2, for which hyper would wait for ever.

@@ -1,5 +1,6 @@
 //! The HTTP interface: the model's operations, and the engine's own counts.
 
+use std::future::ready;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -48,24 +49,20 @@ pub async fn serve(
     let local = listener.local_addr();
     let local = local.is_ok_and(|address| address.ip().is_loopback());
     let router = router(shared, local);
-    let until = stopped.clone();
-    let serve = move |connection: Connection| {
-        let place = connection.place();
+    let begin = move |connection: Connection| {
         let router = router
             .clone()
             .layer(Extension(connection.peer()))
             .layer(Extension(connection.handle()));
-        let connection = http1::Builder::new()
+        ready(Ok(http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
-            .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
-        let served = connections::serve(connection, place, until.clone());
-        async move {
-            // An error: the client is gone, or spoke something else; it knows.
-            let _ = served.await;
-        }
+            .serve_connection(
+                TokioIo::new(connection),
+                TowerToHyperService::new(router),
+            )))
     };
-    connections::each(listener, tls, stopped, tell, serve).await;
+    connections::serve(listener, tls, stopped, tell, begin).await;
 }
 
 /// All paths; `local`: they are offered on loopback alone.

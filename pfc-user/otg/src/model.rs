@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ReflectMessage as _, Value,
+    DescriptorPool, DynamicMessage, Kind, MessageDescriptor, MethodDescriptor, ReflectMessage as _,
+    Value,
 };
 
 /// Descriptor of the model; `model/README.md` says where it comes from.
@@ -98,9 +99,13 @@ impl Builder {
     /// If the message has no such field, or it has no such value.
     #[must_use]
     pub fn with_name(self, field: &str, name: &str) -> Self {
-        let number = enumeration_value(&self.0.descriptor(), field, name)
+        let kind = self.0.descriptor().get_field_by_name(field);
+        let kind = kind.map(|field| field.kind());
+        let values = kind.as_ref().and_then(Kind::as_enum);
+        let value = values
+            .and_then(|values| values.get_value_by_name(name))
             .unwrap_or_else(|| panic!("{field} has a value {name}"));
-        self.with(field, Value::EnumNumber(number))
+        self.with(field, Value::EnumNumber(value.number()))
     }
 
     /// Sets a field if there is a value.
@@ -119,29 +124,17 @@ impl Builder {
         self.with(field, Value::List(list))
     }
 
-    /// Sets a repeated field of texts.
-    #[must_use]
-    pub fn with_texts(self, field: &str, texts: &[String]) -> Self {
-        let list = texts.iter().cloned().map(Value::String).collect();
-        self.with(field, Value::List(list))
-    }
-
     /// The message.
     pub fn done(self) -> DynamicMessage {
         self.0
     }
 }
 
-/// The number of a name in the enumeration that a field has.
-fn enumeration_value(message: &MessageDescriptor, field: &str, name: &str) -> Option<i32> {
-    let field = message.get_field_by_name(field)?;
-    let values = field.kind().as_enum()?.clone();
-    values.get_value_by_name(name).map(|value| value.number())
-}
-
 /// A warning message with these texts; present, though it may be empty.
-pub fn warning(texts: &[String]) -> DynamicMessage {
-    Builder::new("Warning").with_texts("warnings", texts).done()
+pub fn warning(texts: Vec<String>) -> DynamicMessage {
+    let list = texts.into_iter().map(Value::String).collect();
+    let warning = Builder::new("Warning").with("warnings", Value::List(list));
+    warning.done()
 }
 
 #[cfg(test)]

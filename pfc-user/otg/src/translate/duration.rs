@@ -21,8 +21,11 @@ pub fn read(flow: &Reader<'_>) -> Option<Schedule> {
         });
     };
     let chosen = duration.choice("continuous");
-    let reader = match &*chosen {
-        "continuous" | "fixed_packets" | "fixed_seconds" | "burst" => duration.object(&chosen),
+    let end: fn(&Reader<'_>) -> Option<End> = match &*chosen {
+        "continuous" => |_| Some(End::Never),
+        "fixed_packets" => |reader| packets(reader).map(End::Frames),
+        "fixed_seconds" => |reader| seconds(reader).map(End::Time),
+        "burst" => burst,
         other => {
             return duration.refuse_choice(
                 other,
@@ -30,13 +33,8 @@ pub fn read(flow: &Reader<'_>) -> Option<Schedule> {
             );
         }
     };
-    let end = match &*chosen {
-        "continuous" => Some(End::Never),
-        "fixed_packets" => packets(&reader).map(End::Frames),
-        "fixed_seconds" => seconds(&reader).map(End::Time),
-        _ => burst(&reader),
-    };
-    let gap = gap(&reader);
+    let reader = duration.object(&chosen);
+    let (end, gap) = (end(&reader), gap(&reader));
     let delay = if chosen == "burst" {
         Some(NONE)
     } else {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use validator_core::engine::plan::{Captures, Keeps, Obeys, Port, PortIndex};
 
 use super::names::Names;
-use crate::places::{Place, Places};
+use crate::places::Places;
 use crate::reader::Reader;
 
 /// Format of a capture file.
@@ -82,19 +82,10 @@ pub fn read(config: &Reader<'_>, places: &Places, names: &mut Names) -> Ports {
     for reader in config.children("ports") {
         let name = names.take(&reader).to_owned();
         let location = reader.required("location").unwrap_or_default();
-        let place = if location.is_empty() {
-            None
-        } else {
-            places
-                .find(location)
-                .map_err(|why| reader.error("location", why))
-                .ok()
-        };
-        let place = place.unwrap_or(Place {
-            interface: String::new(),
-            namespace: None,
-            line_rate: None,
-        });
+        let find = || places.find(location);
+        let found = (!location.is_empty()).then(find).transpose();
+        let place = found.map_err(|why| reader.error("location", why));
+        let place = place.ok().flatten().unwrap_or_default();
         let key = (place.namespace.clone(), place.interface.clone());
         if !place.interface.is_empty()
             && let Some(other) = taken.insert(key, name.clone())

@@ -39,18 +39,11 @@ impl Shortest {
     /// Returns the stamp that frames of these lengths are counted by, and the shortest frames of
     /// the flow from then on.
     pub fn counted(self, length: &Length) -> (Form, Self) {
-        let Self { whole, .. } = self;
-        if length.bounds().0 < whole {
-            (Form::Short, self)
-        } else {
-            (
-                Form::Whole,
-                Self {
-                    frame: whole,
-                    ..self
-                },
-            )
+        if length.bounds().0 < self.whole {
+            return (Form::Short, self);
         }
+        let frame = self.whole;
+        (Form::Whole, Self { frame, ..self })
     }
 
     /// Returns the reason why a frame of `length` octets is too short.
