@@ -82,7 +82,7 @@ impl Why {
 pub struct Refusal {
     /// The reason.
     pub why: Why,
-    /// What is wrong, at least one; each names the culprit.
+    /// Mistakes, at least one; each names the culprit.
     pub errors: Vec<String>,
     /// Number of errors beyond those.
     pub more: usize,

@@ -19,7 +19,6 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
 use crate::body::Taken;
 use crate::connections::{self, Connection, Handle, IDLE, Peer};
@@ -121,23 +120,12 @@ async fn guard(
         return Err(Refusal::new(Why::Foreign, text));
     }
     let token = headers.get(header::AUTHORIZATION);
-    let lacking = shared
-        .access
-        .lacking(peer, token.map(HeaderValue::as_bytes));
-    let text = match lacking {
-        None => {
-            let _under_way = handle.let_in();
-            return Ok(next.run(request).await);
-        }
-        Some(Lacking::Token) => {
-            "a token is needed: send it as a header, Authorization: Bearer TOKEN"
-        }
-        Some(Lacking::Certificate) => {
-            "a client certificate is needed: come by https:// with one that the server's authority \
-             has signed"
-        }
-    };
-    Err(Refusal::new(Why::Unproven, text))
+    let token = token.map(HeaderValue::as_bytes);
+    if let Some(lacking) = shared.access.lacking(peer, token) {
+        return Err(lacking.refusal("a header, Authorization", "https://"));
+    }
+    let _under_way = handle.let_in();
+    Ok(next.run(request).await)
 }
 
 /// Names of loopback, also in the files of hosts of Debian and Fedora.

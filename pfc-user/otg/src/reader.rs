@@ -243,6 +243,12 @@ impl<'a> Reader<'a> {
             .error(format!("{} {}", self.at(field), text.as_ref()));
     }
 
+    /// An error of a field, which therefore gives nothing.
+    pub fn fail<T>(&self, field: &str, text: impl AsRef<str>) -> Option<T> {
+        self.error(field, text);
+        None
+    }
+
     /// Returns what was found for a field; an error of the field where that is nothing.
     pub fn or_error<T, S: AsRef<str>>(
         &self,
@@ -299,8 +305,15 @@ impl<'a> Reader<'a> {
     /// Refuses a field that is set, with the reason, and reads no further in it.
     pub fn refuse(&self, field: &str, why: &str) {
         if self.has(field) {
-            self.error(field, why);
+            self.error(field, format!("is not supported: {why}"));
             self.leave(field);
+        }
+    }
+
+    /// Refuses a truth value that is set to true, with the reason.
+    pub fn refuse_true(&self, field: &str, why: &str) {
+        if self.truth(field) == Some(true) {
+            self.error(field, format!("is not supported: {why}"));
         }
     }
 
@@ -470,8 +483,7 @@ impl<'a> Reader<'a> {
         if self.knows(chosen) {
             self.leave(chosen);
         }
-        self.error("choice", format!("\"{chosen}\" is not supported: {needs}"));
-        None
+        self.fail("choice", format!("\"{chosen}\" is not supported: {needs}"))
     }
 }
 

@@ -84,9 +84,9 @@ impl Session {
         let (changes, mut warnings) = translate::changes(update, &self.force.flows)?;
         let of_engine = |change: &FlowChange| (change.flow, change.change.clone());
         let of_engine: Vec<_> = changes.iter().map(of_engine).collect();
-        let told = self.engine.update(&of_engine)?;
+        let warned = self.engine.update(&of_engine)?;
         warnings.extend(self.happened());
-        warnings.extend(told.into_iter().map(|warning| warning.0));
+        warnings.extend(warned.into_iter().map(|warning| warning.0));
         for change in changes {
             let (field, value) = change.field;
             replace(&mut self.config, change.flow, field, value);

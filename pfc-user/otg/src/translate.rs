@@ -48,24 +48,18 @@ pub struct Translated {
 const OUT: [(&str, &str); 5] = [
     (
         "lags",
-        "is not supported: it needs link aggregation in the tester; use its ports one by one",
+        "it needs link aggregation in the tester; use its ports one by one",
     ),
-    (
-        "lldp",
-        "is not supported: it needs an LLDP agent on the tester's ports",
-    ),
+    ("lldp", "it needs an LLDP agent on the tester's ports"),
     (
         "stateful_flows",
-        "is not supported: it needs end points with state, such as RoCEv2 queue pairs",
+        "it needs end points with state, such as RoCEv2 queue pairs",
     ),
     (
         "egress_only_tracking",
-        "is not supported: it needs counting by fields of received frames",
+        "it needs counting by fields of received frames",
     ),
-    (
-        "events",
-        "is not supported: it needs measurement of convergence",
-    ),
+    ("events", "it needs measurement of convergence"),
 ];
 
 /// Understands a configuration.

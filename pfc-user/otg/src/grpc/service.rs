@@ -19,7 +19,6 @@ use tonic::server::Grpc;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::Octets;
-use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
 use crate::body::{LONGEST, Taken};
 use crate::connections::{Handle, Peer};
@@ -76,18 +75,9 @@ where
     B: hyper::body::Body<Data = Bytes, Error: Display>,
 {
     let token = request.headers().get("authorization");
-    let lacking = shared
-        .access
-        .lacking(peer, token.map(http::HeaderValue::as_bytes));
-    if let Some(lacking) = lacking {
-        let text = match lacking {
-            Lacking::Token => "a token is needed: send it as metadata, authorization: Bearer TOKEN",
-            Lacking::Certificate => {
-                "a client certificate is needed: come by TLS with one that the server's authority \
-                 has signed"
-            }
-        };
-        return Err(Refusal::new(Why::Unproven, text));
+    let token = token.map(http::HeaderValue::as_bytes);
+    if let Some(lacking) = shared.access.lacking(peer, token) {
+        return Err(lacking.refusal("metadata, authorization", "TLS"));
     }
     let _under_way = handle.let_in();
     let path = request.uri().path();

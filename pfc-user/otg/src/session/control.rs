@@ -56,10 +56,7 @@ impl Session {
                 Some(Control::Nothing)
             }
             "traffic" => self.traffic(&reader.object("traffic")),
-            _ => {
-                reader.error("choice", "is missing: port, protocol or traffic");
-                None
-            }
+            _ => reader.fail("choice", "is missing: port, protocol or traffic"),
         }
     }
 
@@ -83,10 +80,7 @@ impl Session {
                 }
                 Some(Control::Capture(ports, on))
             }
-            _ => {
-                reader.error("choice", "is missing: link or capture");
-                None
-            }
+            _ => reader.fail("choice", "is missing: link or capture"),
         }
     }
 
@@ -121,10 +115,7 @@ impl Session {
             Some("stop") => Order::Stop,
             Some("pause") => Order::Pause,
             Some("resume") => Order::Resume,
-            _ => {
-                transmit.error("state", "is missing: start, stop, pause or resume");
-                return None;
-            }
+            _ => return transmit.fail("state", "is missing: start, stop, pause or resume"),
         };
         Some(Control::Transmit(flows, order))
     }
@@ -148,9 +139,6 @@ fn either(reader: &Reader<'_>, yes: &str, no: &str) -> Option<bool> {
     match reader.enumeration("state") {
         Some(state) if state == yes => Some(true),
         Some(state) if state == no => Some(false),
-        _ => {
-            reader.error("state", format!("is missing: {yes} or {no}"));
-            None
-        }
+        _ => reader.fail("state", format!("is missing: {yes} or {no}")),
     }
 }

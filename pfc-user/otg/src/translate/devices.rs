@@ -91,7 +91,7 @@ pub fn read(config: &Reader<'_>, ports: &Ports, names: &mut Names) -> Interfaces
         for protocol in PROTOCOLS {
             device.refuse(
                 protocol,
-                "is not supported: it needs a control plane; devices answer ARP and ND alone",
+                "it needs a control plane; devices answer ARP and ND alone",
             );
         }
         for ethernet in device.children("ethernets") {
@@ -111,10 +111,7 @@ fn read_ethernet(
     let name = names.take(reader);
     interfaces.by_name.entry(name.to_owned()).or_default();
     for field in ["dhcpv4_interfaces", "dhcpv6_interfaces"] {
-        reader.refuse(
-            field,
-            "is not supported: it needs a DHCP client; set addresses",
-        );
+        reader.refuse(field, "it needs a DHCP client; set addresses");
     }
     if reader.integer("mtu").is_some_and(|mtu| mtu != 1500) {
         reader.warn("mtu", "changes nothing: layer1.mtu is the port's");

@@ -81,11 +81,11 @@ pub fn read(config: &Reader<'_>, places: &Places, names: &mut Names) -> Ports {
     let mut taken: BTreeMap<(Option<String>, String), String> = BTreeMap::new();
     for reader in config.children("ports") {
         let name = names.take(&reader).to_owned();
-        let location = reader.required("location").unwrap_or_default();
-        let find = || places.find(location);
-        let found = (!location.is_empty()).then(find).transpose();
-        let place = found.map_err(|why| reader.error("location", why));
-        let place = place.ok().flatten().unwrap_or_default();
+        let location = reader.required("location");
+        let found = location.map(|location| places.find(location)).transpose();
+        let found = found.map_err(|why| reader.error("location", why));
+        let place = found.ok().flatten().unwrap_or_default();
+        let location = location.unwrap_or_default();
         let key = (place.namespace.clone(), place.interface.clone());
         if !place.interface.is_empty()
             && let Some(other) = taken.insert(key, name.clone())

@@ -28,14 +28,13 @@ pub fn read(capture: &Reader<'_>) -> Vec<Filter> {
                 }
             }
             "ethernet" => {
-                object.refuse("pfc_queue", "is not supported: it is on no wire");
+                object.refuse("pfc_queue", "it is on no wire");
                 filters.extend(fields(&object, Protocol::Ethernet, From::Frame));
             }
             "vlan" => {
                 object.refuse(
                     "protocol",
-                    "is not supported: the model does not say which of both types it is; match it \
-                     by custom",
+                    "the model does not say which of both types it is; match it by custom",
                 );
                 filters.extend(fields(&object, Protocol::Vlan, From::Tag));
             }

@@ -69,12 +69,7 @@ type Placed<'i> = (usize, &'i Interface);
 
 /// Reads the ends from a device to another: frames walk through all pairs, as the model has it.
 fn of_devices(reader: &Reader<'_>, interfaces: &Interfaces, headers: &mut Headers) -> Option<Ends> {
-    if reader.truth("bidirectional") == Some(true) {
-        reader.error(
-            "bidirectional",
-            "is not supported: make a flow for each direction",
-        );
-    }
+    reader.refuse_true("bidirectional", "make a flow for each direction");
     let family = headers
         .packet
         .headers
@@ -122,8 +117,7 @@ fn pairs<'i>(
             rx.len(),
             tx.len()
         );
-        reader.error("rx_names", text);
-        return None;
+        return reader.fail("rx_names", text);
     }
     let pairs: Vec<_> = if one_to_one {
         tx.iter().copied().zip(rx.iter().copied()).collect()
@@ -136,15 +130,11 @@ fn pairs<'i>(
     };
     if let Some(((_, same), _)) = pairs.iter().find(|(tx, rx)| tx.0 == rx.0) {
         let text = format!("has \"{}\", as tx_names has for the same frames", same.name);
-        reader.error("rx_names", text);
-        return None;
+        return reader.fail("rx_names", text);
     }
     if tx.iter().any(|(_, other)| other.port != tx[0].1.port) {
-        reader.error(
-            "tx_names",
-            "has devices of several ports: make a flow for each port",
-        );
-        return None;
+        let text = "has devices of several ports: make a flow for each port";
+        return reader.fail("tx_names", text);
     }
     Some(pairs)
 }
@@ -158,8 +148,7 @@ fn named<'i>(
 ) -> Option<Vec<Placed<'i>>> {
     let names = reader.texts(field);
     if names.is_empty() {
-        reader.error(field, "has no name: expected at least one");
-        return None;
+        return reader.fail(field, "has no name: expected at least one");
     }
     let found: Vec<_> = names
         .into_iter()
@@ -185,8 +174,7 @@ fn of_name<'i>(
             "names \"{name}\", which has {} addresses of the flow's family: name one address",
             found.len()
         );
-        reader.error(field, text);
-        return None;
+        return reader.fail(field, text);
     };
     Some(one)
 }
