@@ -214,7 +214,7 @@ impl Iterator for File {
 
 fn pcap(written: Written, snaplen: u32) -> Result<PcapWriter<Written>, PcapError> {
     let header = PcapHeader {
-        snaplen: snaplen,
+        snaplen,
         datalink: DataLink::ETHERNET,
         ts_resolution: TsResolution::NanoSecond,
         // Some readers know no other order, among them that of the conformance suite.
@@ -228,7 +228,7 @@ fn pcapng(written: Written, snaplen: u32, port: &str) -> Result<PcapNgWriter<Wri
     let mut writer = PcapNgWriter::new(written)?;
     let interface = InterfaceDescriptionBlock {
         linktype: DataLink::ETHERNET,
-        snaplen: snaplen,
+        snaplen,
         options: vec![
             InterfaceDescriptionOption::IfName(Cow::Borrowed(port)),
             InterfaceDescriptionOption::IfTsResol(9),

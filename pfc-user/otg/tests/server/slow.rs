@@ -21,12 +21,10 @@ use validator_otg::{Access, Certificates};
 
 use crate::client::send;
 use crate::grpc::{PLACES, datum};
-use crate::http::TWO_PORTS;
+use crate::http::{capture, two_ports};
 use crate::rpc::{Client, argument};
 use crate::served::{Served, frames};
 
-const CAPTURE: &str = r#"{"choice":"port","port":{"choice":"capture","capture":
-    {"state":"start"}}}"#;
 /// Frames of a capture, and the octets of each: more than sockets and windows take at once.
 const FRAMES: usize = 1000;
 const FRAME: usize = 60_000;
@@ -160,18 +158,14 @@ async fn a_call_of_grpc_that_does_not_come_in_is_refused_as_json() {
 
 /// A server with a capture that no socket takes at once.
 async fn captured() -> Served {
-    let served = Served::start().await;
+    let served = two_ports().await;
     let frame = CapturedFrame {
         octets: vec![0; FRAME],
         ..frames()[0].clone()
     };
     served.record.get().frames = vec![frame; FRAMES];
-    for (line, body) in [
-        ("POST /config", TWO_PORTS),
-        ("POST /control/state", CAPTURE),
-    ] {
-        assert_eq!(send(served.http, line, body).await.status, 200);
-    }
+    let started = send(served.http, "POST /control/state", &capture("start")).await;
+    assert_eq!(started.status, 200);
     served
 }
 
