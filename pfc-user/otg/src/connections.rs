@@ -189,7 +189,8 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// Serves each connection as `begin` has its protocol, until the sender of `stopped` is gone.
+/// Serves each connection in the protocol that `begin` begins on it, until the sender of `stopped`
+/// is gone.
 pub async fn serve<F, C>(
     listener: TcpListener,
     tls: TlsAcceptor,
