@@ -84,16 +84,15 @@ where
     let (method, operation) = method(path)
         .ok_or_else(|| Refusal::new(Why::Unknown, format!("there is no method {path}")))?;
     let (head, body) = request.into_parts();
-    let Taken { octets, room } = shared.room.read(body).await?;
+    let Taken { octets, mut room } = shared.room.read(body).await?;
     let request = http::Request::from_parts(head, Full::new(Bytes::from(octets)));
-    let mut room = Some(room);
     let perform = move |request: Request<Streaming<Bytes>>| {
         perform(
             Arc::clone(&shared),
             method.clone(),
             operation,
             request.into_inner(),
-            room.take().flatten(),
+            room.take(),
         )
     };
     let mut reply = Grpc::new(Octets)
