@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use subtle::ConstantTimeEq as _;
 
 use crate::connections::Peer;
+use crate::error::{Refusal, Why};
 
 /// Fewest letters of a token.
 const SHORTEST: usize = 16;
@@ -23,6 +24,21 @@ pub enum Lacking {
     Token,
     /// A certificate, which its connection has to show.
     Certificate,
+}
+
+impl Lacking {
+    /// Refuses the request in the words of its transport: the place of the token, and the way by
+    /// which certificates come.
+    pub fn refusal(self, place: &str, way: &str) -> Refusal {
+        let text = match self {
+            Self::Token => format!("a token is needed: send it as {place}: Bearer TOKEN"),
+            Self::Certificate => format!(
+                "a client certificate is needed: come by {way} with one that the server's \
+                 authority has signed"
+            ),
+        };
+        Refusal::new(Why::Unproven, text)
+    }
 }
 
 impl Access {

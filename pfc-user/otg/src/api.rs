@@ -1,144 +1,125 @@
 //! The operations of the model, as both transports offer them.
 
-use prost_reflect::DynamicMessage;
+use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
 
 use crate::error::Refusal;
 use crate::model::{self, Builder};
-use crate::session::{File, Session};
-
-/// Call that a client may make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Puts a configuration into force.
-    SetConfig,
-    /// The configuration in force.
-    GetConfig,
-    /// Changes flows.
-    UpdateConfig,
-    /// Not supported.
-    AppendConfig,
-    /// Not supported.
-    DeleteConfig,
-    /// Links, captures, traffic.
-    SetControlState,
-    /// Not supported.
-    SetControlAction,
-    /// Counts and rates.
-    GetMetrics,
-    /// Neighbours.
-    GetStates,
-    /// A capture's file.
-    GetCapture,
-    /// Versions.
-    GetVersion,
-}
+use crate::session::{File, Session, Warnings};
 
 /// An operation on both transports.
-#[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// Call that it carries out.
-    pub call: Call,
     /// Method in the gRPC service; its twin in pieces has `stream` before the name.
     pub rpc: &'static str,
     /// HTTP method and path.
     pub http: (&'static str, &'static str),
-    /// Message that it takes.
-    pub takes: Option<&'static str>,
-    /// Part of the call that its gRPC twin has in pieces.
-    pub pieces: Pieces,
+    /// Function that carries it out, with its argument or a message without fields.
+    ///
+    /// # Errors
+    ///
+    /// A request that is at fault, and what the engine cannot do.
+    pub perform: fn(&mut Session, DynamicMessage) -> Result<Answer, Refusal>,
 }
 
-/// Part of a call that a gRPC twin has in pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pieces {
-    /// There is no twin.
-    No,
-    /// The request.
-    Request,
-    /// The reply.
-    Reply,
+impl Operation {
+    /// Returns its method in the gRPC service.
+    ///
+    /// # Panics
+    ///
+    /// If the model has no such method: names are those of this crate's own code.
+    pub fn method(&self) -> MethodDescriptor {
+        model::method(self.rpc).expect("the operation is the model's")
+    }
+
+    /// Returns the kind of its argument; `None` where it takes none.
+    pub fn takes(&self) -> Option<MessageDescriptor> {
+        let field = self.method().input().fields().next()?;
+        field.kind().as_message().cloned()
+    }
+
+    /// Reads its argument, of the kind that `read` is given; a message without fields where it
+    /// takes none.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `read`.
+    pub fn argument(
+        &self,
+        read: impl FnOnce(MessageDescriptor) -> Result<DynamicMessage, Refusal>,
+    ) -> Result<DynamicMessage, Refusal> {
+        match self.takes() {
+            Some(kind) => read(kind),
+            None => Ok(DynamicMessage::new(self.method().input())),
+        }
+    }
 }
 
 /// All operations.
 pub const OPERATIONS: [Operation; 11] = [
     Operation {
-        call: Call::SetConfig,
         rpc: "SetConfig",
         http: ("POST", "/config"),
-        takes: Some("Config"),
-        pieces: Pieces::Request,
+        perform: |session, config| session.set_config(config).map(warned),
     },
     Operation {
-        call: Call::GetConfig,
         rpc: "GetConfig",
         http: ("GET", "/config"),
-        takes: None,
-        pieces: Pieces::Reply,
+        perform: |session, _| Ok(Answer::Message(session.config().clone())),
     },
     Operation {
-        call: Call::UpdateConfig,
         rpc: "UpdateConfig",
         http: ("PATCH", "/config"),
-        takes: Some("ConfigUpdate"),
-        pieces: Pieces::No,
+        perform: |session, update| session.update_config(&update).map(warned),
     },
     Operation {
-        call: Call::AppendConfig,
         rpc: "AppendConfig",
         http: ("PATCH", "/config/append"),
-        takes: Some("ConfigAppend"),
-        pieces: Pieces::No,
+        perform: |_, _| Err(Refusal::validation(WHOLE)),
     },
     Operation {
-        call: Call::DeleteConfig,
         rpc: "DeleteConfig",
         http: ("PATCH", "/config/delete"),
-        takes: Some("ConfigDelete"),
-        pieces: Pieces::No,
+        perform: |_, _| Err(Refusal::validation(WHOLE)),
     },
     Operation {
-        call: Call::SetControlState,
         rpc: "SetControlState",
         http: ("POST", "/control/state"),
-        takes: Some("ControlState"),
-        pieces: Pieces::Request,
+        perform: |session, state| session.set_control_state(&state).map(warned),
     },
     Operation {
-        call: Call::SetControlAction,
         rpc: "SetControlAction",
         http: ("POST", "/control/action"),
-        takes: Some("ControlAction"),
-        pieces: Pieces::Request,
+        perform: |_, _| {
+            Err(Refusal::validation(
+                "set_control_action is not supported: ping and actions of protocols need a \
+                 control plane",
+            ))
+        },
     },
     Operation {
-        call: Call::GetMetrics,
         rpc: "GetMetrics",
         http: ("POST", "/monitor/metrics"),
-        takes: Some("MetricsRequest"),
-        pieces: Pieces::Reply,
+        perform: |session, request| session.metrics(&request).map(Answer::Message),
     },
     Operation {
-        call: Call::GetStates,
         rpc: "GetStates",
         http: ("POST", "/monitor/states"),
-        takes: Some("StatesRequest"),
-        pieces: Pieces::Reply,
+        perform: |session, request| session.states(&request).map(Answer::Message),
     },
     Operation {
-        call: Call::GetCapture,
         rpc: "GetCapture",
         http: ("POST", "/monitor/capture"),
-        takes: Some("CaptureRequest"),
-        pieces: Pieces::Reply,
+        perform: |session, request| session.captured(&request).map(Answer::File),
     },
     Operation {
-        call: Call::GetVersion,
         rpc: "GetVersion",
         http: ("GET", "/capabilities/version"),
-        takes: None,
-        pieces: Pieces::No,
+        perform: |_, _| Ok(Answer::Message(version())),
     },
 ];
+
+/// Error of operations on parts of a configuration.
+const WHOLE: &str = "append_config and delete_config are not supported: send the whole \
+                     configuration by set_config";
 
 /// Result of an operation.
 pub enum Answer {
@@ -148,48 +129,8 @@ pub enum Answer {
     File(File),
 }
 
-/// Carries out a call.
-///
-/// # Errors
-///
-/// A request that is at fault, and what the engine cannot do.
-pub fn perform(
-    session: &mut Session,
-    call: Call,
-    argument: Option<DynamicMessage>,
-) -> Result<Answer, Refusal> {
-    let needed = || Refusal::validation("the request is empty");
-    let message = match call {
-        Call::SetConfig => model::warning(&session.set_config(argument.ok_or_else(needed)?)?),
-        Call::GetConfig => session.config().clone(),
-        Call::UpdateConfig => {
-            model::warning(&session.update_config(&argument.ok_or_else(needed)?)?)
-        }
-        Call::AppendConfig | Call::DeleteConfig => {
-            return Err(Refusal::validation(
-                "append_config and delete_config are not supported: send the whole configuration \
-                 by set_config",
-            ));
-        }
-        Call::SetControlState => {
-            model::warning(&session.set_control_state(&argument.ok_or_else(needed)?)?)
-        }
-        Call::SetControlAction => {
-            return Err(Refusal::validation(
-                "set_control_action is not supported: ping and actions of protocols need a \
-                 control plane",
-            ));
-        }
-        Call::GetMetrics => session.metrics(&argument.ok_or_else(needed)?)?,
-        Call::GetStates => session.states(&argument.ok_or_else(needed)?)?,
-        Call::GetCapture => {
-            return Ok(Answer::File(
-                session.captured(&argument.ok_or_else(needed)?)?,
-            ));
-        }
-        Call::GetVersion => version(),
-    };
-    Ok(Answer::Message(message))
+fn warned(warnings: Warnings) -> Answer {
+    Answer::Message(model::warning(warnings))
 }
 
 /// Clients compare their own version with the first.

@@ -27,12 +27,12 @@ pub struct Room {
     free: Arc<Semaphore>,
 }
 
-/// A body with its room, which is free again when this is dropped.
+/// A body, as far as it has come, with its room, which is free again when this is dropped.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Octets of the body.
-    pub octets: Bytes,
-    /// Its room, to be kept until the request has been carried out; `None` of an empty body.
+    pub octets: Vec<u8>,
+    /// Room that it takes, to be held until the request has been carried out; `None` of an empty body.
     pub room: Option<OwnedSemaphorePermit>,
 }
 
@@ -69,7 +69,7 @@ impl Room {
         B: Body<Data = Bytes, Error: Display>,
     {
         let mut body = std::pin::pin!(body);
-        let mut kept = Kept::default();
+        let mut taken = Taken::default();
         let mut length = 0;
         let mut refusal = None;
         while let Some(frame) = body.frame().await {
@@ -82,36 +82,25 @@ impl Room {
             if length > LONGEST {
                 let text = format!("the body has more than {LONGEST} octets, the most taken");
                 refusal = Some(Refusal::new(Why::TooLong, text));
-            } else if refusal.is_none() && !kept.take(&self.free, &data) {
+            } else if refusal.is_none() && !taken.add(&self.free, &data) {
                 let text = "other requests take all the memory there is for them: send it again \
                             later";
                 refusal = Some(Refusal::new(Why::Busy, text));
             }
             if refusal.is_some() {
-                kept = Kept::default();
+                taken = Taken::default();
             }
             if length > DISCARDED {
                 break;
             }
         }
-        let taken = Taken {
-            octets: kept.octets.into(),
-            room: kept.room,
-        };
         refusal.map_or(Ok(taken), Err)
     }
 }
 
-/// Octets of a body so far, and their room.
-#[derive(Default)]
-struct Kept {
-    octets: Vec<u8>,
-    room: Option<OwnedSemaphorePermit>,
-}
-
-impl Kept {
-    /// Takes more of the body; false: there is no room.
-    fn take(&mut self, free: &Arc<Semaphore>, data: &[u8]) -> bool {
+impl Taken {
+    /// Adds more of the body; false: there is no room.
+    fn add(&mut self, free: &Arc<Semaphore>, data: &[u8]) -> bool {
         let octets = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let Ok(more) = Arc::clone(free).try_acquire_many_owned(octets) else {
             return false;

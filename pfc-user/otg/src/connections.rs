@@ -17,7 +17,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// The first octet of a TLS connection: a record of the handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 0x16;
@@ -42,10 +41,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Longest time for which a client takes nothing of what it is sent.
 const TAKE: Duration = Duration::from_secs(60);
 
+/// A stream of octets, plain or within TLS.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// A connection.
 pub struct Connection {
-    stream: Stream,
-    handle: Handle,
+    stream: Box<dyn Stream>,
+    peer: Peer,
     /// Set while the client takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
     place: Arc<Place>,
@@ -59,6 +63,10 @@ struct Places {
 
 /// The place of a connection, which is free for another one when this is dropped.
 struct Place {
+    /// Deadline for the first request that is let in.
+    by: Instant,
+    /// Set once that request has come.
+    come: AtomicBool,
     /// Time at which the client last sent or took something.
     heard: Mutex<Instant>,
     /// Requests that have no reply yet.
@@ -87,8 +95,11 @@ impl Places {
                 break permit.expect("nobody closes the semaphore");
             }
         };
+        let now = Instant::now();
         let place = Arc::new(Place {
-            heard: Mutex::new(Instant::now()),
+            by: now + FIRST,
+            come: AtomicBool::new(false),
+            heard: Mutex::new(now),
             under_way: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
             leave: Notify::new(),
@@ -121,21 +132,40 @@ impl Place {
     fn hears(&self) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
+
+    /// Waits until the first request is late; for ever if it has come.
+    async fn late(&self) {
+        sleep_until(self.by).await;
+        if self.come.load(Relaxed) {
+            pending::<()>().await;
+        }
+    }
+
+    /// Waits until nothing is under way and the client has been silent for [`SILENCE`].
+    async fn silent(&self) {
+        loop {
+            let silent_at = self.heard() + SILENCE;
+            if silent_at <= Instant::now() && self.under_way.load(Relaxed) == 0 {
+                return;
+            }
+            sleep_until(silent_at.max(Instant::now() + LOOK)).await;
+        }
+    }
 }
 
-enum Stream {
-    /// Plain TCP.
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-/// A handle of a connection, for those who serve its requests.
+/// A handle of a connection, for those who serve its requests, perhaps longer than it lasts.
 #[derive(Clone)]
-pub struct Handle {
-    /// Deadline for the first request that is let in.
-    pub by: Instant,
-    come: Arc<AtomicBool>,
-    place: Weak<Place>,
+pub struct Handle(Weak<Place>);
+
+impl Handle {
+    /// Lets a request in, which is under way until the value is dropped.
+    pub fn let_in(&self) -> UnderWay {
+        if let Some(place) = self.0.upgrade() {
+            place.come.store(true, Relaxed);
+            place.under_way.fetch_add(1, Relaxed);
+        }
+        UnderWay(Weak::clone(&self.0))
+    }
 }
 
 /// A request that has no reply yet.
@@ -150,54 +180,6 @@ impl Drop for UnderWay {
     }
 }
 
-impl Handle {
-    /// Awaits the first request from now on.
-    fn new(place: &Arc<Place>) -> Self {
-        Self {
-            by: Instant::now() + FIRST,
-            come: Arc::default(),
-            place: Arc::downgrade(place),
-        }
-    }
-
-    /// Lets a request in, which is under way until the value is dropped.
-    pub fn let_in(&self) -> UnderWay {
-        self.come.store(true, Relaxed);
-        if let Some(place) = self.place.upgrade() {
-            place.under_way.fetch_add(1, Relaxed);
-        }
-        UnderWay(Weak::clone(&self.place))
-    }
-
-    /// Waits until the first request is late; for ever if it has come.
-    async fn late(&self) {
-        sleep_until(self.by).await;
-        if self.come.load(Relaxed) {
-            pending::<()>().await;
-        }
-    }
-
-    /// Waits until another connection needs the place.
-    async fn leave(&self) {
-        match self.place.upgrade() {
-            Some(place) => leave(&place).await,
-            None => pending().await,
-        }
-    }
-
-    /// Waits until nothing is under way and the client has been silent for [`SILENCE`].
-    async fn silent(&self) {
-        while let Some(place) = self.place.upgrade() {
-            let silent_at = place.heard() + SILENCE;
-            if silent_at <= Instant::now() && place.under_way.load(Relaxed) == 0 {
-                return;
-            }
-            drop(place);
-            sleep_until(silent_at.max(Instant::now() + LOOK)).await;
-        }
-    }
-}
-
 /// Properties of a client that has connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
@@ -207,15 +189,17 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// Gives each connection to `serve`, until the sender of `stopped` is gone.
-pub async fn each<F>(
+/// Serves each connection in the protocol that `begin` begins on it, until the sender of `stopped`
+/// is gone.
+pub async fn serve<F, C>(
     listener: TcpListener,
     tls: TlsAcceptor,
     mut stopped: watch::Receiver<()>,
     tell: fn(&str),
-    serve: impl Fn(Connection) -> F + Clone + Send + 'static,
+    begin: impl Fn(Connection) -> F + Clone + Send + 'static,
 ) where
-    F: Future<Output = ()> + Send + 'static,
+    F: Future<Output = io::Result<C>> + Send + 'static,
+    C: GracefulConnection<Error: Send> + Send,
 {
     let places = Places::new(CONNECTIONS);
     let mut connections = JoinSet::new();
@@ -237,16 +221,17 @@ pub async fn each<F>(
                 continue;
             }
         };
-        let (tls, serve) = (tls.clone(), serve.clone());
+        let (tls, begin, stopped) = (tls.clone(), begin.clone(), stopped.clone());
         connections.spawn(async move {
             let begun = tokio::select! {
                 begun = Connection::begin(stream, &tls, Arc::clone(&place)) => begun,
-                () = leave(&place) => return,
+                () = place.leave.notified() => return,
             };
-            drop(place);
             // Otherwise the client is gone, or spoke something else; it knows.
-            if let Ok(connection) = begun {
-                serve(connection).await;
+            if let Ok(connection) = begun
+                && let Ok(connection) = begin(connection).await
+            {
+                let _ = serve_one(connection, &place, stopped).await;
             }
         });
         while connections.try_join_next().is_some() {}
@@ -256,31 +241,26 @@ pub async fn each<F>(
     let _ = timeout(GRACE, ended).await;
 }
 
-/// Waits until another connection needs this place.
-async fn leave(place: &Place) {
-    place.leave.notified().await;
-}
-
 /// Serves a connection until it ends, or its first request is late. Once another connection needs
 /// its place, or the sender of `stopped` is gone, only requests under way are served.
 ///
 /// # Errors
 ///
 /// Errors that the client knows of: it spoke something else, or went.
-pub async fn serve<C: GracefulConnection>(
+async fn serve_one<C: GracefulConnection>(
     connection: C,
-    handle: Handle,
+    place: &Place,
     mut stopped: watch::Receiver<()>,
 ) -> Result<(), C::Error> {
     tokio::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
-        () = handle.late() => return Ok(()),
-        () = handle.leave() => {
+        () = place.late() => return Ok(()),
+        () = place.leave.notified() => {
             connection.as_mut().graceful_shutdown();
             return tokio::select! {
                 ended = connection => ended,
-                () = handle.silent() => Ok(()),
+                () = place.silent() => Ok(()),
             };
         }
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
@@ -291,38 +271,40 @@ pub async fn serve<C: GracefulConnection>(
 impl Connection {
     async fn begin(stream: TcpStream, tls: &TlsAcceptor, place: Arc<Place>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let handle = Handle::new(&place);
         let mut octet = [0];
-        timeout_at(handle.by, stream.peek(&mut octet)).await??;
-        let stream = if octet[0] == HANDSHAKE {
-            let shaken = timeout_at(handle.by, tls.accept(stream)).await??;
-            Stream::Tls(Box::new(shaken))
+        timeout_at(place.by, stream.peek(&mut octet)).await??;
+        let is_tls = octet[0] == HANDSHAKE;
+        let (stream, is_proven): (Box<dyn Stream>, bool) = if is_tls {
+            let stream = timeout_at(place.by, tls.accept(stream)).await??;
+            let is_proven = stream.get_ref().1.peer_certificates().is_some();
+            (Box::new(stream), is_proven)
         } else {
-            Stream::Plain(stream)
+            (Box::new(stream), false)
         };
         Ok(Self {
             stream,
-            handle,
+            peer: Peer {
+                proven: is_proven,
+                tls: is_tls,
+            },
             stuck: None,
             place,
         })
     }
 
-    /// Returns its handle.
+    /// Returns a handle of it.
     pub fn handle(&self) -> Handle {
-        self.handle.clone()
+        Handle(Arc::downgrade(&self.place))
     }
 
     /// Returns the properties of its client.
-    pub fn peer(&self) -> Peer {
-        let certificates = match &self.stream {
-            Stream::Plain(_) => None,
-            Stream::Tls(stream) => stream.get_ref().1.peer_certificates(),
-        };
-        Peer {
-            proven: certificates.is_some(),
-            tls: matches!(self.stream, Stream::Tls(_)),
-        }
+    pub const fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Returns the deadline for its first request that is let in.
+    pub fn by(&self) -> Instant {
+        self.place.by
     }
 
     /// Returns an error where nothing could be written for too long.
@@ -349,10 +331,7 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let read = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        };
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         if read.is_ready() {
             this.place.hears();
         }
@@ -367,10 +346,7 @@ impl AsyncWrite for Connection {
         octets: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(context, octets),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(context, octets),
-        };
+        let written = Pin::new(&mut this.stream).poll_write(context, octets);
         this.unless_stuck(context, written)
     }
 
@@ -380,35 +356,23 @@ impl AsyncWrite for Connection {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
-        };
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, pieces);
         this.unless_stuck(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let written = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        };
+        let written = Pin::new(&mut this.stream).poll_flush(context);
         this.unless_stuck(context, written)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let written = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        };
+        let written = Pin::new(&mut this.stream).poll_shutdown(context);
         this.unless_stuck(context, written)
     }
 }

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::json;
 use tonic::Code;
+use validator_core::engine::Problem;
 
 /// Octets of JSON that fit the trailer of a gRPC reply: clients take 8 KiB of metadata, and the
 /// encoding of a status message makes three octets of one.
@@ -81,7 +82,7 @@ impl Why {
 pub struct Refusal {
     /// The reason.
     pub why: Why,
-    /// What is wrong, at least one; each names the culprit.
+    /// Mistakes, at least one; each names the culprit.
     pub errors: Vec<String>,
     /// Number of errors beyond those.
     pub more: usize,
@@ -169,20 +170,15 @@ pub fn cut(error: &str, longest: usize) -> String {
     format!("{begin} ...")
 }
 
-impl From<validator_core::engine::Problem> for Refusal {
-    fn from(problem: validator_core::engine::Problem) -> Self {
-        use validator_core::engine::Problem;
-        match problem {
-            Problem::Order(text) => Self::validation(text),
-            Problem::Machine(text) => Self::internal(text),
-        }
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        vec![problem].into()
     }
 }
 
-impl From<Vec<validator_core::engine::Problem>> for Refusal {
+impl From<Vec<Problem>> for Refusal {
     /// Blames the machine only where no order is at fault.
-    fn from(problems: Vec<validator_core::engine::Problem>) -> Self {
-        use validator_core::engine::Problem;
+    fn from(problems: Vec<Problem>) -> Self {
         let machine = problems
             .iter()
             .all(|problem| matches!(problem, Problem::Machine(_)));

@@ -38,34 +38,27 @@ pub async fn serve(
     stopped: watch::Receiver<()>,
 ) {
     let tell = shared.tell;
-    let until = stopped.clone();
-    let serve = move |connection: Connection| {
-        let (shared, until) = (Arc::clone(&shared), until.clone());
+    let begin = move |connection: Connection| {
+        let shared = Arc::clone(&shared);
+        let (peer, handle) = (connection.peer(), connection.handle());
+        let call = service_fn(move |request| {
+            service::call(Arc::clone(&shared), peer, handle.clone(), request)
+        });
         async move {
-            let (peer, handle) = (connection.peer(), connection.handle());
-            let lets_in = handle.clone();
-            let call = service_fn(move |request| {
-                service::call(Arc::clone(&shared), peer, lets_in.clone(), request)
-            });
-            let Ok(connection) = greeted(connection).await else {
-                return;
-            };
-            let connection = http2::Builder::new(TokioExecutor::new())
+            let connection = greeted(connection).await?;
+            Ok(http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .keep_alive_interval(KEEPALIVE)
-                .serve_connection(TokioIo::new(connection), call);
-            // An error: the client is gone, or spoke something else; it knows.
-            let _ = connections::serve(connection, handle, until).await;
+                .serve_connection(TokioIo::new(connection), call))
         }
     };
-    connections::each(listener, tls, stopped, tell, serve).await;
+    connections::serve(listener, tls, stopped, tell, begin).await;
 }
 
 /// Waits until a connection has begun to speak HTTP/2, for which hyper would wait for ever.
 async fn greeted(mut connection: Connection) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
     let mut preface = [0; PREFACE];
-    let by = connection.handle().by;
-    timeout_at(by, connection.read_exact(&mut preface)).await??;
+    timeout_at(connection.by(), connection.read_exact(&mut preface)).await??;
     let (rest, write) = tokio::io::split(connection);
     let read = io::Cursor::new(preface).chain(rest);
     Ok(tokio::io::join(read, write))

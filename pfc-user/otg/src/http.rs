@@ -1,5 +1,6 @@
 //! The HTTP interface: the model's operations, and the engine's own counts.
 
+use std::future::ready;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -18,12 +19,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
 use crate::body::Taken;
 use crate::connections::{self, Connection, Handle, IDLE, Peer};
 use crate::error::{Refusal, Why};
 use crate::json;
+use crate::session::Session;
 use crate::shared::Shared;
 
 const JSON: &str = "application/json";
@@ -47,24 +48,20 @@ pub async fn serve(
     let local = listener.local_addr();
     let local = local.is_ok_and(|address| address.ip().is_loopback());
     let router = router(shared, local);
-    let until = stopped.clone();
-    let serve = move |connection: Connection| {
-        let handle = connection.handle();
+    let begin = move |connection: Connection| {
         let router = router
             .clone()
             .layer(Extension(connection.peer()))
-            .layer(Extension(handle.clone()));
-        let connection = http1::Builder::new()
+            .layer(Extension(connection.handle()));
+        ready(Ok(http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
-            .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
-        let served = connections::serve(connection, handle, until.clone());
-        async move {
-            // An error: the client is gone, or spoke something else; it knows.
-            let _ = served.await;
-        }
+            .serve_connection(
+                TokioIo::new(connection),
+                TowerToHyperService::new(router),
+            )))
     };
-    connections::each(listener, tls, stopped, tell, serve).await;
+    connections::serve(listener, tls, stopped, tell, begin).await;
 }
 
 /// All paths; `local`: they are offered on loopback alone.
@@ -101,12 +98,12 @@ async fn guard(
     Extension(handle): Extension<Handle>,
     request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, Refusal> {
     let headers = request.headers();
     // A page in a browser reaches loopback, too. No other client sends the header.
     if headers.contains_key(header::ORIGIN) {
         let text = "requests of web pages are not served";
-        return refused(&Refusal::new(Why::Foreign, text));
+        return Err(Refusal::new(Why::Foreign, text));
     }
     // Browsers leave that header out of what a page only loads, and the page can read the reply if
     // its own name leads here. By TLS no name does: the browser asks for its certificate.
@@ -120,26 +117,15 @@ async fn guard(
             "the name \"{host}\" is not served on loopback, where web pages could make it lead: \
              come by localhost, 127.0.0.1 or https://"
         );
-        return refused(&Refusal::new(Why::Foreign, text));
+        return Err(Refusal::new(Why::Foreign, text));
     }
     let token = headers.get(header::AUTHORIZATION);
-    let lacking = shared
-        .access
-        .lacking(peer, token.map(HeaderValue::as_bytes));
-    let text = match lacking {
-        None => {
-            let _under_way = handle.let_in();
-            return next.run(request).await;
-        }
-        Some(Lacking::Token) => {
-            "a token is needed: send it as a header, Authorization: Bearer TOKEN"
-        }
-        Some(Lacking::Certificate) => {
-            "a client certificate is needed: come by https:// with one that the server's authority \
-             has signed"
-        }
-    };
-    refused(&Refusal::new(Why::Unproven, text))
+    let token = token.map(HeaderValue::as_bytes);
+    if let Some(lacking) = shared.access.lacking(peer, token) {
+        return Err(lacking.refusal("a header, Authorization", "https://"));
+    }
+    let _under_way = handle.let_in();
+    Ok(next.run(request).await)
 }
 
 /// Names of loopback, also in the files of hosts of Debian and Fedora.
@@ -170,53 +156,46 @@ fn is_no_name(host: &HeaderValue) -> bool {
     }
 }
 
-async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {
-    let Taken { octets, room } = match shared.room.read(request.into_body()).await {
-        Ok(taken) => taken,
-        Err(refusal) => return refused(&refusal),
-    };
-    let argument = move || {
-        let argument = operation.takes.map(|name| json::parse(name, &octets));
-        argument.transpose()
-    };
-    match shared.perform(operation.call, room, argument).await {
-        Ok(Answer::Message(message)) => reply(StatusCode::OK, JSON, json::text(&message)),
-        Ok(Answer::File(file)) => {
+async fn perform(
+    shared: Arc<Shared>,
+    operation: &'static Operation,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let Taken { octets, room } = shared.room.read(request.into_body()).await?;
+    let argument = move || operation.argument(|kind| json::parse(kind.name(), &octets));
+    Ok(match shared.perform(operation, room, argument).await? {
+        Answer::Message(message) => reply(StatusCode::OK, JSON, json::text(&message)),
+        Answer::File(file) => {
             let body = Body::from_stream(tokio_stream::iter(file));
             reply(StatusCode::OK, OCTETS, body)
         }
-        Err(refusal) => refused(&refusal),
-    }
+    })
 }
 
-async fn counters(State(shared): State<Arc<Shared>>) -> Response {
+async fn counters(State(shared): State<Arc<Shared>>) -> Result<Response, Refusal> {
     // A client that only looks on is alive.
     shared.asked();
-    let counters = shared.look(|session| session.counters()).await;
-    let text = counters.and_then(|counters| {
-        serde_json::to_string(&counters).map_err(|error| Refusal::internal(error.to_string()))
-    });
-    match text {
-        Ok(text) => reply(StatusCode::OK, JSON, text),
-        Err(refusal) => refused(&refusal),
-    }
+    let counters = shared.look(Session::counters).await?;
+    let text =
+        serde_json::to_string(&counters).map_err(|error| Refusal::internal(error.to_string()))?;
+    Ok(reply(StatusCode::OK, JSON, text))
 }
 
 /// Serves Prometheus, which asks for as long as it runs, whether or not there is a client.
-async fn prometheus(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.look(|session| session.counters()).await {
-        Ok(counters) => reply(StatusCode::OK, TEXT, counters.prometheus()),
-        Err(refusal) => refused(&refusal),
-    }
+async fn prometheus(State(shared): State<Arc<Shared>>) -> Result<Response, Refusal> {
+    let counters = shared.look(Session::counters).await?;
+    Ok(reply(StatusCode::OK, TEXT, counters.prometheus()))
 }
 
-async fn unknown(method: Method, request: Request) -> Response {
+async fn unknown(method: Method, request: Request) -> Refusal {
     let text = format!("there is no {method} {}", request.uri().path());
-    refused(&Refusal::new(Why::Unknown, text))
+    Refusal::new(Why::Unknown, text)
 }
 
-fn refused(refusal: &Refusal) -> Response {
-    reply(refusal.why.http(), JSON, refusal.body())
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        reply(self.why.http(), JSON, self.body())
+    }
 }
 
 fn reply(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {

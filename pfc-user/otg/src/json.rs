@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_reply_without_warnings_has_an_empty_list_of_them() {
-        assert_eq!(text(&model::warning(&[])), r#"{"warnings":[]}"#);
+        assert_eq!(text(&model::warning(Vec::new())), r#"{"warnings":[]}"#);
         assert_eq!(text(&model::message("Config")), "{}");
     }
 

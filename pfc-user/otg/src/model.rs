@@ -3,12 +3,12 @@
 //! No code is generated: a message that this server does not know to do is still read whole, so
 //! that it can be refused by name instead of being dropped.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, Value,
+    DescriptorPool, DynamicMessage, Kind, MessageDescriptor, MethodDescriptor, ReflectMessage as _,
+    Value,
 };
 
 /// Descriptor of the model; `model/README.md` says where it comes from.
@@ -33,19 +33,15 @@ pub fn descriptor(name: &str) -> MessageDescriptor {
         .unwrap_or_else(|| panic!("the model has a message {name}"))
 }
 
+/// The method of the model's service of that name.
+pub fn method(name: &str) -> Option<MethodDescriptor> {
+    let service = POOL.get_service_by_name("otg.Openapi")?;
+    service.methods().find(|method| method.name() == name)
+}
+
 /// An empty message.
 pub fn message(name: &str) -> DynamicMessage {
     DynamicMessage::new(descriptor(name))
-}
-
-/// The empty message of a kind. One of each kind is kept for ever, so that a view of a message that
-/// is absent lives as long as that of one that is there.
-pub fn empty(kind: &MessageDescriptor) -> &'static DynamicMessage {
-    static KEPT: LazyLock<Mutex<HashMap<String, &'static DynamicMessage>>> =
-        LazyLock::new(Mutex::default);
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.entry(kind.full_name().to_owned())
-        .or_insert_with(|| Box::leak(Box::new(DynamicMessage::new(kind.clone()))))
 }
 
 /// Value that a field may be set to.
@@ -103,9 +99,13 @@ impl Builder {
     /// If the message has no such field, or it has no such value.
     #[must_use]
     pub fn with_name(self, field: &str, name: &str) -> Self {
-        let number = enumeration_value(&self.0.descriptor(), field, name)
+        let kind = self.0.descriptor().get_field_by_name(field);
+        let kind = kind.map(|field| field.kind());
+        let values = kind.as_ref().and_then(Kind::as_enum);
+        let value = values
+            .and_then(|values| values.get_value_by_name(name))
             .unwrap_or_else(|| panic!("{field} has a value {name}"));
-        self.with(field, Value::EnumNumber(number))
+        self.with(field, Value::EnumNumber(value.number()))
     }
 
     /// Sets a field if there is a value.
@@ -124,29 +124,17 @@ impl Builder {
         self.with(field, Value::List(list))
     }
 
-    /// Sets a repeated field of texts.
-    #[must_use]
-    pub fn with_texts(self, field: &str, texts: &[String]) -> Self {
-        let list = texts.iter().cloned().map(Value::String).collect();
-        self.with(field, Value::List(list))
-    }
-
     /// The message.
     pub fn done(self) -> DynamicMessage {
         self.0
     }
 }
 
-/// The number of a name in the enumeration that a field has.
-fn enumeration_value(message: &MessageDescriptor, field: &str, name: &str) -> Option<i32> {
-    let field = message.get_field_by_name(field)?;
-    let values = field.kind().as_enum()?.clone();
-    values.get_value_by_name(name).map(|value| value.number())
-}
-
 /// A warning message with these texts; present, though it may be empty.
-pub fn warning(texts: &[String]) -> DynamicMessage {
-    Builder::new("Warning").with_texts("warnings", texts).done()
+pub fn warning(texts: Vec<String>) -> DynamicMessage {
+    let list = texts.into_iter().map(Value::String).collect();
+    let warning = Builder::new("Warning").with("warnings", Value::List(list));
+    warning.done()
 }
 
 #[cfg(test)]

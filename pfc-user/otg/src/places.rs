@@ -8,7 +8,7 @@ use pfc_ebpf::units::LineRate;
 const INTERFACE: usize = 15;
 
 /// A port of this machine.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Network interface.
     pub interface: String,
@@ -41,8 +41,7 @@ impl Places {
         if (1..=INTERFACE).contains(&location.len()) && location.chars().all(letter) {
             return Ok(Place {
                 interface: location.to_owned(),
-                namespace: None,
-                line_rate: None,
+                ..Place::default()
             });
         }
         let known: Vec<&str> = self.0.keys().map(String::as_str).collect();

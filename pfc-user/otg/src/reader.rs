@@ -6,12 +6,15 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use pfc_ebpf::abi::account::MAX_FLOWS;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage as _, Value};
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _, Value,
+};
 
 use crate::error::{self, Refusal, Why};
-use crate::model;
 
 /// Requirements of fields that several messages have, or that no translation asks for.
 const NEEDS: [(&str, &str); 5] = [
@@ -64,7 +67,7 @@ impl Texts {
 }
 
 /// Extent to which a field was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Depth {
     /// The field; what is within it has to be read too.
     Field,
@@ -108,9 +111,7 @@ impl Notes {
     fn note(&self, path: String, depth: Depth) {
         let mut read = self.read.borrow_mut();
         let known = read.entry(path).or_insert(depth);
-        if depth == Depth::Whole {
-            *known = depth;
-        }
+        *known = depth.max(*known);
     }
 
     fn unread(&self, message: &DynamicMessage, path: &str) {
@@ -148,7 +149,9 @@ impl Notes {
 /// Returns the reason why an unread field is refused.
 fn refused(message: &DynamicMessage, field: &FieldDescriptor, path: &str) -> String {
     let root = Notes::default();
-    if choices(message).iter().any(|name| name == field.name())
+    if choices(&message.descriptor())
+        .iter()
+        .any(|name| name == field.name())
         && let Some(chosen) = Reader::new(message, &root).enumeration("choice")
         && chosen != field.name()
     {
@@ -162,12 +165,10 @@ fn refused(message: &DynamicMessage, field: &FieldDescriptor, path: &str) -> Str
 }
 
 /// The names of a message's choice.
-fn choices(message: &DynamicMessage) -> Vec<String> {
-    let Some(field) = message.descriptor().get_field_by_name("choice") else {
-        return Vec::new();
-    };
-    let kind = field.kind();
-    let Some(values) = kind.as_enum() else {
+fn choices(message: &MessageDescriptor) -> Vec<String> {
+    let field = message.get_field_by_name("choice");
+    let kind = field.map(|field| field.kind());
+    let Some(values) = kind.as_ref().and_then(Kind::as_enum) else {
         return Vec::new();
     };
     let set = values.values().filter(|value| value.number() != 0);
@@ -182,10 +183,26 @@ fn join(path: &str, field: &str) -> String {
     }
 }
 
+/// Reads a whole message: returns what `reads` finds in it, and warnings.
+///
+/// # Errors
+///
+/// All that is wrong in it, fields that are set and were not read included.
+pub fn read<T>(
+    message: &DynamicMessage,
+    reads: impl FnOnce(&Reader<'_>) -> T,
+) -> Result<(T, Vec<String>), Refusal> {
+    let notes = Notes::default();
+    let found = reads(&Reader::new(message, &notes));
+    Ok((found, notes.accept(message)?))
+}
+
 /// A message, its path, and the notes that what is read of it goes to.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
-    message: &'a DynamicMessage,
+    /// `None` is an empty one.
+    message: Option<&'a DynamicMessage>,
+    kind: MessageDescriptor,
     path: String,
     notes: &'a Notes,
 }
@@ -193,9 +210,14 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// The whole message.
     pub fn new(message: &'a DynamicMessage, notes: &'a Notes) -> Self {
+        Self::of(message, String::new(), notes)
+    }
+
+    fn of(message: &'a DynamicMessage, path: String, notes: &'a Notes) -> Self {
         Self {
-            message,
-            path: String::new(),
+            message: Some(message),
+            kind: message.descriptor(),
+            path,
             notes,
         }
     }
@@ -210,8 +232,8 @@ impl<'a> Reader<'a> {
         join(&self.path, field)
     }
 
-    /// The message, unread.
-    pub fn message(&self) -> &'a DynamicMessage {
+    /// The message, unread; `None` if it is absent.
+    pub fn message(&self) -> Option<&'a DynamicMessage> {
         self.message
     }
 
@@ -219,6 +241,42 @@ impl<'a> Reader<'a> {
     pub fn error(&self, field: &str, text: impl AsRef<str>) {
         self.notes
             .error(format!("{} {}", self.at(field), text.as_ref()));
+    }
+
+    /// An error of a field, which therefore gives nothing.
+    pub fn fail<T>(&self, field: &str, text: impl AsRef<str>) -> Option<T> {
+        self.error(field, text);
+        None
+    }
+
+    /// Returns what was found for a field; an error of the field where that is nothing.
+    pub fn or_error<T, S: AsRef<str>>(
+        &self,
+        field: &str,
+        found: Option<T>,
+        text: impl FnOnce() -> S,
+    ) -> Option<T> {
+        if found.is_none() {
+            self.error(field, text());
+        }
+        found
+    }
+
+    /// Returns a field's value if it is within its bounds; an error else.
+    pub fn within<N: Copy + Display + PartialOrd, T: TryFrom<N>>(
+        &self,
+        field: &str,
+        value: N,
+        bounds: RangeInclusive<N>,
+    ) -> Option<T> {
+        let fits = bounds.contains(&value);
+        self.or_error(field, T::try_from(value).ok().filter(|_| fits), || {
+            format!(
+                "must be {} to {}, found {value}",
+                bounds.start(),
+                bounds.end()
+            )
+        })
     }
 
     /// A warning about a field.
@@ -229,25 +287,33 @@ impl<'a> Reader<'a> {
 
     /// True if the message has such a field.
     pub fn knows(&self, field: &str) -> bool {
-        self.message.descriptor().get_field_by_name(field).is_some()
+        self.kind.get_field_by_name(field).is_some()
     }
 
     /// True if the field is a text, or a list of texts.
     pub fn is_text(&self, field: &str) -> bool {
-        let field = self.message.descriptor().get_field_by_name(field);
+        let field = self.kind.get_field_by_name(field);
         field.is_some_and(|field| field.kind() == Kind::String)
     }
 
     /// True if the field is set.
     pub fn has(&self, field: &str) -> bool {
-        self.message.has_field_by_name(field)
+        self.message
+            .is_some_and(|message| message.has_field_by_name(field))
     }
 
     /// Refuses a field that is set, with the reason, and reads no further in it.
     pub fn refuse(&self, field: &str, why: &str) {
         if self.has(field) {
-            self.error(field, why);
+            self.error(field, format!("is not supported: {why}"));
             self.leave(field);
+        }
+    }
+
+    /// Refuses a truth value that is set to true, with the reason.
+    pub fn refuse_true(&self, field: &str, why: &str) {
+        if self.truth(field) == Some(true) {
+            self.error(field, format!("is not supported: {why}"));
         }
     }
 
@@ -269,13 +335,11 @@ impl<'a> Reader<'a> {
         debug_assert!(
             self.knows(field),
             "{} has a field {field}",
-            self.message.descriptor().full_name()
+            self.kind.full_name()
         );
-        if !self.has(field) {
-            return None;
-        }
+        let message = self.message.filter(|_| self.has(field))?;
         self.notes.note(self.at(field), Depth::Field);
-        match self.message.get_field_by_name(field)? {
+        match message.get_field_by_name(field)? {
             Cow::Borrowed(value) => Some(value),
             Cow::Owned(_) => None,
         }
@@ -313,10 +377,7 @@ impl<'a> Reader<'a> {
     /// A text that has to be there and not empty; an error else.
     pub fn required(&self, field: &str) -> Option<&'a str> {
         let text = self.text(field).filter(|text| !text.is_empty());
-        if text.is_none() {
-            self.error(field, "is missing");
-        }
-        text
+        self.or_error(field, text, || "is missing")
     }
 
     /// A list of texts.
@@ -344,22 +405,15 @@ impl<'a> Reader<'a> {
         if number == 0 {
             return None;
         }
-        let field = self.message.descriptor().get_field_by_name(field)?;
-        let kind = field.kind();
+        let kind = self.kind.get_field_by_name(field)?.kind();
         let named = kind.as_enum()?.get_value(number);
         Some(named.map_or_else(|| number.to_string(), |value| value.name().to_owned()))
     }
 
     /// A message.
     pub fn child(&self, field: &str) -> Option<Reader<'a>> {
-        let Value::Message(message) = self.value(field)? else {
-            return None;
-        };
-        Some(Reader {
-            message,
-            path: self.at(field),
-            notes: self.notes,
-        })
+        let message = self.value(field)?.as_message()?;
+        Some(Self::of(message, self.at(field), self.notes))
     }
 
     /// A message, or the empty one if it is absent: a choice may stand without its object, which
@@ -370,10 +424,11 @@ impl<'a> Reader<'a> {
     /// If the field is none of a message.
     pub fn object(&self, field: &str) -> Reader<'a> {
         self.child(field).unwrap_or_else(|| {
-            let descriptor = self.message.descriptor().get_field_by_name(field);
-            let kind = descriptor.expect("a field of the model").kind();
-            Reader {
-                message: model::empty(kind.as_message().expect("a field of a message")),
+            let field_of = self.kind.get_field_by_name(field);
+            let kind = field_of.expect("a field of the model").kind();
+            Self {
+                message: None,
+                kind: kind.as_message().expect("a field of a message").clone(),
                 path: self.at(field),
                 notes: self.notes,
             }
@@ -392,11 +447,8 @@ impl<'a> Reader<'a> {
         let messages = list.iter().enumerate();
         messages
             .filter_map(|(index, value)| {
-                Some(Reader {
-                    message: value.as_message()?,
-                    path: format!("{}[{index}]", self.at(field)),
-                    notes: self.notes,
-                })
+                let path = format!("{}[{index}]", self.at(field));
+                Some(Self::of(value.as_message()?, path, self.notes))
             })
             .collect()
     }
@@ -410,18 +462,28 @@ impl<'a> Reader<'a> {
         if let Some(name) = self.enumeration("choice") {
             return name;
         }
-        let mut set = choices(self.message).into_iter();
+        let mut set = choices(&self.kind).into_iter();
         // A choice without an object of its own has no field, and is not set.
         let set = set.find(|name| self.has(name));
         set.unwrap_or_else(|| default.to_owned())
     }
 
-    /// Refuses a choice that is not known here.
-    pub fn refuse_choice(&self, chosen: &str, needs: &str) {
+    /// Returns true for the one choice that is known here, which is also the default; an error
+    /// else.
+    pub fn chooses(&self, known: &str, needs: &str) -> bool {
+        let chosen = self.choice(known);
+        if chosen != known {
+            self.refuse_choice::<()>(&chosen, needs);
+        }
+        chosen == known
+    }
+
+    /// Refuses a choice that is not known here, which therefore gives nothing.
+    pub fn refuse_choice<T>(&self, chosen: &str, needs: &str) -> Option<T> {
         if self.knows(chosen) {
             self.leave(chosen);
         }
-        self.error("choice", format!("\"{chosen}\" is not supported: {needs}"));
+        self.fail("choice", format!("\"{chosen}\" is not supported: {needs}"))
     }
 }
 

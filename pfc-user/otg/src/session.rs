@@ -6,6 +6,7 @@ mod counters;
 mod metrics;
 mod states;
 
+use std::mem;
 use std::time::Duration;
 
 use prost_reflect::{DynamicMessage, Value};
@@ -18,8 +19,8 @@ pub use counters::Counters;
 use crate::error::Refusal;
 use crate::model;
 use crate::places::Places;
-use crate::reader::{Notes, Reader};
-use crate::translate::{self, Address, FlowChange, FlowNames, PortNames, Translated};
+use crate::reader::{self, Reader};
+use crate::translate::{self, FlowChange, Translated};
 
 /// Texts of warnings for the client.
 pub type Warnings = Vec<String>;
@@ -29,17 +30,12 @@ pub struct Session {
     engine: Box<dyn Engine>,
     places: Places,
     tell: fn(&str),
-    force: Force,
+    /// The configuration in force, as it was sent.
+    config: DynamicMessage,
+    /// The names of that configuration; the engine has its plan.
+    force: Translated,
     /// Warnings that the next reply takes along.
     pending: Warnings,
-}
-
-/// The configuration in force.
-struct Force {
-    config: DynamicMessage,
-    ports: Vec<PortNames>,
-    flows: Vec<FlowNames>,
-    addresses: Vec<Address>,
 }
 
 impl Session {
@@ -49,12 +45,8 @@ impl Session {
             engine,
             places,
             tell,
-            force: Force {
-                config: model::message("Config"),
-                ports: Vec::new(),
-                flows: Vec::new(),
-                addresses: Vec::new(),
-            },
+            config: model::message("Config"),
+            force: Translated::default(),
             pending: Warnings::new(),
         }
     }
@@ -65,32 +57,22 @@ impl Session {
     ///
     /// All that is wrong in it; the one before stays in force.
     pub fn set_config(&mut self, config: DynamicMessage) -> Result<Warnings, Refusal> {
-        let translated = translate::translate(&config, &self.places)?;
-        let Translated {
-            plan,
-            ports,
-            flows,
-            addresses,
-            mut warnings,
-        } = translated;
+        let mut translated = translate::translate(&config, &self.places)?;
         let before = self.engine.notices().into_iter();
         self.pending
             .extend(before.map(|notice| format!("of the configuration before: {}", notice.0)));
-        let of_engine = self.engine.configure(plan)?;
+        let of_engine = self.engine.configure(mem::take(&mut translated.plan))?;
+        let mut warnings = mem::take(&mut translated.warnings);
         warnings.append(&mut self.pending);
         warnings.extend(of_engine.into_iter().map(|warning| warning.0));
-        self.force = Force {
-            config,
-            ports,
-            flows,
-            addresses,
-        };
+        self.config = config;
+        self.force = translated;
         Ok(warnings)
     }
 
     /// The configuration in force, as it was sent.
     pub fn config(&self) -> &DynamicMessage {
-        &self.force.config
+        &self.config
     }
 
     /// Changes rates and lengths of flows. Returns warnings.
@@ -102,19 +84,19 @@ impl Session {
         let (changes, mut warnings) = translate::changes(update, &self.force.flows)?;
         let of_engine = |change: &FlowChange| (change.flow, change.change.clone());
         let of_engine: Vec<_> = changes.iter().map(of_engine).collect();
-        let told = self.engine.update(&of_engine)?;
+        let warned = self.engine.update(&of_engine)?;
         warnings.extend(self.happened());
-        warnings.extend(told.into_iter().map(|warning| warning.0));
+        warnings.extend(warned.into_iter().map(|warning| warning.0));
         for change in changes {
             let (field, value) = change.field;
-            replace(&mut self.force.config, change.flow, field, value);
+            replace(&mut self.config, change.flow, field, value);
         }
         Ok(warnings)
     }
 
     /// Returns events since the last reply that the client should know.
     fn happened(&mut self) -> Warnings {
-        let mut happened = std::mem::take(&mut self.pending);
+        let mut happened = mem::take(&mut self.pending);
         let notices = self.engine.notices().into_iter();
         happened.extend(notices.map(|notice| notice.0));
         happened
@@ -197,16 +179,17 @@ fn places<'a>(
     found
 }
 
-/// Reads a whole request: fields that were not read are refused.
+/// Reads a request that asks for something.
 ///
 /// # Errors
 ///
 /// All that is wrong in it.
-fn read<T>(request: &DynamicMessage, reads: impl FnOnce(&Reader<'_>) -> T) -> Result<T, Refusal> {
-    let notes = Notes::default();
-    let found = reads(&Reader::new(request, &notes));
-    notes.accept(request)?;
-    Ok(found)
+fn read<T>(
+    request: &DynamicMessage,
+    reads: impl FnOnce(&Reader<'_>) -> Option<T>,
+) -> Result<T, Refusal> {
+    let (asked, _) = reader::read(request, reads)?;
+    asked.ok_or_else(|| Refusal::internal("a request that asks for nothing was taken"))
 }
 
 /// Writes a changed field of a flow into the configuration.

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prost_reflect::DynamicMessage;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use validator_core::engine::snapshot::SAMPLING;
 
 use crate::access::Access;
-use crate::api::{self, Answer, Call};
+use crate::api::{Answer, Operation};
 use crate::body::Room;
 use crate::error::Refusal;
 use crate::session::Session;
@@ -49,17 +49,17 @@ impl Shared {
         }
     }
 
-    /// Carries out a call on a thread that may block. `room` is free once that is done, even if the
-    /// client has gone before.
+    /// Carries out an operation on a thread that may block. `room` is free once that is done, even
+    /// if the client has gone before.
     ///
     /// # Errors
     ///
-    /// Errors of the call.
-    pub async fn perform<R: Send + 'static>(
+    /// Errors of the argument and of the operation.
+    pub async fn perform(
         self: &Arc<Self>,
-        call: Call,
-        room: R,
-        argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
+        operation: &'static Operation,
+        room: Option<OwnedSemaphorePermit>,
+        argument: impl FnOnce() -> Result<DynamicMessage, Refusal> + Send + 'static,
     ) -> Result<Answer, Refusal> {
         self.asked();
         self.blocking(move |shared| {
@@ -67,7 +67,7 @@ impl Shared {
             let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let argument = argument()?;
             shared.with_session(|session| {
-                let answer = api::perform(session, call, argument);
+                let answer = (operation.perform)(session, argument);
                 // A long request is no silence of the client.
                 shared.asked();
                 answer
@@ -157,6 +157,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::OPERATIONS;
 
     #[tokio::test]
     async fn a_call_is_read_in_its_turn_alone() {
@@ -172,9 +173,9 @@ mod tests {
         let reads = Arc::clone(&shared);
         let argument = move || {
             tells.send(reads.turn.try_lock().is_err()).unwrap();
-            Ok(None)
+            Ok(crate::model::message("Config"))
         };
-        let done = shared.perform(Call::GetConfig, (), argument).await;
+        let done = shared.perform(&OPERATIONS[0], None, argument).await;
         assert!(done.is_err_and(|refusal| refusal.errors == ["the server stops"]));
         assert_eq!(told.recv(), Ok(true));
         assert!(shared.turn.try_lock().is_ok());

@@ -27,7 +27,7 @@ pub use update::{FlowChange, changes};
 
 use crate::error::Refusal;
 use crate::places::Places;
-use crate::reader::{Notes, Reader};
+use crate::reader;
 
 /// A configuration, understood.
 #[derive(Debug, Default, PartialEq)]
@@ -48,24 +48,18 @@ pub struct Translated {
 const OUT: [(&str, &str); 5] = [
     (
         "lags",
-        "is not supported: it needs link aggregation in the tester; use its ports one by one",
+        "it needs link aggregation in the tester; use its ports one by one",
     ),
-    (
-        "lldp",
-        "is not supported: it needs an LLDP agent on the tester's ports",
-    ),
+    ("lldp", "it needs an LLDP agent on the tester's ports"),
     (
         "stateful_flows",
-        "is not supported: it needs end points with state, such as RoCEv2 queue pairs",
+        "it needs end points with state, such as RoCEv2 queue pairs",
     ),
     (
         "egress_only_tracking",
-        "is not supported: it needs counting by fields of received frames",
+        "it needs counting by fields of received frames",
     ),
-    (
-        "events",
-        "is not supported: it needs measurement of convergence",
-    ),
+    ("events", "it needs measurement of convergence"),
 ];
 
 /// Understands a configuration.
@@ -74,19 +68,19 @@ const OUT: [(&str, &str); 5] = [
 ///
 /// All that is wrong in it, or not supported.
 pub fn translate(config: &DynamicMessage, places: &Places) -> Result<Translated, Refusal> {
-    let notes = Notes::default();
-    let reader = Reader::new(config, &notes);
-    for (field, why) in OUT {
-        reader.refuse(field, why);
-    }
-    options::read(&reader);
-    let mut names = names::Names::default();
-    let mut ports = ports::read(&reader, places, &mut names);
-    layer1::read(&reader, &mut ports, &mut names);
-    captures::read(&reader, &mut ports, &mut names);
-    let interfaces = devices::read(&reader, &ports, &mut names);
-    let flows = flows::read(&reader, &ports, &interfaces, &mut names);
-    let warnings = notes.accept(config)?;
+    let ((ports, interfaces, flows), warnings) = reader::read(config, |reader| {
+        for (field, why) in OUT {
+            reader.refuse(field, why);
+        }
+        options::read(reader);
+        let mut names = names::Names::default();
+        let mut ports = ports::read(reader, places, &mut names);
+        layer1::read(reader, &mut ports, &mut names);
+        captures::read(reader, &mut ports, &mut names);
+        let interfaces = devices::read(reader, &ports, &mut names);
+        let flows = flows::read(reader, &ports, &interfaces, &mut names);
+        (ports, interfaces, flows)
+    })?;
     let (plan_flows, flow_names) = flows.into_iter().unzip();
     let (plan_ports, port_names) = ports.into_plan();
     let (plan_interfaces, addresses) = interfaces.into_plan();

@@ -5,15 +5,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use nix::sys::signal::{SigSet, Signal};
 use validator_otg::{Access, Certificates, Options, Places, Server, Tls};
 
 use super::args::OtgArgs;
-use super::engine;
 use crate::agent::process::until_signal;
 use crate::config;
 use crate::driver::bringup::journal::Journal;
+use crate::engine::{self, LiveEngine};
 use crate::output;
 
 /// Puts back what a killed server left changed, and serves clients until SIGTERM or SIGINT. Writes
@@ -54,13 +54,15 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
         for said in Journal::open().recover()? {
             output::note(format_args!("validator: {said}"));
         }
-        let engine = engine::open()?;
+        let engine = LiveEngine::new(engine::Options::default())
+            .map_err(|problem| Error::msg(problem.to_string()))?;
         let (grpc, http) = server.addresses()?;
         writeln!(
             stdout,
             "ready: gRPC {grpc}, HTTP http://{http} and https://{http}"
         )?;
         stdout.flush()?;
+        let engine = Box::new(engine);
         server.run(engine, places, until_signal(signals)).await;
         Ok(())
     })
@@ -73,7 +75,7 @@ fn access(args: &OtgArgs) -> Result<Access> {
     let text = fs::read_to_string(file)
         .with_context(|| format!("the token cannot be read from {}", file.display()))?;
     Access::token(&text)
-        .map_err(anyhow::Error::msg)
+        .map_err(Error::msg)
         .with_context(|| file.display().to_string())
 }
 
@@ -92,6 +94,6 @@ fn tls(args: &OtgArgs) -> Result<Tls> {
         .flatten();
     let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
     Tls::new(&Certificates { own, clients })
-        .map_err(anyhow::Error::msg)
+        .map_err(Error::msg)
         .with_context(|| format!("certificates: {}", files.join(", ")))
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::iter::once;
+use std::iter::{empty, once};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use hyper::body::Frame;
 use pcap_file::PcapError;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
-use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::body::Body;
 use tonic::codegen::http;
@@ -19,8 +19,7 @@ use tonic::server::Grpc;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::Octets;
-use crate::access::Lacking;
-use crate::api::{Answer, OPERATIONS, Operation, Pieces};
+use crate::api::{Answer, OPERATIONS, Operation};
 use crate::body::{LONGEST, Taken};
 use crate::connections::{Handle, Peer};
 use crate::error::{Refusal, Why};
@@ -32,25 +31,21 @@ use crate::values;
 /// Octets of a piece of a reply: well below the 4 MiB that clients take.
 const PIECE: usize = 1 << 20;
 
-/// A method.
-#[derive(Clone, Copy)]
-struct Method {
-    operation: &'static Operation,
-    in_pieces: bool,
-}
-
-/// A call whose request has come in.
-struct Call {
-    shared: Arc<Shared>,
-    /// Memory of the request.
-    #[expect(dead_code, reason = "its end matters alone")]
-    room: Option<OwnedSemaphorePermit>,
-}
-
 type Reply = http::Response<Body>;
 
-/// The body of a reply that is made while it is sent: tonic makes a message in one piece.
+/// The body of a reply that is made while it is sent, in the reply's extensions: tonic makes a
+/// message in one piece.
 type Streamed = Arc<Mutex<Option<Body>>>;
+
+/// Messages of a reply.
+type Messages = Box<dyn Iterator<Item = Result<Bytes, Status>> + Send>;
+
+impl From<Refusal> for Status {
+    /// Makes a status whose message is the JSON of the refusal, which clients read.
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.why.grpc(), refusal.status_message())
+    }
+}
 
 /// Carries out a call of the service.
 ///
@@ -67,7 +62,7 @@ where
     B: hyper::body::Body<Data = Bytes, Error: Display>,
 {
     let reply = answer(shared, peer, handle, request).await;
-    Ok(reply.unwrap_or_else(|refusal| refused(&refusal).into_http()))
+    Ok(reply.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
 }
 
 async fn answer<B>(
@@ -80,27 +75,35 @@ where
     B: hyper::body::Body<Data = Bytes, Error: Display>,
 {
     let token = request.headers().get("authorization");
-    let lacking = shared
-        .access
-        .lacking(peer, token.map(http::HeaderValue::as_bytes));
-    if let Some(lacking) = lacking {
-        let text = match lacking {
-            Lacking::Token => "a token is needed: send it as metadata, authorization: Bearer TOKEN",
-            Lacking::Certificate => {
-                "a client certificate is needed: come by TLS with one that the server's authority \
-                 has signed"
-            }
-        };
-        return Err(Refusal::new(Why::Unproven, text));
+    let token = token.map(http::HeaderValue::as_bytes);
+    if let Some(lacking) = shared.access.lacking(peer, token) {
+        return Err(lacking.refusal("metadata, authorization", "TLS"));
     }
     let _under_way = handle.let_in();
     let path = request.uri().path();
-    let method = method(path)
+    let (method, operation) = method(path)
         .ok_or_else(|| Refusal::new(Why::Unknown, format!("there is no method {path}")))?;
     let (head, body) = request.into_parts();
-    let Taken { octets, room } = shared.room.read(body).await?;
-    let request = http::Request::from_parts(head, Full::new(octets));
-    let reply = perform(Call { shared, room }, method, request).await;
+    let Taken { octets, mut room } = shared.room.read(body).await?;
+    let request = http::Request::from_parts(head, Full::new(Bytes::from(octets)));
+    let perform = move |request: Request<Streaming<Bytes>>| {
+        perform(
+            Arc::clone(&shared),
+            method.clone(),
+            operation,
+            request.into_inner(),
+            room.take(),
+        )
+    };
+    let mut reply = Grpc::new(Octets)
+        .max_decoding_message_size(LONGEST)
+        .max_encoding_message_size(usize::MAX)
+        .streaming(tower::service_fn(perform), request)
+        .await;
+    if let Some(body) = reply.extensions_mut().remove::<Streamed>() {
+        let body = body.lock().unwrap_or_else(PoisonError::into_inner).take();
+        return Ok(reply.map(|empty| body.unwrap_or(empty)));
+    }
     match reply.extensions().get::<Status>() {
         // Words of tonic for what is no message of gRPC, or a compressed one.
         Some(status) if !status.message().starts_with('{') => {
@@ -110,83 +113,52 @@ where
     }
 }
 
-/// The method of a path.
-fn method(path: &str) -> Option<Method> {
+/// The method of a path, and its operation.
+fn method(path: &str) -> Option<(MethodDescriptor, &'static Operation)> {
     let name = path.strip_prefix("/otg.Openapi/")?;
-    let in_pieces = name.starts_with("stream");
-    let name = name.strip_prefix("stream").unwrap_or(name);
-    let operation = OPERATIONS.iter().find(|operation| operation.rpc == name)?;
-    (!in_pieces || operation.pieces != Pieces::No).then_some(Method {
-        operation,
-        in_pieces,
-    })
+    let rpc = name.strip_prefix("stream").unwrap_or(name);
+    let operation = OPERATIONS.iter().find(|operation| operation.rpc == rpc)?;
+    Some((model::method(name)?, operation))
 }
 
-/// Carries out a method whose request has come in.
-async fn perform(call: Call, method: Method, request: http::Request<Full<Bytes>>) -> Reply {
-    let mut grpc = Grpc::new(Octets)
-        .max_decoding_message_size(LONGEST)
-        .max_encoding_message_size(usize::MAX);
-    let operation = method.operation;
-    let call = Arc::new(call);
-    let streamed = Streamed::default();
-    let kept = Arc::clone(&streamed);
-    let reply = match (method.in_pieces, operation.pieces) {
-        (true, Pieces::Request) => {
-            let whole = move |request: Request<Streaming<Bytes>>| {
-                let (call, kept) = (Arc::clone(&call), Arc::clone(&kept));
-                async move {
-                    let octets = gathered(request.into_inner()).await?;
-                    let inner = carry_out(call, operation, octets, false).await?;
-                    Ok::<_, Status>(Response::new(wrapped(operation, inner, &kept)?))
-                }
-            };
-            grpc.client_streaming(tower::service_fn(whole), request)
-                .await
-        }
-        (true, _) => {
-            let pieces = move |request: Request<Bytes>| {
-                let call = Arc::clone(&call);
-                async move {
-                    let inner = carry_out(call, operation, request.into_inner(), true).await?;
-                    Ok::<_, Status>(Response::new(tokio_stream::iter(pieces(inner))))
-                }
-            };
-            grpc.server_streaming(tower::service_fn(pieces), request)
-                .await
-        }
-        (false, _) => {
-            let unary = move |request: Request<Bytes>| {
-                let (call, kept) = (Arc::clone(&call), Arc::clone(&kept));
-                async move {
-                    let inner = carry_out(call, operation, request.into_inner(), true).await?;
-                    Ok::<_, Status>(Response::new(wrapped(operation, inner, &kept)?))
-                }
-            };
-            grpc.unary(tower::service_fn(unary), request).await
+/// Carries out a method.
+async fn perform(
+    shared: Arc<Shared>,
+    method: MethodDescriptor,
+    operation: &'static Operation,
+    request: Streaming<Bytes>,
+    room: Option<OwnedSemaphorePermit>,
+) -> Result<Response<tokio_stream::Iter<Messages>>, Status> {
+    let in_pieces = method.is_client_streaming();
+    let octets = if in_pieces {
+        gathered(request).await?
+    } else {
+        only(request).await?
+    };
+    let argument = move || argument(operation, &octets, !in_pieces);
+    let answer = shared.perform(operation, room, argument).await?;
+    let mut streamed = None;
+    let messages: Messages = if method.is_server_streaming() {
+        pieces(answer)
+    } else {
+        let field = only_field(&method.output());
+        match answer {
+            Answer::Message(message) => {
+                let mut response = DynamicMessage::new(method.output());
+                response.set_field(&field, Value::Message(message));
+                Box::new(once(Ok(response.encode_to_vec().into())))
+            }
+            Answer::File(file) => {
+                streamed = Some(Streamed::new(Mutex::new(Some(body(&field, file)?))));
+                Box::new(empty())
+            }
         }
     };
-    let body = streamed
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    match body {
-        Some(body) => reply.map(|_| body),
-        None => reply,
+    let mut response = Response::new(tokio_stream::iter(messages));
+    if let Some(body) = streamed {
+        response.extensions_mut().insert(body);
     }
-}
-
-/// Carries out an operation whose argument is in a message of the request, or is all of it.
-async fn carry_out(
-    call: Arc<Call>,
-    operation: &'static Operation,
-    octets: Bytes,
-    within: bool,
-) -> Result<Answer, Status> {
-    let argument = move || argument(operation, &octets, within);
-    let shared = Arc::clone(&call.shared);
-    let answer = shared.perform(operation.call, call, argument).await;
-    answer.map_err(|refusal| refused(&refusal))
+    Ok(response)
 }
 
 /// Reads the argument of an operation from a request: the field of its message, or all of what came
@@ -199,20 +171,19 @@ pub fn argument(
     operation: &Operation,
     octets: &[u8],
     within: bool,
-) -> Result<Option<DynamicMessage>, Refusal> {
-    let Some(name) = operation.takes else {
-        return Ok(None);
-    };
-    if !within {
-        return decoded(model::descriptor(name), octets).map(Some);
-    }
-    let request = model::descriptor(&format!("{}Request", operation.rpc));
-    let field = only_field(&request);
-    let message = decoded(request, octets)?;
-    match message.get_field(&field).into_owned() {
-        Value::Message(inner) if message.has_field(&field) => Ok(Some(inner)),
-        _ => Err(Refusal::validation(format!("{} is missing", field.name()))),
-    }
+) -> Result<DynamicMessage, Refusal> {
+    operation.argument(|kind| {
+        if !within {
+            return decoded(kind, octets);
+        }
+        let request = operation.method().input();
+        let field = only_field(&request);
+        let message = decoded(request, octets)?;
+        match message.get_field(&field).into_owned() {
+            Value::Message(inner) if message.has_field(&field) => Ok(inner),
+            _ => Err(Refusal::validation(format!("{} is missing", field.name()))),
+        }
+    })
 }
 
 fn decoded(kind: MessageDescriptor, octets: &[u8]) -> Result<DynamicMessage, Refusal> {
@@ -225,24 +196,6 @@ fn decoded(kind: MessageDescriptor, octets: &[u8]) -> Result<DynamicMessage, Ref
 fn only_field(message: &MessageDescriptor) -> FieldDescriptor {
     let field = message.fields().next();
     field.expect("requests and responses of the model have one field")
-}
-
-/// A response with the answer in it. That of a file is empty, and its body goes to `streamed`.
-fn wrapped(operation: &Operation, answer: Answer, streamed: &Streamed) -> Result<Bytes, Status> {
-    let kind = model::descriptor(&format!("{}Response", operation.rpc));
-    let field = only_field(&kind);
-    match answer {
-        Answer::Message(message) => {
-            let mut response = DynamicMessage::new(kind);
-            response.set_field(&field, Value::Message(message));
-            Ok(response.encode_to_vec().into())
-        }
-        Answer::File(file) => {
-            let body = body(&field, file).map_err(|refusal| refused(&refusal))?;
-            *streamed.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
-            Ok(Bytes::new())
-        }
-    }
 }
 
 /// The body of a reply that is one message with a file in this field. The file is written while it
@@ -260,7 +213,7 @@ fn body(field: &FieldDescriptor, file: File) -> Result<Body, Refusal> {
     })?;
     // A message that is not compressed, and its length.
     let head = [&[0u8][..], &length.to_be_bytes(), &begin].concat();
-    let data = file.map(|piece| piece.map(Frame::data).map_err(|error| lost(&error)));
+    let data = file.map(|piece| piece.map(Frame::data).map_err(lost));
     let mut trailers = http::HeaderMap::new();
     trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
     let frames = once(Ok(Frame::data(Bytes::from(head))))
@@ -270,7 +223,7 @@ fn body(field: &FieldDescriptor, file: File) -> Result<Body, Refusal> {
 }
 
 /// The messages in which a reply goes in pieces; one if it is empty.
-fn pieces(answer: Answer) -> Box<dyn Iterator<Item = Result<Bytes, Status>> + Send> {
+fn pieces(answer: Answer) -> Messages {
     let piece = |octets: Bytes| {
         let message = Builder::new("Data")
             .with("chunk_size", PIECE as u64)
@@ -288,24 +241,28 @@ fn pieces(answer: Answer) -> Box<dyn Iterator<Item = Result<Bytes, Status>> + Se
                 }),
             )
         }
-        Answer::File(file) => {
-            Box::new(file.map(move |octets| Ok(piece(octets.map_err(|error| lost(&error))?))))
-        }
+        Answer::File(file) => Box::new(file.map(move |octets| octets.map(piece).map_err(lost))),
     }
 }
 
 /// A file that cannot be written to its end.
-fn lost(error: &PcapError) -> Status {
-    refused(&Refusal::internal(format!(
-        "cannot write the capture: {error}"
-    )))
+fn lost(error: PcapError) -> Status {
+    Refusal::internal(format!("cannot write the capture: {error}")).into()
+}
+
+/// The one message of a request that is not in pieces.
+async fn only(mut request: Streaming<Bytes>) -> Result<Bytes, Status> {
+    let message = request.message().await?;
+    // Reads to the end, where an error may be.
+    request.trailers().await?;
+    message.ok_or_else(|| Refusal::validation("Missing request message.").into())
 }
 
 /// A request that came in pieces.
 async fn gathered(mut pieces: Streaming<Bytes>) -> Result<Bytes, Status> {
     let mut whole = Vec::new();
     while let Some(octets) = pieces.message().await? {
-        add_piece(&mut whole, &octets).map_err(|refusal| refused(&refusal))?;
+        add_piece(&mut whole, &octets)?;
     }
     Ok(whole.into())
 }
@@ -321,9 +278,4 @@ pub fn add_piece(whole: &mut Vec<u8>, octets: &[u8]) -> Result<(), Refusal> {
         whole.extend_from_slice(datum);
     }
     Ok(())
-}
-
-/// A status whose message is the JSON of the refusal, which clients read.
-fn refused(refusal: &Refusal) -> Status {
-    Status::new(refusal.why.grpc(), refusal.status_message())
 }

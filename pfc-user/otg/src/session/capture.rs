@@ -40,43 +40,33 @@ impl Session {
     ///
     /// A port that is unknown, or has captured nothing yet.
     pub fn captured(&mut self, request: &DynamicMessage) -> Result<File, Refusal> {
-        let port = read(request, |reader| {
+        let (port, capture) = read(request, |reader| {
             if let Some(packets) = reader.child("packets") {
-                let chosen = packets.choice("all");
-                if chosen != "all" {
-                    packets.refuse_choice(&chosen, "it needs files of a part of a capture; all is");
-                }
+                packets.chooses("all", "it needs files of a part of a capture; all is");
             }
             let name = reader.required("port_name")?;
             let ports = &self.force.ports;
             let port = ports.iter().position(|port| port.name == name);
-            match port.map(|port| ports[port].capture) {
-                None => reader.error(
-                    "port_name",
-                    format!("is \"{name}\", which is no port of the configuration in force"),
-                ),
-                Some(None) => reader.error(
-                    "port_name",
-                    format!("is \"{name}\", which no capture of the configuration has"),
-                ),
-                Some(Some(_)) => {}
-            }
-            port.map(PortIndex)
+            let port = reader.or_error("port_name", port, || {
+                format!("is \"{name}\", which is no port of the configuration in force")
+            })?;
+            let capture = reader.or_error("port_name", ports[port].capture, || {
+                format!("is \"{name}\", which no capture of the configuration has")
+            })?;
+            Some((PortIndex(port), capture))
         })?;
-        let port = port.ok_or_else(|| Refusal::internal("a request without a port was taken"))?;
         // The model has it that a capture is whole when it is read.
         self.engine.capture(&[port], false)?;
-        let names = &self.force.ports[port.0];
-        let (Some(capture), Some(captured)) = (names.capture, self.engine.captured(port)?) else {
+        let name = &self.force.ports[port.0].name;
+        let Some(captured) = self.engine.captured(port)? else {
             return Err(Refusal::validation(format!(
-                "port_name: {} has captured nothing: start its capture first",
-                names.name
+                "port_name: {name} has captured nothing: start its capture first"
             )));
         };
         if captured.missed > 0 {
-            (self.tell)(&overflow(&names.name, capture, captured.missed));
+            (self.tell)(&overflow(name, capture, captured.missed));
         }
-        File::new(&captured, capture, &names.name)
+        File::new(&captured, capture, name)
             .map_err(|error| Refusal::internal(format!("cannot write the capture: {error}")))
     }
 
@@ -112,7 +102,7 @@ fn overflow(port: &str, capture: Capture, missed: u64) -> String {
 pub struct File {
     frames: Arc<Vec<CapturedFrame>>,
     next: usize,
-    kept: u32,
+    snaplen: u32,
     writer: Writer,
     written: Written,
     octets: u64,
@@ -151,15 +141,15 @@ impl File {
     ///
     /// Errors of the writer.
     pub fn new(captured: &Captured, capture: Capture, port: &str) -> Result<Self, PcapError> {
-        let kept = capture.octets.unwrap_or(LONGEST).min(LONGEST);
+        let snaplen = capture.octets.unwrap_or(LONGEST).min(LONGEST);
         let written = Written::default();
         let writer = match capture.format {
-            Format::Pcap => Writer::Pcap(pcap(written.clone(), kept)?),
-            Format::PcapNg => Writer::PcapNg(Box::new(pcapng(written.clone(), kept, port)?)),
+            Format::Pcap => Writer::Pcap(pcap(written.clone(), snaplen)?),
+            Format::PcapNg => Writer::PcapNg(Box::new(pcapng(written.clone(), snaplen, port)?)),
         };
         let lengths = captured.frames.iter().map(|frame| {
             let whole = frame.octets.len() as u64 + u64::from(FCS);
-            let octets = whole.min(u64::from(kept));
+            let octets = whole.min(u64::from(snaplen));
             match capture.format {
                 Format::Pcap => RECORD + octets,
                 Format::PcapNg => BLOCK + octets.next_multiple_of(4),
@@ -169,7 +159,7 @@ impl File {
         Ok(Self {
             frames: Arc::clone(&captured.frames),
             next: 0,
-            kept,
+            snaplen,
             writer,
             written,
             octets,
@@ -183,7 +173,7 @@ impl File {
 
     fn write(&mut self, place: usize) -> Result<(), PcapError> {
         let frame = &self.frames[place];
-        let (octets, length) = whole(frame, self.kept);
+        let (octets, length) = whole(frame, self.snaplen);
         match &mut self.writer {
             Writer::Pcap(writer) => {
                 let packet = PcapPacket::new(since_1970(frame), length, &octets);
@@ -222,9 +212,9 @@ impl Iterator for File {
     }
 }
 
-fn pcap(written: Written, kept: u32) -> Result<PcapWriter<Written>, PcapError> {
+fn pcap(written: Written, snaplen: u32) -> Result<PcapWriter<Written>, PcapError> {
     let header = PcapHeader {
-        snaplen: kept,
+        snaplen,
         datalink: DataLink::ETHERNET,
         ts_resolution: TsResolution::NanoSecond,
         // Some readers know no other order, among them that of the conformance suite.
@@ -234,11 +224,11 @@ fn pcap(written: Written, kept: u32) -> Result<PcapWriter<Written>, PcapError> {
     PcapWriter::with_header(written, header)
 }
 
-fn pcapng(written: Written, kept: u32, port: &str) -> Result<PcapNgWriter<Written>, PcapError> {
+fn pcapng(written: Written, snaplen: u32, port: &str) -> Result<PcapNgWriter<Written>, PcapError> {
     let mut writer = PcapNgWriter::new(written)?;
     let interface = InterfaceDescriptionBlock {
         linktype: DataLink::ETHERNET,
-        snaplen: kept,
+        snaplen,
         options: vec![
             InterfaceDescriptionOption::IfName(Cow::Borrowed(port)),
             InterfaceDescriptionOption::IfTsResol(9),
@@ -250,12 +240,12 @@ fn pcapng(written: Written, kept: u32, port: &str) -> Result<PcapNgWriter<Writte
 }
 
 /// A frame with its FCS, which clients expect though NICs keep it; cut, and its whole length.
-fn whole(frame: &CapturedFrame, kept: u32) -> (Vec<u8>, u32) {
+fn whole(frame: &CapturedFrame, snaplen: u32) -> (Vec<u8>, u32) {
     let mut octets = frame.octets.clone();
     // Sent with the low octet first (IEEE 802.3, 3.2.9).
     octets.extend(crc32fast::hash(&frame.octets).to_le_bytes());
     let length = u32::try_from(octets.len()).unwrap_or(u32::MAX);
-    octets.truncate(kept as usize);
+    octets.truncate(snaplen as usize);
     (octets, length)
 }
 

@@ -6,7 +6,7 @@ use validator_core::engine::plan::{FlowIndex, PortIndex};
 
 use super::{Session, Warnings};
 use crate::error::Refusal;
-use crate::reader::{Notes, Reader};
+use crate::reader::{self, Reader};
 
 /// Change of state to carry out.
 enum Control {
@@ -27,9 +27,7 @@ impl Session {
     ///
     /// All that is wrong in it; and what the engine cannot do.
     pub fn set_control_state(&mut self, state: &DynamicMessage) -> Result<Warnings, Refusal> {
-        let notes = Notes::default();
-        let control = self.control(&Reader::new(state, &notes));
-        let mut warnings = notes.accept(state)?;
+        let (control, mut warnings) = reader::read(state, |reader| self.control(reader))?;
         match control {
             Some(Control::Link(ports, up)) => {
                 for port in ports {
@@ -58,10 +56,7 @@ impl Session {
                 Some(Control::Nothing)
             }
             "traffic" => self.traffic(&reader.object("traffic")),
-            _ => {
-                reader.error("choice", "is missing: port, protocol or traffic");
-                None
-            }
+            _ => reader.fail("choice", "is missing: port, protocol or traffic"),
         }
     }
 
@@ -85,10 +80,7 @@ impl Session {
                 }
                 Some(Control::Capture(ports, on))
             }
-            _ => {
-                reader.error("choice", "is missing: link or capture");
-                None
-            }
+            _ => reader.fail("choice", "is missing: link or capture"),
         }
     }
 
@@ -113,9 +105,7 @@ impl Session {
     }
 
     fn traffic(&self, reader: &Reader<'_>) -> Option<Control> {
-        let chosen = reader.choice("flow_transmit");
-        if chosen != "flow_transmit" {
-            reader.refuse_choice(&chosen, "flow_transmit is");
+        if !reader.chooses("flow_transmit", "flow_transmit is") {
             return None;
         }
         let transmit = reader.object("flow_transmit");
@@ -125,18 +115,14 @@ impl Session {
             Some("stop") => Order::Stop,
             Some("pause") => Order::Pause,
             Some("resume") => Order::Resume,
-            _ => {
-                transmit.error("state", "is missing: start, stop, pause or resume");
-                return None;
-            }
+            _ => return transmit.fail("state", "is missing: start, stop, pause or resume"),
         };
         Some(Control::Transmit(flows, order))
     }
 }
 
 fn protocol(reader: &Reader<'_>) {
-    let chosen = reader.choice("all");
-    if chosen == "all" {
+    if reader.chooses("all", "it needs a control plane; all is") {
         let all = reader.object("all");
         if either(&all, "start", "stop") == Some(false) {
             all.warn(
@@ -145,8 +131,6 @@ fn protocol(reader: &Reader<'_>) {
                  is in force",
             );
         }
-    } else {
-        reader.refuse_choice(&chosen, "it needs a control plane; all is");
     }
 }
 
@@ -155,9 +139,6 @@ fn either(reader: &Reader<'_>, yes: &str, no: &str) -> Option<bool> {
     match reader.enumeration("state") {
         Some(state) if state == yes => Some(true),
         Some(state) if state == no => Some(false),
-        _ => {
-            reader.error("state", format!("is missing: {yes} or {no}"));
-            None
-        }
+        _ => reader.fail("state", format!("is missing: {yes} or {no}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use prost_reflect::{DynamicMessage, Value};
 use validator_core::engine::plan::{FlowIndex, PortIndex};
-use validator_core::engine::snapshot::{FlowCounts, PortCounts, Rates, Snapshot, Transmit};
+use validator_core::engine::snapshot::{FlowCounts, PortCounts, Rates, Transmit};
 
 use super::{Session, read};
 use crate::error::Refusal;
@@ -29,14 +29,28 @@ impl Session {
     /// All that is wrong in the request; or what the engine cannot read.
     pub fn metrics(&mut self, request: &DynamicMessage) -> Result<DynamicMessage, Refusal> {
         let asked = read(request, |reader| self.asked(reader))?;
-        let Some(asked) = asked else {
-            return Err(Refusal::internal("a request without a choice was taken"));
-        };
         let snapshot = self.engine.snapshot()?;
-        Ok(match asked {
-            Asked::Ports(ports, columns) => self.port_metrics(&snapshot, &ports, &columns),
-            Asked::Flows(flows, metrics) => self.flow_metrics(&snapshot, &flows, &metrics),
-        })
+        let (kind, rows) = match asked {
+            Asked::Ports(ports, columns) => {
+                let rows = ports.iter().filter_map(|port| {
+                    let counts = snapshot.ports.get(port.0)?;
+                    Some(port_row(&self.force.ports[port.0], counts, &columns))
+                });
+                ("port_metrics", rows.collect())
+            }
+            Asked::Flows(flows, metrics) => {
+                let rows = flows.iter().filter_map(|flow| {
+                    let names = &self.force.flows[flow.0];
+                    let counts = snapshot.flows.get(flow.0)?;
+                    names.counted.then(|| flow_row(names, counts, &metrics))
+                });
+                ("flow_metrics", rows.collect())
+            }
+        };
+        Ok(Builder::new("MetricsResponse")
+            .with_name("choice", kind)
+            .with_messages(kind, rows)
+            .done())
     }
 
     fn asked(&self, reader: &Reader<'_>) -> Option<Asked> {
@@ -62,44 +76,8 @@ impl Session {
                 let flows = self.flows_of(&request, "flow_names");
                 Some(Asked::Flows(flows, request.enumerations("metric_names")))
             }
-            other => {
-                reader.refuse_choice(other, "port and flow are");
-                None
-            }
+            other => reader.refuse_choice(other, "port and flow are"),
         }
-    }
-
-    fn port_metrics(
-        &self,
-        snapshot: &Snapshot,
-        ports: &[PortIndex],
-        columns: &[String],
-    ) -> DynamicMessage {
-        let rows = ports.iter().filter_map(|port| {
-            let counts = snapshot.ports.get(port.0)?;
-            Some(port_row(&self.force.ports[port.0], counts, columns))
-        });
-        Builder::new("MetricsResponse")
-            .with_name("choice", "port_metrics")
-            .with_messages("port_metrics", rows.collect())
-            .done()
-    }
-
-    fn flow_metrics(
-        &self,
-        snapshot: &Snapshot,
-        flows: &[FlowIndex],
-        metrics: &[String],
-    ) -> DynamicMessage {
-        let rows = flows.iter().filter_map(|flow| {
-            let names = &self.force.flows[flow.0];
-            let counts = snapshot.flows.get(flow.0)?;
-            names.counted.then(|| flow_row(names, counts, metrics))
-        });
-        Builder::new("MetricsResponse")
-            .with_name("choice", "flow_metrics")
-            .with_messages("flow_metrics", rows.collect())
-            .done()
     }
 }
 

@@ -91,7 +91,7 @@ pub fn read(config: &Reader<'_>, ports: &Ports, names: &mut Names) -> Interfaces
         for protocol in PROTOCOLS {
             device.refuse(
                 protocol,
-                "is not supported: it needs a control plane; devices answer ARP and ND alone",
+                "it needs a control plane; devices answer ARP and ND alone",
             );
         }
         for ethernet in device.children("ethernets") {
@@ -111,10 +111,7 @@ fn read_ethernet(
     let name = names.take(reader);
     interfaces.by_name.entry(name.to_owned()).or_default();
     for field in ["dhcpv4_interfaces", "dhcpv6_interfaces"] {
-        reader.refuse(
-            field,
-            "is not supported: it needs a DHCP client; set addresses",
-        );
+        reader.refuse(field, "it needs a DHCP client; set addresses");
     }
     if reader.integer("mtu").is_some_and(|mtu| mtu != 1500) {
         reader.warn("mtu", "changes nothing: layer1.mtu is the port's");
@@ -140,13 +137,9 @@ fn read_ethernet(
 
 /// The port that an Ethernet is on.
 fn connection(reader: &Reader<'_>, ports: &Ports) -> Option<PortIndex> {
-    let Some(connection) = reader.child("connection") else {
-        reader.error("connection", "is missing");
-        return None;
-    };
-    let chosen = connection.choice("port_name");
-    if chosen != "port_name" {
-        connection.refuse_choice(&chosen, "connect it by port_name");
+    let connection = reader.child("connection");
+    let connection = reader.or_error("connection", connection, || "is missing")?;
+    if !connection.chooses("port_name", "connect it by port_name") {
         return None;
     }
     let port = connection.required("port_name")?;
@@ -157,11 +150,9 @@ fn connection(reader: &Reader<'_>, ports: &Ports) -> Option<PortIndex> {
 fn unicast(reader: &Reader<'_>) -> Option<[u8; 6]> {
     let text = reader.required("mac")?;
     let found = mac(text).filter(|mac| mac[0] & 1 == 0 && *mac != [0; 6]);
-    if found.is_none() {
-        let text = format!("must be an address of a station like 02:00:00:00:00:01, found {text}");
-        reader.error("mac", text);
-    }
-    found
+    reader.or_error("mac", found, || {
+        format!("must be an address of a station like 02:00:00:00:00:01, found {text}")
+    })
 }
 
 /// The identifier of a VLAN tag.
@@ -177,13 +168,7 @@ fn tag(reader: &Reader<'_>, names: &mut Names) -> u16 {
     }
     // The model's default is 1.
     let id = reader.integer("id").unwrap_or(1);
-    match u16::try_from(id).ok().filter(|id| *id < 4095) {
-        Some(id) => id,
-        None => {
-            reader.error("id", format!("must be 0 to 4094, found {id}"));
-            0
-        }
-    }
+    reader.within("id", id, 0..=4094).unwrap_or(0)
 }
 
 fn read_address<A: std::str::FromStr + Into<IpAddr>>(
@@ -195,25 +180,22 @@ fn read_address<A: std::str::FromStr + Into<IpAddr>>(
 ) {
     let name = names.take(reader);
     if let Some(resolution) = reader.child("gateway_mac") {
-        match &*resolution.choice("auto") {
-            "auto" => resolution.leave("auto"),
-            other => resolution.refuse_choice(
-                other,
-                "it needs next hops that are not asked for by ARP and ND; auto is",
-            ),
+        let needs = "it needs next hops that are not asked for by ARP and ND; auto is";
+        if resolution.chooses("auto", needs) {
+            resolution.leave("auto");
         }
     }
     let prefix = reader.integer("prefix").unwrap_or(default_prefix);
-    if prefix > bits {
-        reader.error("prefix", format!("must be 0 to {bits}, found {prefix}"));
-    }
+    let prefix: Option<u8> = reader.within("prefix", prefix, 0..=bits);
     let (Some(address), Some(gateway)) = (
         parsed::<A>(reader, "address"),
         parsed::<A>(reader, "gateway"),
     ) else {
         return;
     };
-    if prefix <= bits && !is_near(address, gateway, prefix) {
+    if let Some(prefix) = prefix
+        && !is_near(address, gateway, prefix)
+    {
         // A client that errs in either would wait for an answer in vain.
         reader.warn(
             "gateway",
@@ -230,14 +212,14 @@ fn read_address<A: std::str::FromStr + Into<IpAddr>>(
             mac: ethernet.mac,
             vlans: ethernet.vlans.clone(),
             address,
-            prefix: u8::try_from(prefix).unwrap_or(0),
+            prefix: prefix.unwrap_or(0),
             gateway,
         },
     );
 }
 
 /// Returns true if an address of that prefix reaches the next hop without another.
-fn is_near(address: IpAddr, gateway: IpAddr, prefix: u64) -> bool {
+fn is_near(address: IpAddr, gateway: IpAddr, prefix: u8) -> bool {
     let (difference, bits) = match (address, gateway) {
         (IpAddr::V4(address), IpAddr::V4(gateway)) => {
             (u128::from(address.to_bits() ^ gateway.to_bits()), 32)
@@ -248,14 +230,16 @@ fn is_near(address: IpAddr, gateway: IpAddr, prefix: u64) -> bool {
         _ => return false,
     };
     // A shift by the whole width is none.
-    u32::try_from(bits - prefix).is_ok_and(|host| difference.checked_shr(host).unwrap_or(0) == 0)
+    difference
+        .checked_shr(bits - u32::from(prefix))
+        .unwrap_or(0)
+        == 0
 }
 
 fn parsed<A: std::str::FromStr + Into<IpAddr>>(reader: &Reader<'_>, field: &str) -> Option<IpAddr> {
     let text = reader.required(field)?;
-    let address = text.parse::<A>().ok();
-    if address.is_none() {
-        reader.error(field, format!("is \"{text}\", which is no such address"));
-    }
-    address.map(Into::into)
+    let address = text.parse::<A>().ok().map(Into::into);
+    reader.or_error(field, address, || {
+        format!("is \"{text}\", which is no such address")
+    })
 }

@@ -21,23 +21,20 @@ pub fn read(flow: &Reader<'_>) -> Option<Schedule> {
         });
     };
     let chosen = duration.choice("continuous");
-    let reader = match &*chosen {
-        "continuous" | "fixed_packets" | "fixed_seconds" | "burst" => duration.object(&chosen),
+    let end: fn(&Reader<'_>) -> Option<End> = match &*chosen {
+        "continuous" => |_| Some(End::Never),
+        "fixed_packets" => |reader| packets(reader).map(End::Frames),
+        "fixed_seconds" => |reader| seconds(reader).map(End::Time),
+        "burst" => burst,
         other => {
-            duration.refuse_choice(
+            return duration.refuse_choice(
                 other,
                 "continuous, fixed_packets, fixed_seconds and burst are",
             );
-            return None;
         }
     };
-    let end = match &*chosen {
-        "continuous" => Some(End::Never),
-        "fixed_packets" => packets(&reader).map(End::Frames),
-        "fixed_seconds" => seconds(&reader).map(End::Time),
-        _ => burst(&reader),
-    };
-    let gap = gap(&reader);
+    let reader = duration.object(&chosen);
+    let (end, gap) = (end(&reader), gap(&reader));
     let delay = if chosen == "burst" {
         Some(NONE)
     } else {
@@ -52,28 +49,26 @@ pub fn read(flow: &Reader<'_>) -> Option<Schedule> {
 
 fn gap(reader: &Reader<'_>) -> Option<u32> {
     let gap = reader.integer("gap").unwrap_or(u64::from(GAP));
-    let known = u32::try_from(gap).ok();
-    if known.is_none() {
-        reader.error("gap", format!("must be at most {}, found {gap}", u32::MAX));
-    }
-    known
+    reader.or_error("gap", u32::try_from(gap).ok(), || {
+        format!("must be at most {}, found {gap}", u32::MAX)
+    })
 }
 
 fn packets(reader: &Reader<'_>) -> Option<u64> {
     let packets = reader.integer("packets").unwrap_or(1);
-    if packets == 0 {
-        reader.error("packets", "must be 1 or more, found 0");
-    }
-    (packets > 0).then_some(packets)
+    reader.or_error(
+        "packets",
+        (packets > 0).then_some(packets),
+        || "must be 1 or more, found 0",
+    )
 }
 
 fn seconds(reader: &Reader<'_>) -> Option<Nanos> {
     let seconds = reader.float("seconds").unwrap_or(1.0);
     let found = nanos(seconds * 1e9).filter(|nanos| *nanos > 0);
-    if found.is_none() {
-        reader.error("seconds", format!("must be above 0, found {seconds}"));
-    }
-    found
+    reader.or_error("seconds", found, || {
+        format!("must be above 0, found {seconds}")
+    })
 }
 
 fn burst(reader: &Reader<'_>) -> Option<End> {
@@ -96,16 +91,12 @@ fn span(reader: &Reader<'_>, octets: f64) -> Option<Span> {
         "bytes" => (octets, 1.0),
         "nanoseconds" => (octets * 8.0, 1.0),
         "microseconds" => (octets * 0.008, 1000.0),
-        other => {
-            reader.refuse_choice(other, "bytes, nanoseconds and microseconds are");
-            return None;
-        }
+        other => return reader.refuse_choice(other, "bytes, nanoseconds and microseconds are"),
     };
     let value = reader.float(&chosen).unwrap_or(default);
-    let Some(value) = nanos(value * unit) else {
-        reader.error(&chosen, format!("must be 0 to 1e18 ns, found {value}"));
-        return None;
-    };
+    let value = reader.or_error(&chosen, nanos(value * unit), || {
+        format!("must be 0 to 1e18 ns, found {value}")
+    })?;
     Some(if chosen == "bytes" {
         Span::Octets(value)
     } else {

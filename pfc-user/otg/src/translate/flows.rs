@@ -53,10 +53,8 @@ fn read_flow(
     names: &mut Names,
 ) -> Option<(Flow, FlowNames)> {
     let name = names.take(reader).to_owned();
-    reader.refuse(
-        "egress_packet",
-        "is not supported: it needs counting by fields of received frames",
-    );
+    let needs = "it needs counting by fields of received frames";
+    reader.refuse("egress_packet", needs);
     let mut headers = headers::read(reader);
     payload::read(reader, &mut headers.packet);
     let ends = ends::read(reader, ports, interfaces, &mut headers);
@@ -116,14 +114,9 @@ fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
             "changes nothing: times of single frames are not kept; ask for latency",
         );
     }
-    reader.refuse(
-        "rx_tx_ratio",
-        "is not supported: divide frames_rx by frames_tx",
-    );
-    if let Some(tags) = reader.child("predefined_metric_tags")
-        && tags.truth("rx_name") == Some(true)
-    {
-        tags.error("rx_name", "is not supported: make a flow for each port");
+    reader.refuse("rx_tx_ratio", "divide frames_rx by frames_tx");
+    if let Some(tags) = reader.child("predefined_metric_tags") {
+        tags.refuse_true("rx_name", "make a flow for each port");
     }
     let latency = latency(&reader);
     if latency && !count {

@@ -122,7 +122,7 @@ fn headers_of(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Vec<Hea
     let chosen = reader.choice("ethernet");
     let mut protocols = Protocol::ALL.iter().copied();
     let Some(protocol) = protocols.find(|protocol| choice_of(*protocol) == Some(&*chosen)) else {
-        reader.refuse_choice(&chosen, &choices());
+        reader.refuse_choice::<()>(&chosen, &choices());
         return Vec::new();
     };
     let mut object = reader.object(&chosen);
@@ -180,14 +180,11 @@ fn read_queue(ethernet: &Reader<'_>, first: bool, queue: &mut Priority) {
 fn custom(reader: &Reader<'_>) -> Option<Header> {
     let text = reader.required("bytes")?;
     let octets = hex(text).filter(|octets| octets.len() <= CUSTOM);
-    if octets.is_none() {
-        reader.error(
-            "bytes",
-            format!("must be 1 to {CUSTOM} octets of hexadecimal digits"),
-        );
-    }
+    let octets = reader.or_error("bytes", octets, || {
+        format!("must be 1 to {CUSTOM} octets of hexadecimal digits")
+    })?;
     Some(Header {
-        octets: octets?,
+        octets,
         ..Header::new(Protocol::Custom)
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use pfc_ebpf::units::{LineRate, Priority};
-use validator_core::engine::plan::{Obeys, PortIndex};
+use validator_core::engine::plan::Obeys;
 
 use super::names::Names;
 use super::ports::Ports;
@@ -35,14 +35,9 @@ pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
         }
         let speed = reader.enumeration("speed");
         let speed = speed.and_then(|name| {
-            let rate = line_rate(&name);
-            if rate.is_none() {
-                reader.error(
-                    "speed",
-                    format!("\"{name}\" is not supported: full duplex is"),
-                );
-            }
-            rate
+            reader.or_error("speed", line_rate(&name), || {
+                format!("\"{name}\" is not supported: full duplex is")
+            })
         });
         let mtu = mtu(&reader);
         let obeys = obeys(&reader);
@@ -56,23 +51,13 @@ pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
                     format!("names {name}, as layer1 before it does"),
                 );
             }
-            complete(ports, index, speed, mtu, obeys);
+            let (port, _) = ports.get_mut(index);
+            // The configuration's speed is meant for this run; the testbed file's for any.
+            port.line_rate = speed.or(port.line_rate);
+            port.mtu = mtu;
+            port.obeys = obeys;
         }
     }
-}
-
-fn complete(
-    ports: &mut Ports,
-    index: PortIndex,
-    speed: Option<LineRate>,
-    mtu: Option<u16>,
-    obeys: Obeys,
-) {
-    let (port, _) = ports.get_mut(index);
-    // The configuration's speed is meant for this run; the testbed file's for any.
-    port.line_rate = speed.or(port.line_rate);
-    port.mtu = mtu;
-    port.obeys = obeys;
 }
 
 /// Parses names such as `speed_100_fd_mbps` and `speed_25_gbps`.
@@ -89,11 +74,7 @@ fn line_rate(name: &str) -> Option<LineRate> {
 /// Reads the MTU; `None` for the default, which leaves the interface's own.
 fn mtu(reader: &Reader<'_>) -> Option<u16> {
     let mtu = reader.integer("mtu").filter(|mtu| *mtu != DEFAULT_MTU)?;
-    let fits = u16::try_from(mtu).ok().filter(|mtu| *mtu >= 68);
-    if fits.is_none() {
-        reader.error("mtu", format!("must be 68 to 65535, found {mtu}"));
-    }
-    fits
+    reader.within("mtu", mtu, 68..=65_535)
 }
 
 fn obeys(reader: &Reader<'_>) -> Obeys {
@@ -115,7 +96,7 @@ fn obeys(reader: &Reader<'_>) -> Obeys {
             Obeys::Pause
         }
         other => {
-            control.refuse_choice(other, "ports obey ieee_802_1qbb or ieee_802_3x");
+            control.refuse_choice::<()>(other, "ports obey ieee_802_1qbb or ieee_802_3x");
             Obeys::Nothing
         }
     }
@@ -128,13 +109,8 @@ fn pfc(table: &Reader<'_>) -> Obeys {
         let Some(queue) = table.integer(&field) else {
             return Some(class);
         };
-        let known = u8::try_from(queue)
-            .ok()
-            .and_then(|queue| Priority::new(queue).ok());
-        if known.is_none() {
-            table.error(&field, format!("must be 0 to 7, found {queue}"));
-        }
-        known
+        let queue = table.within(&field, queue, 0..=7);
+        queue.map(Priority::from_low_bits)
     };
     if table.integer("pfc_delay").is_some_and(|delay| delay > 0) {
         table.error(

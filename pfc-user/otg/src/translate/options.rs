@@ -10,21 +10,14 @@ pub fn read(config: &Reader<'_>) {
     if let Some(ports) = options.child("port_options") {
         // Clients send false by themselves. The last configuration has its ports in any case.
         ports.truth("location_preemption");
-        if ports.truth("data_integrity") == Some(true) {
-            ports.error(
-                "data_integrity",
-                "is not supported: it needs counts of ports by whole payloads; /counters has the \
-                 corrupt frames of each flow",
-            );
-        }
+        ports.refuse_true(
+            "data_integrity",
+            "it needs counts of ports by whole payloads; /counters has the corrupt frames of each \
+             flow",
+        );
         if let Some(mode) = ports.child("frame_ordering_mode") {
-            let chosen = mode.choice("no_ordering");
-            if chosen != "no_ordering" {
-                mode.refuse_choice(
-                    &chosen,
-                    "it needs ports that send in turn with each other; no_ordering is",
-                );
-            }
+            let needs = "it needs ports that send in turn with each other; no_ordering is";
+            mode.chooses("no_ordering", needs);
         }
     }
     if let Some(protocols) = options.child("protocol_options") {
@@ -36,13 +29,10 @@ pub fn read(config: &Reader<'_>) {
             );
         }
     }
-    if let Some(flows) = options.child("flow_options")
-        && flows.truth("packet_loss_duration") == Some(true)
-    {
-        flows.error(
+    if let Some(flows) = options.child("flow_options") {
+        flows.refuse_true(
             "packet_loss_duration",
-            "is not supported: it needs times of single frames; divide the frames that are lost by \
-             the rate",
+            "it needs times of single frames; divide the frames that are lost by the rate",
         );
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use validator_core::engine::plan::{Captures, Keeps, Obeys, Port, PortIndex};
 
 use super::names::Names;
-use crate::places::{Place, Places};
+use crate::places::Places;
 use crate::reader::Reader;
 
 /// Format of a capture file.
@@ -49,18 +49,13 @@ pub struct Ports {
 impl Ports {
     /// The port that a field names; an error if there is none.
     pub fn find(&self, reader: &Reader<'_>, field: &str, name: &str) -> Option<PortIndex> {
-        let found = self.by_name.get(name).copied();
-        if found.is_none() {
+        reader.or_error(field, self.by_name.get(name).copied(), || {
             let known: Vec<&str> = self.list.iter().map(|(port, _)| &*port.name).collect();
-            reader.error(
-                field,
-                format!(
-                    "names \"{name}\", which is no port of this configuration ({})",
-                    known.join(", ")
-                ),
-            );
-        }
-        found
+            format!(
+                "names \"{name}\", which is no port of this configuration ({})",
+                known.join(", ")
+            )
+        })
     }
 
     /// A port, to complete it.
@@ -86,20 +81,11 @@ pub fn read(config: &Reader<'_>, places: &Places, names: &mut Names) -> Ports {
     let mut taken: BTreeMap<(Option<String>, String), String> = BTreeMap::new();
     for reader in config.children("ports") {
         let name = names.take(&reader).to_owned();
-        let location = reader.required("location").unwrap_or_default();
-        let place = if location.is_empty() {
-            None
-        } else {
-            places
-                .find(location)
-                .map_err(|why| reader.error("location", why))
-                .ok()
-        };
-        let place = place.unwrap_or(Place {
-            interface: String::new(),
-            namespace: None,
-            line_rate: None,
-        });
+        let location = reader.required("location");
+        let found = location.map(|location| places.find(location)).transpose();
+        let found = found.map_err(|why| reader.error("location", why));
+        let place = found.ok().flatten().unwrap_or_default();
+        let location = location.unwrap_or_default();
         let key = (place.namespace.clone(), place.interface.clone());
         if !place.interface.is_empty()
             && let Some(other) = taken.insert(key, name.clone())

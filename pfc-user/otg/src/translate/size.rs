@@ -39,18 +39,11 @@ impl Shortest {
     /// Returns the stamp that frames of these lengths are counted by, and the shortest frames of
     /// the flow from then on.
     pub fn counted(self, length: &Length) -> (Form, Self) {
-        let Self { whole, .. } = self;
-        if length.bounds().0 < whole {
-            (Form::Short, self)
-        } else {
-            (
-                Form::Whole,
-                Self {
-                    frame: whole,
-                    ..self
-                },
-            )
+        if length.bounds().0 < self.whole {
+            return (Form::Short, self);
         }
+        let frame = self.whole;
+        (Form::Whole, Self { frame, ..self })
     }
 
     /// Returns the reason why a frame of `length` octets is too short.
@@ -118,10 +111,7 @@ pub fn read(flow: &Reader<'_>, shortest: Shortest) -> Option<Length> {
         "increment" => increment(&size.object("increment"), shortest),
         "random" => random(&size.object("random"), shortest),
         "weight_pairs" => weights(&size.object("weight_pairs"), shortest),
-        other => {
-            size.refuse_choice(other, "fixed, increment, random and weight_pairs are");
-            None
-        }
+        other => size.refuse_choice(other, "fixed, increment, random and weight_pairs are"),
     }
 }
 
@@ -133,9 +123,7 @@ fn increment(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
         reader.error("start", format!("is {start}, above the end {end}"));
     }
     let known = u32::try_from(step).ok().filter(|step| *step > 0);
-    if known.is_none() {
-        reader.error("step", format!("must be 1 or more, found {step}"));
-    }
+    let known = reader.or_error("step", known, || format!("must be 1 or more, found {step}"));
     Some(Length::Increment {
         start: checked(reader, "start", start, shortest)?,
         end: checked(reader, "end", end, shortest)?,
@@ -158,11 +146,9 @@ fn random(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
 fn weights(reader: &Reader<'_>, shortest: Shortest) -> Option<Length> {
     if reader.choice("predefined") == "predefined" {
         let name = reader.enumeration("predefined").unwrap_or("imix".into());
-        let mix = MIXES.iter().find(|mix| mix.0 == name).map(|mix| mix.1);
-        let Some(mix) = mix else {
-            reader.error("predefined", format!("\"{name}\" is not supported"));
-            return None;
-        };
+        let mix = MIXES.iter().find(|mix| mix.0 == name);
+        let (_, mix) =
+            reader.or_error("predefined", mix, || format!("\"{name}\" is not supported"))?;
         let least = shortest.frame;
         if mix.iter().any(|pair| pair.0 < least) {
             let text =
@@ -196,17 +182,10 @@ fn checked(reader: &Reader<'_>, field: &str, length: u64, shortest: Shortest) ->
     let known = u32::try_from(length)
         .ok()
         .filter(|length| (shortest.frame..=GREATEST).contains(length));
-    if known.is_none() {
-        let why = shortest.why(length);
-        reader.error(
-            field,
-            format!(
-                "must be {} to {GREATEST} octets with FCS{why}, found {length}",
-                shortest.frame
-            ),
-        );
-    }
-    known
+    reader.or_error(field, known, || {
+        let (least, why) = (shortest.frame, shortest.why(length));
+        format!("must be {least} to {GREATEST} octets with FCS{why}, found {length}")
+    })
 }
 
 #[cfg(test)]

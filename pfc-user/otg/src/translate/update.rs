@@ -7,7 +7,7 @@ use validator_core::engine::plan::FlowIndex;
 use super::flows::FlowNames;
 use super::{rate, size};
 use crate::error::Refusal;
-use crate::reader::{Notes, Reader};
+use crate::reader::{self, Reader};
 
 /// A change of a flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,15 +29,13 @@ pub fn changes(
     update: &DynamicMessage,
     flows: &[FlowNames],
 ) -> Result<(Vec<FlowChange>, Vec<String>), Refusal> {
-    let notes = Notes::default();
-    let reader = Reader::new(update, &notes);
-    let mut found = Vec::new();
-    match &*reader.choice("flows") {
-        "flows" => of_flows(&reader.object("flows"), flows, &mut found),
-        other => reader.refuse_choice(other, "flows are"),
-    }
-    let warnings = notes.accept(update)?;
-    Ok((found, warnings))
+    reader::read(update, |reader| {
+        let mut found = Vec::new();
+        if reader.chooses("flows", "flows are") {
+            of_flows(&reader.object("flows"), flows, &mut found);
+        }
+        found
+    })
 }
 
 fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange>) {
@@ -62,7 +60,9 @@ fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange
         let named = |name: &str| properties.iter().any(|property| property == name);
         let mut add = |change: Option<Change>, field: &'static str| {
             if let Some(change) = change {
-                let value = flow.child(field).map(|reader| reader.message().clone());
+                let value = flow
+                    .child(field)
+                    .and_then(|reader| reader.message().cloned());
                 found.push(FlowChange {
                     flow: FlowIndex(place),
                     change,

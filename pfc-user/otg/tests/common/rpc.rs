@@ -50,15 +50,13 @@ impl Client {
 /// The request of a method with the JSON of its argument, if it takes one.
 pub fn argument(method: &str, json: &str) -> Bytes {
     let operation = OPERATIONS.iter().find(|operation| operation.rpc == method);
-    let Some(takes) = operation.unwrap().takes else {
+    let Some(takes) = operation.unwrap().takes() else {
         return Bytes::new();
     };
     let mut request = DynamicMessage::new(descriptor(&format!("{method}Request")));
     let field = request.descriptor().fields().next().unwrap();
-    request.set_field(
-        &field,
-        Value::Message(parse(takes, json.as_bytes()).unwrap()),
-    );
+    let argument = parse(takes.name(), json.as_bytes()).unwrap();
+    request.set_field(&field, Value::Message(argument));
     request.encode_to_vec().into()
 }
 

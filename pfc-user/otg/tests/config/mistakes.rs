@@ -107,103 +107,45 @@ fn each_mistake_of_a_flow_is_named_by_its_path() {
 
 #[test]
 fn checksums_that_cannot_be_computed_behind_custom_octets_have_to_be_given() {
-    let custom = || json!({"choice": "custom", "custom": {"bytes": "94040000"}});
     let header = |name: &str, fields: Json| json!({"choice": name, name: fields});
-    let given = || json!({"choice": "custom", "custom": 7});
+    let plain = |name: &str| header(name, json!({}));
+    let summed = |name: &str, sum: &Json| header(name, json!({"checksum": sum}));
+    let given = json!({"choice": "custom", "custom": 7});
     let generated = |value: &str| json!({"choice": "generated", "generated": value});
-    let length = |octets: u32| json!({"choice": "value", "value": octets / 4});
-    let udp = "flows[0].packet[3].udp.checksum cannot be computed behind a custom header";
-    let tcp = "flows[0].packet[3].tcp.checksum cannot be computed behind a custom header";
-    let ipv4 = "flows[0].packet[1].ipv4.header_checksum cannot be computed over options";
+    let of_length = |octets: u32| {
+        let length = json!({"choice": "value", "value": octets / 4});
+        header("ipv4", json!({"header_length": length}))
+    };
+    let custom = header("custom", json!({"bytes": "94040000"}));
+    let [ethernet, ipv4, ipv6, udp] = ["ethernet", "ipv4", "ipv6", "udp"].map(plain);
+    let udp_given = summed("udp", &given);
+    let (good, bad) = (
+        summed("tcp", &generated("good")),
+        summed("tcp", &generated("bad")),
+    );
+    let mut options_given = of_length(24);
+    options_given["ipv4"]["header_checksum"] = given;
+    let of_udp = "flows[0].packet[3].udp.checksum cannot be computed behind a custom header";
+    let of_tcp = "flows[0].packet[3].tcp.checksum cannot be computed behind a custom header";
+    let of_ipv4 = "flows[0].packet[1].ipv4.header_checksum cannot be computed over options";
     for (headers, expected) in [
-        (
-            vec![
-                header("ipv6", json!({})),
-                custom(),
-                header("udp", json!({})),
-            ],
-            &[udp][..],
-        ),
-        (
-            vec![
-                header("ipv6", json!({})),
-                custom(),
-                header("tcp", json!({"checksum": generated("good")})),
-            ],
-            &[tcp],
-        ),
-        (
-            vec![
-                header("ipv6", json!({})),
-                custom(),
-                header("tcp", json!({"checksum": generated("bad")})),
-            ],
-            &[tcp],
-        ),
-        (
-            vec![
-                header("ipv6", json!({})),
-                custom(),
-                header("udp", json!({"checksum": given()})),
-            ],
-            &[],
-        ),
-        (
-            vec![
-                header("ipv4", json!({"header_length": length(24)})),
-                custom(),
-                header("udp", json!({"checksum": given()})),
-            ],
-            &[ipv4],
-        ),
-        (
-            vec![
-                header(
-                    "ipv4",
-                    json!({"header_length": length(24), "header_checksum": given()}),
-                ),
-                custom(),
-                header("udp", json!({})),
-            ],
-            &[udp],
-        ),
+        (vec![&ipv6, &custom, &udp], &[of_udp][..]),
+        (vec![&ipv6, &custom, &good], &[of_tcp]),
+        (vec![&ipv6, &custom, &bad], &[of_tcp]),
+        (vec![&ipv6, &custom, &udp_given], &[]),
+        (vec![&of_length(24), &custom, &udp_given], &[of_ipv4]),
+        (vec![&options_given, &custom, &udp], &[of_udp]),
         // Octets behind 20 of IPv4 are no options, and behind UDP they are what it carries.
-        (
-            vec![
-                header("ipv4", json!({"header_length": length(20)})),
-                custom(),
-            ],
-            &[],
-        ),
-        (vec![header("ipv4", json!({})), custom()], &[]),
-        (
-            vec![
-                header("ipv4", json!({})),
-                header("udp", json!({})),
-                custom(),
-            ],
-            &[],
-        ),
+        (vec![&of_length(20), &custom], &[]),
+        (vec![&ipv4, &custom], &[]),
+        (vec![&ipv4, &udp, &custom], &[]),
         // A length that is wrong on purpose, without octets that could be options.
-        (
-            vec![
-                header("ipv4", json!({"header_length": length(24)})),
-                header("udp", json!({})),
-            ],
-            &[],
-        ),
+        (vec![&of_length(24), &udp], &[]),
         // The addresses are in the second header.
-        (
-            vec![
-                custom(),
-                header("ipv4", json!({})),
-                header("udp", json!({})),
-            ],
-            &[],
-        ),
+        (vec![&custom, &ipv4, &udp], &[]),
     ] {
-        let packet = [vec![json!({"choice": "ethernet"})], headers].concat();
-        let config = with_flow(json!({"packet": packet.clone()}));
+        let packet = [vec![&ethernet], headers].concat();
+        let config = with_flow(json!({"packet": packet}));
         let found = translated(&config).map_or_else(|refusal| refusal.errors, |_| Vec::new());
         assert_eq!(found.len(), expected.len(), "{packet:?}: {found:?}");
         for (found, expected) in found.iter().zip(expected) {

@@ -304,32 +304,32 @@ fn what_changes_nothing_is_warned_of_unless_clients_send_it_by_themselves() {
              which it needs"
         ]
     );
-    for (options, warned) in [
+    for (part, option, warned) in [
         // As snappi fills in what a script touches.
         (
-            json!({"port_options": {"location_preemption": false, "data_integrity": false}}),
+            "port_options",
+            json!({"location_preemption": false, "data_integrity": false}),
             false,
         ),
+        ("port_options", json!({"location_preemption": true}), false),
         (
-            json!({"port_options": {"location_preemption": true}}),
+            "port_options",
+            json!({"frame_ordering_mode": {"choice": "no_ordering"}}),
             false,
         ),
+        ("protocol_options", json!({"auto_start_all": true}), false),
         (
-            json!({"port_options": {"frame_ordering_mode": {"choice": "no_ordering"}}}),
+            "flow_options",
+            json!({"packet_loss_duration": false}),
             false,
         ),
-        (json!({"protocol_options": {"auto_start_all": true}}), false),
-        (
-            json!({"flow_options": {"packet_loss_duration": false}}),
-            false,
-        ),
-        (json!({"protocol_options": {"auto_start_all": false}}), true),
+        ("protocol_options", json!({"auto_start_all": false}), true),
     ] {
         let mut config = with_flow(json!({}));
-        config["options"] = options.clone();
+        config["options"] = json!({part: option});
         let begin = "options.protocol_options.auto_start_all changes nothing";
         let found = warnings(&config);
-        assert_eq!(found.len(), usize::from(warned), "{options}: {found:?}");
+        assert_eq!(found.len(), usize::from(warned), "{option}: {found:?}");
         assert!(
             found.iter().all(|warning| warning.starts_with(begin)),
             "{found:?}"
@@ -377,6 +377,11 @@ fn what_a_flow_leaves_out_has_the_models_defaults() {
     assert_eq!(flow.schedule.end, End::Never);
     assert_eq!(flow.metrics, Metrics::default());
     assert_eq!(flow.packet.headers[0].fields, []);
+    // The model's header where none is given.
+    let none = plan(&with_flow(json!({"packet": []})));
+    assert_eq!(none.flows[0].packet, flow.packet);
+    assert_eq!(flow.packet.headers.len(), 1);
+    assert_eq!(flow.packet.headers[0].protocol, Protocol::Ethernet);
 }
 
 #[test]
@@ -387,35 +392,33 @@ fn every_kind_of_pattern_is_understood() {
             {"choice": "ethernet"}, {"choice": "ipv4"}, udp]}));
         fields(&plan(&config), 2)
     };
-    let of = |value: Value| vec![("src_port", value)];
-    assert_eq!(
-        number(json!({"choice": "value", "value": 7})),
-        of(Value::Fixed(7))
-    );
-    assert_eq!(number(json!({"value": 7})), of(Value::Fixed(7)));
-    assert_eq!(
-        number(json!({"choice": "values", "values": [1, 2]})),
-        of(Value::List(vec![1, 2]))
-    );
     let (start, step, count) = (5, 2, 9);
     let counter = json!({"start": 5, "step": 2, "count": 9});
-    assert_eq!(
-        number(json!({"choice": "increment", "increment": counter})),
-        of(Value::Increment { start, step, count })
-    );
-    assert_eq!(
-        number(json!({"choice": "decrement", "decrement": counter})),
-        of(Value::Decrement { start, step, count })
-    );
-    assert_eq!(
-        number(json!({"choice": "random", "random": {"count": 9}})),
-        of(Value::Random {
-            min: 0,
-            max: 0xffff,
-            seed: 1,
-            count: 9
-        })
-    );
+    let random = Value::Random {
+        min: 0,
+        max: 0xffff,
+        seed: 1,
+        count: 9,
+    };
+    for (choice, pattern, expected) in [
+        ("value", json!(7), Value::Fixed(7)),
+        ("values", json!([1, 2]), Value::List(vec![1, 2])),
+        (
+            "increment",
+            counter.clone(),
+            Value::Increment { start, step, count },
+        ),
+        (
+            "decrement",
+            counter,
+            Value::Decrement { start, step, count },
+        ),
+        ("random", json!({"count": 9}), random),
+    ] {
+        let found = number(json!({"choice": choice, choice: pattern}));
+        assert_eq!(found, [("src_port", expected)]);
+    }
+    assert_eq!(number(json!({"value": 7})), [("src_port", Value::Fixed(7))]);
     assert_eq!(number(json!({"choice": "value"})), []);
 }
 
@@ -541,31 +544,24 @@ fn what_is_computed_is_left_to_the_engine() {
 
 #[test]
 fn rates_and_ends_of_every_kind_are_understood() {
-    for (rate, expected) in [
-        (json!({"choice": "pps", "pps": 5}), Rate::FramesPerSecond(5)),
-        (
-            json!({"choice": "bps", "bps": 5000}),
-            Rate::BitsPerSecond(5000),
-        ),
-        (
-            json!({"choice": "kbps", "kbps": 5}),
-            Rate::BitsPerSecond(5000),
-        ),
-        (
-            json!({"choice": "mbps", "mbps": 5}),
-            Rate::BitsPerSecond(5_000_000),
-        ),
-        (
-            json!({"choice": "gbps", "gbps": 5}),
-            Rate::BitsPerSecond(5_000_000_000),
-        ),
-        (json!({"choice": "percentage"}), Rate::Percent(100.0)),
+    use Rate::{BitsPerSecond, FramesPerSecond, Percent};
+    for (unit, value, expected) in [
+        ("pps", 5, FramesPerSecond(5)),
+        ("bps", 5000, BitsPerSecond(5000)),
+        ("kbps", 5, BitsPerSecond(5000)),
+        ("mbps", 5, BitsPerSecond(5_000_000)),
+        ("gbps", 5, BitsPerSecond(5_000_000_000)),
+        // A flow may have no rate yet.
+        ("pps", 0, FramesPerSecond(0)),
+        ("percentage", 0, Percent(0.0)),
+        ("bps", 0, BitsPerSecond(0)),
     ] {
-        assert_eq!(
-            plan(&with_flow(json!({"rate": rate}))).flows[0].rate,
-            expected
-        );
+        let rate = json!({"choice": unit, unit: value});
+        let flow = plan(&with_flow(json!({"rate": rate}))).flows.remove(0);
+        assert_eq!((flow.rate, flow.rate.check()), (expected, None), "{unit}");
     }
+    let whole = json!({"rate": {"choice": "percentage"}});
+    assert_eq!(plan(&with_flow(whole)).flows[0].rate, Percent(100.0));
     let burst = json!({"packets": 7, "inter_burst_gap":
         {"choice": "microseconds", "microseconds": 1.5}});
     for (duration, expected) in [
@@ -629,50 +625,27 @@ fn sizes_of_every_kind_are_understood() {
             .remove(0)
             .length
     };
-    assert_eq!(
-        length(json!({"choice": "increment"})),
-        Length::Increment {
-            start: 64,
-            end: 1518,
-            step: 1
-        }
-    );
-    assert_eq!(
-        length(json!({"choice": "random", "random": {"min": 100, "max": 200}})),
-        Length::Random { min: 100, max: 200 }
-    );
-    assert_eq!(
-        length(json!({"choice": "weight_pairs", "weight_pairs":
-            {"choice": "predefined", "predefined": "imix"}})),
-        Length::Weighted(vec![(64, 7.0), (570, 4.0), (1518, 1.0)])
-    );
-    assert_eq!(
-        length(json!({"choice": "weight_pairs", "weight_pairs":
-            {"choice": "custom", "custom": [{"size": 99, "weight": 2}]}})),
-        Length::Weighted(vec![(99, 2.0)])
-    );
-}
-
-#[test]
-fn a_flow_without_headers_is_one_of_ethernet_and_may_have_no_rate_yet() {
-    for (rate, expected) in [
-        (json!({"choice": "pps", "pps": 0}), Rate::FramesPerSecond(0)),
+    let weighted = |pairs: Json| json!({"choice": "weight_pairs", "weight_pairs": pairs});
+    let (start, end, step) = (64, 1518, 1);
+    for (size, expected) in [
         (
-            json!({"choice": "percentage", "percentage": 0}),
-            Rate::Percent(0.0),
+            json!({"choice": "increment"}),
+            Length::Increment { start, end, step },
         ),
-        (json!({"choice": "bps", "bps": 0}), Rate::BitsPerSecond(0)),
+        (
+            json!({"choice": "random", "random": {"min": 100, "max": 200}}),
+            Length::Random { min: 100, max: 200 },
+        ),
+        (
+            weighted(json!({"choice": "predefined", "predefined": "imix"})),
+            Length::Weighted(vec![(64, 7.0), (570, 4.0), (1518, 1.0)]),
+        ),
+        (
+            weighted(json!({"choice": "custom", "custom": [{"size": 99, "weight": 2}]})),
+            Length::Weighted(vec![(99, 2.0)]),
+        ),
     ] {
-        let plan = plan(&with_flow(json!({"packet": [], "rate": rate})));
-        let [flow] = &plan.flows[..] else {
-            panic!("one flow");
-        };
-        assert_eq!(flow.rate, expected);
-        let [header] = &flow.packet.headers[..] else {
-            panic!("{:?}", flow.packet);
-        };
-        assert_eq!(header.protocol, Protocol::Ethernet);
-        assert_eq!(flow.rate.check(), None);
+        assert_eq!(length(size), expected);
     }
 }
 

@@ -4,9 +4,10 @@ use prost_reflect::DynamicMessage;
 use validator_core::engine::plan::{FlowIndex, Plan, PortIndex};
 use validator_core::engine::snapshot::{FlowCounts, Neighbour, PortCounts, Snapshot};
 use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
-use validator_otg::api::{Answer, OPERATIONS, Operation, perform};
+use validator_otg::api::{Answer, OPERATIONS, Operation};
+use validator_otg::error::Refusal;
 use validator_otg::session::Session;
-use validator_otg::{Places, grpc, json, model};
+use validator_otg::{Places, grpc, json};
 
 /// Carries out the requests of one client. Each has a line: the number of the operation, and `j`
 /// with JSON, or in hexadecimal, `p` with protobuf's encoding, `g` with a request of gRPC, or `s`
@@ -18,17 +19,20 @@ pub fn exercise(octets: &[u8]) {
         let [number, encoding, body @ ..] = line else {
             continue;
         };
-        let operation = OPERATIONS[usize::from(*number) % OPERATIONS.len()];
-        let argument = operation.takes.map(|name| match encoding {
-            b'p' => DynamicMessage::decode(model::descriptor(name), &*unhex(body)).ok(),
-            b'g' => grpc::argument(&operation, &unhex(body), true).ok()?,
-            b's' => in_pieces(&operation, &unhex(body)),
-            _ => json::parse(name, body).ok(),
-        });
-        let Some(argument) = argument.map_or(Some(None), |read| read.map(Some)) else {
+        let operation = &OPERATIONS[usize::from(*number) % OPERATIONS.len()];
+        let argument = match encoding {
+            b'p' => operation.argument(|kind| {
+                DynamicMessage::decode(kind, &*unhex(body))
+                    .map_err(|error| Refusal::validation(error.to_string()))
+            }),
+            b'g' => grpc::argument(operation, &unhex(body), true),
+            b's' => in_pieces(operation, &unhex(body)),
+            _ => operation.argument(|kind| json::parse(kind.name(), body)),
+        };
+        let Ok(argument) = argument else {
             continue;
         };
-        match perform(&mut session, operation.call, argument) {
+        match (operation.perform)(&mut session, argument) {
             Ok(Answer::Message(message)) => drop(json::text(&message)),
             Ok(Answer::File(file)) => file.for_each(drop),
             Err(refusal) => assert!(!refusal.errors.is_empty()),
@@ -37,14 +41,14 @@ pub fn exercise(octets: &[u8]) {
 }
 
 /// The argument of an operation in pieces, each behind the octet of its length.
-fn in_pieces(operation: &Operation, octets: &[u8]) -> Option<DynamicMessage> {
+fn in_pieces(operation: &Operation, octets: &[u8]) -> Result<DynamicMessage, Refusal> {
     let (mut whole, mut rest) = (Vec::new(), octets);
     while let [length, more @ ..] = rest {
         let (piece, more) = more.split_at(usize::from(*length).min(more.len()));
         rest = more;
-        grpc::add_piece(&mut whole, piece).ok()?;
+        grpc::add_piece(&mut whole, piece)?;
     }
-    grpc::argument(operation, &whole, false).ok()?
+    grpc::argument(operation, &whole, false)
 }
 
 /// The octets of hexadecimal digits; what is none counts as 0.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, crypto};
@@ -14,8 +13,6 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tonic::codegen::http::Uri;
-use tonic::transport::Endpoint;
 use tonic::{Code, Request};
 use validator_otg::{Access, Certificates, Options, Server, Tls};
 
@@ -111,13 +108,7 @@ async fn a_client_with_a_certificate_of_the_authority_is_served_over_both_transp
     let reply = exchange(stream.unwrap(), "GET /config", &host, b"").await;
     assert_eq!((reply.status, &reply.body[..]), (200, &b"{}"[..]));
     let stream = connect(authority.client(Some(&own), "h2"), served.grpc).await;
-    let mut stream = Some(TokioIo::new(stream.unwrap()));
-    let once = tower::service_fn(move |_: Uri| {
-        let stream = stream.take().ok_or(io::ErrorKind::NotConnected);
-        async move { stream.map_err(io::Error::from) }
-    });
-    let endpoint = Endpoint::from_static("http://tester.example");
-    let mut client = Client::on(endpoint.connect_with_connector(once).await.unwrap());
+    let mut client = Client::over(stream.unwrap()).await;
     let version = client.unary("GetVersion", Request::new(Bytes::new()));
     assert!(!version.await.unwrap().is_empty());
     served.stop().await;
@@ -145,8 +136,7 @@ async fn without_a_certificate_of_the_authority_nothing_is_served() {
         plain.errors()[0].contains("client certificate"),
         "{plain:?}"
     );
-    let endpoint = Endpoint::new(format!("http://{}", served.grpc)).unwrap();
-    let mut client = Client::on(endpoint.connect().await.unwrap());
+    let mut client = Client::connect(served.grpc).await;
     let plain = client.unary("GetVersion", Request::new(Bytes::new())).await;
     let status = plain.unwrap_err();
     assert_eq!(status.code(), Code::Unauthenticated);

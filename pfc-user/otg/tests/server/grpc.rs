@@ -1,14 +1,18 @@
 //! Calls over gRPC.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper_util::rt::TokioIo;
 use prost_reflect::DynamicMessage;
 use prost_reflect::prost::Message as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt as _};
+use tonic::codegen::http::Uri;
+use tonic::transport::Endpoint;
 use tonic::{Request, Status, Streaming};
 use validator_otg::grpc::Octets;
 use validator_otg::json::{parse, text};
@@ -17,7 +21,23 @@ use validator_otg::model::{Builder, descriptor};
 use crate::rpc::{Client, path};
 use crate::served::Served;
 
+/// Octets with which a client of HTTP/2 begins.
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// A frame of HTTP/2 without settings.
+pub const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
 impl Client {
+    /// A client on this stream, which has no second one.
+    pub async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        let mut stream = Some(TokioIo::new(stream));
+        let once = tower::service_fn(move |_: Uri| {
+            let stream = stream.take().ok_or(io::ErrorKind::NotConnected);
+            async move { stream.map_err(io::Error::from) }
+        });
+        let endpoint = Endpoint::from_static("http://tester.example");
+        Self::on(endpoint.connect_with_connector(once).await.unwrap())
+    }
+
     /// A call whose argument goes in these pieces.
     pub async fn in_pieces(
         &mut self,
@@ -111,10 +131,11 @@ pub const PLACES: usize = 256;
 
 /// A client that has begun to speak HTTP/2, and that the server has answered.
 async fn greeted(served: &Served) -> TcpStream {
-    const EMPTY_SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let mut stream = TcpStream::connect(served.grpc).await.unwrap();
-    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &EMPTY_SETTINGS].concat();
-    stream.write_all(&preface).await.unwrap();
+    stream
+        .write_all(&[PREFACE, SETTINGS].concat())
+        .await
+        .unwrap();
     stream.read_exact(&mut [0; 9]).await.unwrap();
     stream
 }

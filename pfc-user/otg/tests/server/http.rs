@@ -32,6 +32,22 @@ pub const TWO_PORTS: &str = r#"{
     }]
 }"#;
 
+/// An order to start all flows.
+pub const START: &str = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+
+/// An order to all captures.
+pub fn capture(state: &str) -> String {
+    format!(r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#)
+}
+
+/// A server with [`TWO_PORTS`] in force.
+pub async fn two_ports() -> Served {
+    let served = Served::start().await;
+    let reply = send(served.http, "POST /config", TWO_PORTS).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    served
+}
+
 #[tokio::test]
 async fn a_flow_is_configured_sent_and_counted() {
     let served = Served::start().await;
@@ -42,9 +58,7 @@ async fn a_flow_is_configured_sent_and_counted() {
         reply.json(),
         json!({"warnings": ["a fake engine sends nothing"]})
     );
-    let start = r#"{"choice":"traffic","traffic":{"choice":"flow_transmit",
-                    "flow_transmit":{"state":"start"}}}"#;
-    let reply = send(served.http, "POST /control/state", start).await;
+    let reply = send(served.http, "POST /control/state", START).await;
     assert_eq!((reply.status, reply.json()), (200, json!({"warnings": []})));
     assert_eq!(served.record.get().orders, [(vec![0, 1], Order::Start)]);
     let reply = send(served.http, "POST /monitor/metrics", r#"{"choice":"flow"}"#).await;
@@ -79,8 +93,7 @@ async fn the_configuration_comes_back_as_it_was_sent() {
 
 #[tokio::test]
 async fn a_refused_configuration_leaves_the_one_before_in_force() {
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     let wrong = r#"{"ports":[{"name":"p","location":"veth0"},{"name":"p","location":"veth1"}],
                     "lags":[{"name":"l"}]}"#;
     let reply = send(served.http, "POST /config", wrong).await;
@@ -94,14 +107,6 @@ async fn a_refused_configuration_leaves_the_one_before_in_force() {
         errors[1].starts_with("ports[1].name is \"p\""),
         "{errors:?}"
     );
-    served.record.get().problems = vec![validator_core::engine::Problem::Machine(
-        "port p1: no such device".into(),
-    )];
-    let reply = send(served.http, "POST /config", TWO_PORTS).await;
-    assert_eq!(
-        (reply.status, reply.errors()),
-        (500, vec!["port p1: no such device".to_owned()])
-    );
     let reply = send(served.http, "GET /config", "").await;
     assert_eq!(reply.json()["ports"][0]["name"], "p1");
     served.stop().await;
@@ -110,8 +115,7 @@ async fn a_refused_configuration_leaves_the_one_before_in_force() {
 #[tokio::test]
 async fn rate_and_size_are_updated_and_come_back() {
     use validator_core::engine::{Change, plan::Length, plan::Rate};
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     let update = r#"{"choice":"flows","flows":{"property_names":["rate","size"],"flows":[
         {"name":"f","rate":{"choice":"percentage","percentage":50},
          "size":{"choice":"fixed","fixed":128}}]}}"#;
@@ -139,18 +143,20 @@ async fn rate_and_size_are_updated_and_come_back() {
 }
 
 #[tokio::test]
-async fn what_the_engine_refuses_of_an_update_or_a_start_is_said_and_changes_nothing() {
+async fn what_the_engine_refuses_is_said_and_changes_nothing() {
     use validator_core::engine::Problem;
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     let before = send(served.http, "GET /config", "").await.json();
     let refused = ["flow \"f\" is too long", "flow \"g\" has no address"];
     let problems = refused.map(|text| Problem::Order(text.into()));
     let update = r#"{"choice":"flows","flows":{"property_names":["size"],"flows":[
         {"name":"g","size":{"choice":"fixed","fixed":64}},
         {"name":"f","size":{"choice":"fixed","fixed":9000}}]}}"#;
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-    for (line, body) in [("PATCH /config", update), ("POST /control/state", start)] {
+    for (line, body) in [
+        ("POST /config", r#"{"ports": []}"#),
+        ("PATCH /config", update),
+        ("POST /control/state", START),
+    ] {
         served.record.get().problems = problems.to_vec();
         let reply = send(served.http, line, body).await;
         assert_eq!(
@@ -166,14 +172,14 @@ async fn what_the_engine_refuses_of_an_update_or_a_start_is_said_and_changes_not
 #[tokio::test]
 async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
     use pcap_file::pcapng::{Block, PcapNgReader};
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     let get = r#"{"port_name":"p2"}"#;
     let early = send(served.http, "POST /monitor/capture", get).await;
     assert_eq!(early.status, 400);
-    let start = r#"{"choice":"port","port":{"choice":"capture","capture":{"state":"start"}}}"#;
     assert_eq!(
-        send(served.http, "POST /control/state", start).await.status,
+        send(served.http, "POST /control/state", &capture("start"))
+            .await
+            .status,
         200
     );
     assert_eq!(served.record.get().captures.pop(), Some((vec![1], true)));
@@ -216,11 +222,6 @@ async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
 async fn orders_that_change_nothing_are_warned_of() {
     let served = Served::start().await;
     let without = r#"{"ports": [{"name": "p1", "location": "veth9"}]}"#;
-    let capture = |state: &str| {
-        format!(
-            r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#
-        )
-    };
     let protocols = |state: &str| {
         format!(
             r#"{{"choice":"protocol","protocol":{{"choice":"all","all":{{"state":"{state}"}}}}}}"#
@@ -246,32 +247,27 @@ async fn orders_that_change_nothing_are_warned_of() {
 
 #[tokio::test]
 async fn only_what_asks_for_tagged_metrics_or_a_part_of_a_capture_is_refused() {
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
-    let start = r#"{"choice":"port","port":{"choice":"capture","capture":{"state":"start"}}}"#;
-    send(served.http, "POST /control/state", start).await;
+    let served = two_ports().await;
+    send(served.http, "POST /control/state", &capture("start")).await;
     let metrics = |tagged: &str| format!(r#"{{"choice":"flow","flow":{{{tagged}}}}}"#);
-    let capture = |packets: &str| format!(r#"{{"port_name":"p2"{packets}}}"#);
+    let packets = |packets: &str| format!(r#"{{"port_name":"p2"{packets}}}"#);
+    let (of_flows, of_capture) = ("POST /monitor/metrics", "POST /monitor/capture");
     for (line, body, error) in [
-        ("POST /monitor/metrics", metrics(""), None),
+        (of_flows, metrics(""), None),
         (
-            "POST /monitor/metrics",
+            of_flows,
             metrics(r#""tagged_metrics":{"include":false,"metric_names":["frames_tx"]}"#),
             None,
         ),
         (
-            "POST /monitor/metrics",
+            of_flows,
             metrics(r#""tagged_metrics":{"include":true,"filters":[{"name":"t"}]}"#),
             Some("flow.tagged_metrics is not supported: it needs counting by fields"),
         ),
+        (of_capture, packets(r#","packets":{"choice":"all"}"#), None),
         (
-            "POST /monitor/capture",
-            capture(r#","packets":{"choice":"all"}"#),
-            None,
-        ),
-        (
-            "POST /monitor/capture",
-            capture(r#","packets":{"choice":"slice"}"#),
+            of_capture,
+            packets(r#","packets":{"choice":"slice"}"#),
             Some("packets.choice \"slice\" is not supported: it needs files of a part"),
         ),
     ] {
@@ -299,21 +295,13 @@ async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
         let config = TWO_PORTS.replace(r#""name": "c", "#, &format!(r#""name": "c", {overwrite}"#));
         send(served.http, "POST /config", &config).await;
         assert_eq!(served.record.get().plan.ports[1].captures.keeps, keeps);
-        let state = |state: &str| {
-            format!(
-                r#"{{"choice":"port","port":{{"choice":"capture","capture":{{"state":"{state}"}}}}}}"#
-            )
-        };
-        let started = send(served.http, "POST /control/state", &state("start")).await;
+        let started = send(served.http, "POST /control/state", &capture("start")).await;
         assert_eq!(started.json(), json!({"warnings": []}));
-        let stopped = send(served.http, "POST /control/state", &state("stop")).await;
-        assert_eq!(
-            stopped.json(),
-            json!({"warnings": []}),
-            "nothing is missing"
-        );
+        let stopped = send(served.http, "POST /control/state", &capture("stop")).await;
+        let nothing = json!({"warnings": []});
+        assert_eq!(stopped.json(), nothing, "nothing is missing");
         served.record.get().ports[1].capture_missed = 12;
-        let stopped = send(served.http, "POST /control/state", &state("stop")).await;
+        let stopped = send(served.http, "POST /control/state", &capture("stop")).await;
         let warning = format!(
             "the capture of port p2 lacks 12 frames, which found no room, and keeps the {word}; \
              send less, or stop it earlier"
@@ -330,8 +318,7 @@ async fn a_capture_that_outgrew_its_memory_is_told_of_when_it_stops() {
 
 #[tokio::test]
 async fn own_counters_are_json_and_prometheus_text() {
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     {
         let mut record = served.record.get();
         record.ports[0].pfc_received[3] = 7;
@@ -435,17 +422,11 @@ async fn own_counters_are_json_and_prometheus_text() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_not_served() {
+async fn neither_a_web_page_nor_a_name_that_it_made_lead_to_loopback_is_served() {
     let served = Served::start().await;
     let origin = ["Origin: http://example.org"];
     let reply = request(served.http, "GET /config", &origin, b"").await;
     assert_eq!(reply.status, 403);
-    served.stop().await;
-}
-
-#[tokio::test]
-async fn a_name_that_a_web_page_made_lead_to_loopback_is_not_served() {
-    let served = Served::start().await;
     for (host, status) in [
         ("localhost", 200),
         ("LocalHost:9999", 200),
@@ -487,8 +468,7 @@ async fn flows_without_an_end_stop_when_the_client_is_silent() {
         r#""fixed_seconds", "fixed_seconds": {"seconds": 3600}"#,
     );
     assert_eq!(send(served.http, "POST /config", &config).await.status, 200);
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-    send(served.http, "POST /control/state", start).await;
+    send(served.http, "POST /control/state", START).await;
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(599)).await;
     for _ in 0..100 {
@@ -509,7 +489,7 @@ async fn flows_without_an_end_stop_when_the_client_is_silent() {
     // The next reply says so, and no further one.
     let told = "no request came for 600 s, so that flows without an end were stopped (--lease): g";
     for warnings in [json!([told]), json!([])] {
-        let reply = send(served.http, "POST /control/state", start).await;
+        let reply = send(served.http, "POST /control/state", START).await;
         assert_eq!(reply.json(), json!({"warnings": warnings}));
     }
     served.stop().await;
@@ -530,10 +510,8 @@ async fn pass(seconds: u64) {
 #[tokio::test]
 async fn a_client_that_asks_for_counters_is_alive_and_prometheus_is_no_client() {
     for (line, alive) in [("GET /counters", true), ("GET /metrics", false)] {
-        let served = Served::start().await;
-        send(served.http, "POST /config", TWO_PORTS).await;
-        let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-        send(served.http, "POST /control/state", start).await;
+        let served = two_ports().await;
+        send(served.http, "POST /control/state", START).await;
         pass(400).await;
         assert_eq!(send(served.http, line, "").await.status, 200);
         pass(300).await;
@@ -549,10 +527,8 @@ async fn a_client_that_asks_for_counters_is_alive_and_prometheus_is_no_client() 
 #[tokio::test]
 async fn flows_that_could_not_be_stopped_are_stopped_ten_seconds_later() {
     use validator_core::engine::Problem;
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-    send(served.http, "POST /control/state", start).await;
+    let served = two_ports().await;
+    send(served.http, "POST /control/state", START).await;
     served.record.get().problems = vec![Problem::Machine("no memory".into())];
     pass(601).await;
     assert_eq!(served.record.get().problems, [], "it was tried");
@@ -568,15 +544,10 @@ async fn flows_that_could_not_be_stopped_are_stopped_ten_seconds_later() {
 
 #[tokio::test]
 async fn a_request_that_takes_longer_than_the_lease_is_no_silence() {
-    let served = Served::start().await;
-    assert_eq!(
-        send(served.http, "POST /config", TWO_PORTS).await.status,
-        200
-    );
+    let served = two_ports().await;
     let ((waits, waiting), (open, opens)) = (channel(), channel());
     served.record.get().gate = Some((waits, opens));
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-    let request = tokio::spawn(send(served.http, "POST /control/state", start));
+    let request = tokio::spawn(send(served.http, "POST /control/state", START));
     while waiting.try_recv().is_err() {
         tokio::task::yield_now().await;
     }
@@ -598,8 +569,7 @@ async fn a_request_that_takes_longer_than_the_lease_is_no_silence() {
 
 #[tokio::test]
 async fn what_happens_to_flows_is_told_in_the_next_reply_even_with_another_configuration() {
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     let slow = || vec![Warning("port \"a\" is slow".into())];
     served.record.get().notices = slow();
     let stop = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"stop"}}}"#;
@@ -619,18 +589,16 @@ async fn what_happens_to_flows_is_told_in_the_next_reply_even_with_another_confi
 
 #[tokio::test]
 async fn requests_keep_their_memory_until_they_have_been_carried_out() {
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
+    let served = two_ports().await;
     let ((waits, waiting), (open, opens)) = (channel(), channel());
     served.record.get().gate = Some((waits, opens));
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-    let first = tokio::spawn(send(served.http, "POST /control/state", start));
+    let first = tokio::spawn(send(served.http, "POST /control/state", START));
     while waiting.try_recv().is_err() {
         tokio::task::yield_now().await;
     }
     // Of the 256 MiB that there are, four take nearly all. Most of each has been read when the next
     // begins; all that come in wait for the first.
-    let large = [" ".repeat(61 << 20).as_str(), start].concat();
+    let large = [" ".repeat(61 << 20).as_str(), START].concat();
     let mut waiting = JoinSet::new();
     for _ in 0..5 {
         let mut stream = TcpStream::connect(served.http).await.unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::send;
-use crate::http::TWO_PORTS;
+use crate::http::{START, two_ports};
 use crate::served::Served;
 
 /// Metrics of a flow that a client may choose.
@@ -38,10 +38,8 @@ async fn rows(served: &Served, asked: Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_row_has_what_names_the_flow_its_loss_and_the_metrics_that_are_asked_for() {
-    let served = Served::start().await;
-    send(served.http, "POST /config", TWO_PORTS).await;
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
-    send(served.http, "POST /control/state", start).await;
+    let served = two_ports().await;
+    send(served.http, "POST /control/state", START).await;
     let whole = rows(&served, json!({})).await.remove(0);
     let with = |metrics: &[&str]| {
         let mut row = json!({});

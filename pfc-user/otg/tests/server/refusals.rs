@@ -10,86 +10,68 @@ use validator_core::engine::Problem;
 use validator_otg::{Access, Certificates};
 
 use crate::client::{Reply, request, send};
-use crate::http::TWO_PORTS;
+use crate::http::{START, TWO_PORTS, two_ports};
 use crate::rpc::{Client, argument};
 use crate::served::Served;
 
 /// Requests that are refused while [`TWO_PORTS`] is in force: the gRPC method, the HTTP method and
-/// path, and the argument.
-const WRONG: [[&str; 3]; 18] = [
-    [
+/// path, and arguments.
+const WRONG: [(&str, &str, &[&str]); 9] = [
+    (
         "SetConfig",
         "POST /config",
-        r#"{"ports":[{"name":"p","location":"veth0"},{"name":"p","location":"veth1"}],
-            "lags":[{"name":"l"}]}"#,
-    ],
-    [
+        &[
+            r#"{"ports":[{"name":"p","location":"veth0"},{"name":"p","location":"veth1"}],
+                "lags":[{"name":"l"}]}"#,
+        ],
+    ),
+    (
         "UpdateConfig",
         "PATCH /config",
-        r#"{"choice":"flows","flows":{"property_names":["rate"],"flows":[
-            {"name":"h","rate":{"choice":"percentage","percentage":150}}]}}"#,
-    ],
-    ["UpdateConfig", "PATCH /config", "{}"],
-    ["AppendConfig", "PATCH /config/append", "{}"],
-    ["DeleteConfig", "PATCH /config/delete", "{}"],
-    ["SetControlState", "POST /control/state", "{}"],
-    [
+        &[
+            "{}",
+            r#"{"choice":"flows","flows":{"property_names":["rate"],"flows":[
+                {"name":"h","rate":{"choice":"percentage","percentage":150}}]}}"#,
+        ],
+    ),
+    ("AppendConfig", "PATCH /config/append", &["{}"]),
+    ("DeleteConfig", "PATCH /config/delete", &["{}"]),
+    (
         "SetControlState",
         "POST /control/state",
-        r#"{"choice":"traffic","traffic":{"flow_transmit":{"flow_names":["x"]}}}"#,
-    ],
-    [
-        "SetControlState",
-        "POST /control/state",
-        r#"{"choice":"port","port":{"choice":"capture","capture":
-            {"port_names":["p1"],"state":"start"}}}"#,
-    ],
-    ["SetControlAction", "POST /control/action", "{}"],
-    [
+        &[
+            "{}",
+            r#"{"choice":"traffic","traffic":{"flow_transmit":{"flow_names":["x"]}}}"#,
+            r#"{"choice":"port","port":{"choice":"capture","capture":
+                {"port_names":["p1"],"state":"start"}}}"#,
+        ],
+    ),
+    ("SetControlAction", "POST /control/action", &["{}"]),
+    (
         "GetMetrics",
         "POST /monitor/metrics",
-        r#"{"choice":"bgpv4"}"#,
-    ],
-    [
-        "GetMetrics",
-        "POST /monitor/metrics",
-        r#"{"choice":"flow","flow":{"flow_names":["f","nobody"]}}"#,
-    ],
-    [
-        "GetMetrics",
-        "POST /monitor/metrics",
-        r#"{"choice":"flow","flow":{"tagged_metrics":{"include_empty_metrics":false}}}"#,
-    ],
-    [
+        &[
+            r#"{"choice":"bgpv4"}"#,
+            r#"{"choice":"flow","flow":{"flow_names":["f","nobody"]}}"#,
+            r#"{"choice":"flow","flow":{"tagged_metrics":{"include_empty_metrics":false}}}"#,
+        ],
+    ),
+    (
         "GetStates",
         "POST /monitor/states",
-        r#"{"choice":"bgp_prefixes"}"#,
-    ],
-    [
+        &[r#"{"choice":"bgp_prefixes"}"#],
+    ),
+    (
         "GetCapture",
         "POST /monitor/capture",
-        r#"{"port_name":"p"}"#,
-    ],
-    [
-        "GetCapture",
-        "POST /monitor/capture",
-        r#"{"port_name":"p1"}"#,
-    ],
-    [
-        "GetCapture",
-        "POST /monitor/capture",
-        r#"{"port_name":"p2","packets":{"choice":"slice"}}"#,
-    ],
-    [
-        "GetCapture",
-        "POST /monitor/capture",
-        r#"{"port_name":"p2","packets":{"slice":{}}}"#,
-    ],
-    [
-        "GetCapture",
-        "POST /monitor/capture",
-        r#"{"port_name":"p2"}"#,
-    ],
+        &[
+            r#"{"port_name":"p"}"#,
+            r#"{"port_name":"p1"}"#,
+            r#"{"port_name":"p2","packets":{"choice":"slice"}}"#,
+            r#"{"port_name":"p2","packets":{"slice":{}}}"#,
+            r#"{"port_name":"p2"}"#,
+        ],
+    ),
 ];
 
 /// What a refusal says.
@@ -120,18 +102,17 @@ fn over_grpc(status: &Status) -> (Code, Said) {
     (status.code(), said(&json, status.code() as u16))
 }
 
-async fn two_ports() -> (Served, Client) {
-    let served = Served::start().await;
-    let client = Client::connect(served.grpc).await;
-    let reply = send(served.http, "POST /config", TWO_PORTS).await;
-    assert_eq!(reply.status, 200);
-    (served, client)
-}
-
 #[tokio::test]
 async fn both_transports_refuse_what_is_wrong_in_the_same_words() {
-    let (served, mut client) = two_ports().await;
-    for [rpc, line, body] in WRONG {
+    let served = two_ports().await;
+    let mut client = Client::connect(served.grpc).await;
+    let each = |(rpc, line, bodies): (_, _, &[&'static str])| {
+        bodies
+            .iter()
+            .map(move |body| (rpc, line, *body))
+            .collect::<Vec<_>>()
+    };
+    for (rpc, line, body) in WRONG.into_iter().flat_map(each) {
         let (status, http) = over_http(&send(served.http, line, body).await);
         let refused = client.ask(rpc, body).await.unwrap_err();
         let (code, grpc) = over_grpc(&refused);
@@ -148,10 +129,10 @@ async fn both_transports_refuse_what_is_wrong_in_the_same_words() {
 
 #[tokio::test]
 async fn both_transports_tell_the_machines_fault_from_the_requests() {
-    let (served, mut client) = two_ports().await;
+    let served = two_ports().await;
+    let mut client = Client::connect(served.grpc).await;
     let order = |text: &str| Problem::Order(text.into());
     let machine = |text: &str| Problem::Machine(text.into());
-    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
     let update = r#"{"choice":"flows","flows":{"property_names":["size"],"flows":[
         {"name":"f","size":{"choice":"fixed","fixed":9000}}]}}"#;
     for (problems, expected) in [
@@ -167,7 +148,7 @@ async fn both_transports_tell_the_machines_fault_from_the_requests() {
         for [rpc, line, body] in [
             ["SetConfig", "POST /config", TWO_PORTS],
             ["UpdateConfig", "PATCH /config", update],
-            ["SetControlState", "POST /control/state", start],
+            ["SetControlState", "POST /control/state", START],
         ] {
             let refuse = || served.record.get().problems.clone_from(&problems);
             refuse();
@@ -351,7 +332,7 @@ async fn what_is_no_grpc_is_refused_as_json_too() {
 #[test]
 fn each_operation_that_takes_something_is_among_those_refused() {
     for operation in &validator_otg::api::OPERATIONS {
-        let refused = WRONG.iter().any(|[rpc, ..]| *rpc == operation.rpc);
-        assert_eq!(refused, operation.takes.is_some(), "{}", operation.rpc);
+        let refused = WRONG.iter().any(|(rpc, ..)| *rpc == operation.rpc);
+        assert_eq!(refused, operation.takes().is_some(), "{}", operation.rpc);
     }
 }

@@ -1,38 +1,29 @@
 //! Clients that are silent, or take nothing of what they asked for. The clock of these tests goes
 //! on by itself where all wait.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Weak;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper_util::rt::TokioIo;
 use prost_reflect::DynamicMessage;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
-use tonic::codegen::http::Uri;
-use tonic::transport::Endpoint;
 use tonic::{Code, Request};
 use validator_core::engine::CapturedFrame;
 use validator_otg::model::descriptor;
 use validator_otg::{Access, Certificates};
 
 use crate::client::send;
-use crate::grpc::{PLACES, datum};
-use crate::http::TWO_PORTS;
+use crate::grpc::{PLACES, PREFACE, SETTINGS, datum};
+use crate::http::{capture, two_ports};
 use crate::rpc::{Client, argument};
 use crate::served::{Served, frames};
 
-const CAPTURE: &str = r#"{"choice":"port","port":{"choice":"capture","capture":
-    {"state":"start"}}}"#;
 /// Frames of a capture, and the octets of each: more than sockets and windows take at once.
 const FRAMES: usize = 1000;
 const FRAME: usize = 60_000;
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A frame of HTTP/2 without settings.
-const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
 /// What the server answers to these octets and then silence, until it closes the connection.
 async fn answer_to_silence(server: SocketAddr, octets: &[u8]) -> Vec<u8> {
@@ -123,14 +114,7 @@ async fn a_connection_whose_first_request_is_not_let_in_is_closed_after_ten_seco
 async fn a_connection_of_grpc_that_was_let_in_is_kept() {
     let served = Served::start().await;
     let stream = TcpStream::connect(served.grpc).await.unwrap();
-    let mut stream = Some(TokioIo::new(stream));
-    // There is no second connection.
-    let once = tower::service_fn(move |_: Uri| {
-        let stream = stream.take().ok_or(io::ErrorKind::NotConnected);
-        async move { stream.map_err(io::Error::from) }
-    });
-    let endpoint = Endpoint::from_static("http://localhost");
-    let mut client = Client::on(endpoint.connect_with_connector(once).await.unwrap());
+    let mut client = Client::over(stream).await;
     client.ask("GetVersion", "").await.unwrap();
     tokio::time::pause();
     sleep(Duration::from_secs(30)).await;
@@ -160,18 +144,14 @@ async fn a_call_of_grpc_that_does_not_come_in_is_refused_as_json() {
 
 /// A server with a capture that no socket takes at once.
 async fn captured() -> Served {
-    let served = Served::start().await;
+    let served = two_ports().await;
     let frame = CapturedFrame {
         octets: vec![0; FRAME],
         ..frames()[0].clone()
     };
     served.record.get().frames = vec![frame; FRAMES];
-    for (line, body) in [
-        ("POST /config", TWO_PORTS),
-        ("POST /control/state", CAPTURE),
-    ] {
-        assert_eq!(send(served.http, line, body).await.status, 200);
-    }
+    let started = send(served.http, "POST /control/state", &capture("start")).await;
+    assert_eq!(started.status, 200);
     served
 }
 

@@ -11,12 +11,12 @@ const SECOND: f64 = 1e9;
 /// where it has them.
 type Metric<T> = (&'static str, &'static str, fn(&T) -> Vec<Sample>);
 
-/// Labels beside the name, and a value.
-struct Sample(Vec<(&'static str, String)>, f64);
+/// Labels beside the name, and a value: nanoseconds where the name has seconds.
+struct Sample(Vec<(&'static str, String)>, u64);
 
 const PORTS: [Metric<PortCounters>; 15] = [
     ("port_up", "The link is up.", |port| {
-        vec![Sample(Vec::new(), f64::from(u8::from(port.link_up)))]
+        one(port.link_up.into())
     }),
     ("port_frames_total", "Frames.", |port| frames(&port.traffic)),
     ("port_bytes_total", "Octets of frames, with FCS.", |port| {
@@ -35,14 +35,20 @@ const PORTS: [Metric<PortCounters>; 15] = [
     (
         "port_own_pfc_frames_total",
         "PFC (802.1Qbb) frames by class that came from flows of this server.",
-        |port| by("class", &port.pfc_own_rx, decimal).collect(),
+        |port| by("class", &port.pfc_own_rx),
     ),
     (
         "port_pfc_frames_total",
         "PFC (802.1Qbb) frames by class; those that came from flows of this server are not in rx.",
         |port| {
-            let sent = classes("tx", &port.pfc_tx);
-            sent.chain(classes("rx", &port.pfc_rx)).collect()
+            let mut samples = Vec::new();
+            for (direction, counts) in [("tx", &port.pfc_tx), ("rx", &port.pfc_rx)] {
+                for Sample(mut labels, count) in by("class", counts) {
+                    labels.insert(0, ("direction", direction.to_owned()));
+                    samples.push(Sample(labels, count));
+                }
+            }
+            samples
         },
     ),
     (
@@ -53,7 +59,7 @@ const PORTS: [Metric<PortCounters>; 15] = [
     (
         "port_undecided_pfc_frames_total",
         "PFC (802.1Qbb) frames of that kind by class.",
-        |port| by("class", &port.pfc_undecided_rx, decimal).collect(),
+        |port| by("class", &port.pfc_undecided_rx),
     ),
     (
         "port_capture_missed",
@@ -63,27 +69,27 @@ const PORTS: [Metric<PortCounters>; 15] = [
     (
         "port_held_seconds_total",
         "Time for which a queue was held by pause frames.",
-        |port| by("queue", &port.held_ns, seconds).collect(),
+        |port| by("queue", &port.held_ns),
     ),
     (
         "port_holds",
         "How often the sender found a queue held that had been free.",
-        |port| by("queue", &port.holds, decimal).collect(),
+        |port| by("queue", &port.holds),
     ),
     (
         "port_frames_after_xoff",
         "Frames of a queue that left after the pause frame that held it had arrived, at most.",
-        |port| by("queue", &port.frames_after_xoff, decimal).collect(),
+        |port| by("queue", &port.frames_after_xoff),
     ),
     (
         "port_bytes_after_xoff",
         "Octets of those frames, with FCS.",
-        |port| by("queue", &port.bytes_after_xoff, decimal).collect(),
+        |port| by("queue", &port.bytes_after_xoff),
     ),
     (
         "port_response_max_seconds",
         "Longest time from such a pause frame to the last frame that left after it, at most.",
-        |port| by("queue", &port.response_max_ns, seconds).collect(),
+        |port| by("queue", &port.response_max_ns),
     ),
 ];
 
@@ -130,32 +136,32 @@ const FLOWS: [Metric<FlowCounters>; 14] = [
     (
         "flow_storm_gaps",
         "Pause frames that left after the pause of the one before had ended.",
-        |flow| some(flow.storm_gaps, decimal),
+        |flow| some(flow.storm_gaps),
     ),
     (
         "flow_storm_gap_max_seconds",
         "Longest time from such a pause frame to the one before.",
-        |flow| some(flow.storm_gap_max_ns, seconds),
+        |flow| some(flow.storm_gap_max_ns),
     ),
     (
         "flow_first_frame_seconds",
         "From the order to start to the first frame.",
-        |flow| some(flow.first_frame_ns, seconds),
+        |flow| some(flow.first_frame_ns),
     ),
     (
         "flow_latency_min_seconds",
         "Least one-way latency.",
-        |flow| some(flow.latency_min_ns, seconds),
+        |flow| some(flow.latency_min_ns),
     ),
     (
         "flow_latency_mean_seconds",
         "Mean one-way latency.",
-        |flow| some(flow.latency_mean_ns, seconds),
+        |flow| some(flow.latency_mean_ns),
     ),
     (
         "flow_latency_max_seconds",
         "Greatest one-way latency.",
-        |flow| some(flow.latency_max_ns, seconds),
+        |flow| some(flow.latency_max_ns),
     ),
 ];
 
@@ -196,13 +202,20 @@ fn head(out: &mut String, name: &str, help: &str, kind: &str) {
     let _ = writeln!(out, "# TYPE validator_otg_{name} {kind}");
 }
 
+#[expect(clippy::cast_precision_loss, reason = "Prometheus' values are f64")]
 fn lines(out: &mut String, name: &str, labels: &[(&str, &str)], samples: &[Sample]) {
+    let unit = if name.contains("_seconds") {
+        SECOND
+    } else {
+        1.0
+    };
     for Sample(more, value) in samples {
         let labels = labels.iter().map(|(label, text)| label_of(label, text));
         let more = more.iter().map(|(label, text)| label_of(label, text));
         let labels: Vec<String> = labels.chain(more).collect();
+        let (labels, value) = (labels.join(","), *value as f64 / unit);
         // Infallible: a string.
-        let _ = writeln!(out, "validator_otg_{name}{{{}}} {value}", labels.join(","));
+        let _ = writeln!(out, "validator_otg_{name}{{{labels}}} {value}");
     }
 }
 
@@ -224,41 +237,22 @@ fn octets(traffic: &Traffic) -> Vec<Sample> {
 
 fn both(tx: u64, rx: u64) -> Vec<Sample> {
     [("tx", tx), ("rx", rx)]
-        .map(|(direction, value)| Sample(vec![("direction", direction.to_owned())], decimal(value)))
+        .map(|(direction, value)| Sample(vec![("direction", direction.to_owned())], value))
         .into()
 }
 
-fn classes(direction: &'static str, counts: &[u64; 8]) -> impl Iterator<Item = Sample> {
-    by("class", counts, decimal).map(move |Sample(labels, value)| {
-        let direction = [("direction", direction.to_owned())];
-        Sample([&direction[..], &labels].concat(), value)
-    })
-}
-
 /// A value each for eight classes or queues.
-fn by(
-    label: &'static str,
-    values: &[u64; 8],
-    value: fn(u64) -> f64,
-) -> impl Iterator<Item = Sample> {
-    let values = values.map(value).into_iter().enumerate();
-    values.map(move |(number, value)| Sample(vec![(label, number.to_string())], value))
+fn by(label: &'static str, values: &[u64; 8]) -> Vec<Sample> {
+    let values = values.iter().enumerate();
+    let samples = values.map(|(number, value)| Sample(vec![(label, number.to_string())], *value));
+    samples.collect()
 }
 
 fn one(value: u64) -> Vec<Sample> {
-    some(Some(value), decimal)
+    some(Some(value))
 }
 
-fn some(found: Option<u64>, value: fn(u64) -> f64) -> Vec<Sample> {
-    let found = found.map(|found| Sample(Vec::new(), value(found)));
+fn some(found: Option<u64>) -> Vec<Sample> {
+    let found = found.map(|found| Sample(Vec::new(), found));
     found.into_iter().collect()
-}
-
-fn seconds(nanos: u64) -> f64 {
-    decimal(nanos) / SECOND
-}
-
-#[expect(clippy::cast_precision_loss, reason = "Prometheus' values are f64")]
-fn decimal(value: u64) -> f64 {
-    value as f64
 }

@@ -28,20 +28,21 @@ pub fn read(capture: &Reader<'_>) -> Vec<Filter> {
                 }
             }
             "ethernet" => {
-                object.refuse("pfc_queue", "is not supported: it is on no wire");
+                object.refuse("pfc_queue", "it is on no wire");
                 filters.extend(fields(&object, Protocol::Ethernet, From::Frame));
             }
             "vlan" => {
                 object.refuse(
                     "protocol",
-                    "is not supported: the model does not say which of both types it is; match it \
-                     by custom",
+                    "the model does not say which of both types it is; match it by custom",
                 );
                 filters.extend(fields(&object, Protocol::Vlan, From::Tag));
             }
             "ipv4" => filters.extend(fields(&object, Protocol::Ipv4, From::Ipv4)),
             "ipv6" => filters.extend(fields(&object, Protocol::Ipv6, From::Ipv6)),
-            other => reader.refuse_choice(other, "custom, ethernet, vlan, ipv4 and ipv6 are"),
+            other => {
+                reader.refuse_choice::<()>(other, "custom, ethernet, vlan, ipv4 and ipv6 are");
+            }
         }
     }
     filters
@@ -52,14 +53,8 @@ fn custom(reader: &Reader<'_>) -> Option<Filter> {
     let bit = reader.integer("offset").unwrap_or(0);
     // The model's default.
     let bits = reader.integer("bit_length").unwrap_or(8);
-    let (Ok(bit), Ok(bits)) = (usize::try_from(bit), usize::try_from(bits)) else {
-        return None;
-    };
-    if !(1..=MOST).contains(&bits) {
-        reader.error("bit_length", format!("must be 1 to {MOST}, found {bits}"));
-        return None;
-    }
-    field(reader, From::Frame, bit, bits)
+    let bits = reader.within("bit_length", bits, 1..=MOST as u64)?;
+    field(reader, From::Frame, usize::try_from(bit).ok()?, bits)
 }
 
 /// The fields of a header that are given.
@@ -93,12 +88,9 @@ fn field(reader: &Reader<'_>, from: From, bit: usize, bits: usize) -> Option<Fil
             octets.fold(0, |number, octet| number << 8 | u128::from(*octet))
         });
         let fits = number.filter(|number| bits == MOST || number >> bits == 0);
-        if fits.is_none() {
-            let text =
-                format!("must be hexadecimal digits of at most {bits} bits, found \"{text}\"");
-            reader.error(name, text);
-        }
-        fits
+        reader.or_error(name, fits, || {
+            format!("must be hexadecimal digits of at most {bits} bits, found \"{text}\"")
+        })
     };
     let (value, ignored) = (number("value"), number("mask"));
     let negate = reader.truth("negate").unwrap_or(false);

@@ -28,17 +28,15 @@ pub fn read(
     interfaces: &Interfaces,
     headers: &mut Headers,
 ) -> Option<Ends> {
-    let Some(reader) = flow.child("tx_rx") else {
-        flow.error("tx_rx", "is missing: name the ports of the flow");
-        return None;
-    };
+    let reader = flow.or_error(
+        "tx_rx",
+        flow.child("tx_rx"),
+        || "is missing: name the ports of the flow",
+    )?;
     match &*reader.choice("port") {
         "port" => of_ports(&reader.object("port"), ports),
         "device" => of_devices(&reader.object("device"), interfaces, headers),
-        other => {
-            reader.refuse_choice(other, "port and device are");
-            None
-        }
+        other => reader.refuse_choice(other, "port and device are"),
     }
 }
 
@@ -71,12 +69,7 @@ type Placed<'i> = (usize, &'i Interface);
 
 /// Reads the ends from a device to another: frames walk through all pairs, as the model has it.
 fn of_devices(reader: &Reader<'_>, interfaces: &Interfaces, headers: &mut Headers) -> Option<Ends> {
-    if reader.truth("bidirectional") == Some(true) {
-        reader.error(
-            "bidirectional",
-            "is not supported: make a flow for each direction",
-        );
-    }
+    reader.refuse_true("bidirectional", "make a flow for each direction");
     let family = headers
         .packet
         .headers
@@ -124,8 +117,7 @@ fn pairs<'i>(
             rx.len(),
             tx.len()
         );
-        reader.error("rx_names", text);
-        return None;
+        return reader.fail("rx_names", text);
     }
     let pairs: Vec<_> = if one_to_one {
         tx.iter().copied().zip(rx.iter().copied()).collect()
@@ -138,15 +130,11 @@ fn pairs<'i>(
     };
     if let Some(((_, same), _)) = pairs.iter().find(|(tx, rx)| tx.0 == rx.0) {
         let text = format!("has \"{}\", as tx_names has for the same frames", same.name);
-        reader.error("rx_names", text);
-        return None;
+        return reader.fail("rx_names", text);
     }
     if tx.iter().any(|(_, other)| other.port != tx[0].1.port) {
-        reader.error(
-            "tx_names",
-            "has devices of several ports: make a flow for each port",
-        );
-        return None;
+        let text = "has devices of several ports: make a flow for each port";
+        return reader.fail("tx_names", text);
     }
     Some(pairs)
 }
@@ -160,8 +148,7 @@ fn named<'i>(
 ) -> Option<Vec<Placed<'i>>> {
     let names = reader.texts(field);
     if names.is_empty() {
-        reader.error(field, "has no name: expected at least one");
-        return None;
+        return reader.fail(field, "has no name: expected at least one");
     }
     let found: Vec<_> = names
         .into_iter()
@@ -178,19 +165,16 @@ fn of_name<'i>(
     interfaces: &'i Interfaces,
     ipv4: Option<bool>,
 ) -> Option<Placed<'i>> {
-    let Some(mut found) = interfaces.find(name) else {
-        let text = format!("names \"{name}\", which is no device, Ethernet or address");
-        reader.error(field, text);
-        return None;
-    };
+    let mut found = reader.or_error(field, interfaces.find(name), || {
+        format!("names \"{name}\", which is no device, Ethernet or address")
+    })?;
     found.retain(|(_, interface)| ipv4.is_none_or(|ipv4| interface.address.is_ipv4() == ipv4));
     let [one] = found[..] else {
         let text = format!(
             "names \"{name}\", which has {} addresses of the flow's family: name one address",
             found.len()
         );
-        reader.error(field, text);
-        return None;
+        return reader.fail(field, text);
     };
     Some(one)
 }

@@ -23,7 +23,7 @@ pub fn read(flow: &Reader<'_>, packet: &mut Packet) {
         "decrement_word" => Payload::WordsDown,
         "fixed" => fixed(&reader.object("fixed")),
         other => {
-            reader.refuse_choice(
+            reader.refuse_choice::<()>(
                 other,
                 "fixed, increment_byte, decrement_byte, increment_word and decrement_word are",
             );
@@ -35,15 +35,10 @@ pub fn read(flow: &Reader<'_>, packet: &mut Packet) {
 fn fixed(reader: &Reader<'_>) -> Payload {
     let octets = headers::hex(reader.text("pattern").unwrap_or("00"));
     let octets = octets.filter(|octets| octets.len() <= size::GREATEST as usize);
-    if octets.is_none() {
-        reader.error(
-            "pattern",
-            format!(
-                "must be 1 to {} octets of hexadecimal digits",
-                size::GREATEST
-            ),
-        );
-    }
+    let octets = reader.or_error("pattern", octets, || {
+        let most = size::GREATEST;
+        format!("must be 1 to {most} octets of hexadecimal digits")
+    });
     Payload::Pattern {
         octets: octets.unwrap_or_default(),
         repeat: reader.truth("repeat").unwrap_or(true),

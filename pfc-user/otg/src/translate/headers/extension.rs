@@ -10,18 +10,12 @@ const SEGMENTS: usize = 127;
 
 /// Reads an extension header: the segment routing header, and one more header for each segment.
 pub fn read(reader: &Reader<'_>) -> Vec<Header> {
-    let chosen = reader.choice("routing");
-    if chosen != "routing" {
-        reader.refuse_choice(&chosen, "routing is");
+    if !reader.chooses("routing", "routing is") {
         return Vec::new();
     }
     let routing = reader.object("routing");
-    let chosen = routing.choice("segment_routing");
-    if chosen != "segment_routing" {
-        routing.refuse_choice(
-            &chosen,
-            "segment_routing is; write the addresses that the segments make",
-        );
+    let needs = "segment_routing is; write the addresses that the segments make";
+    if !routing.chooses("segment_routing", needs) {
         return Vec::new();
     }
     let object = routing.object("segment_routing");

@@ -29,10 +29,7 @@ pub fn read(reader: &Reader<'_>, bits: usize, start: u128) -> Option<Value> {
             auto(reader, bits);
             None
         }
-        other => {
-            reader.refuse_choice(other, "value, values, increment, decrement and random are");
-            None
-        }
+        other => reader.refuse_choice(other, "value, values, increment, decrement and random are"),
     }
 }
 
@@ -45,15 +42,10 @@ pub fn checksum(reader: &Reader<'_>) -> Option<Value> {
         },
         "custom" => {
             let value = reader.integer("custom").unwrap_or(0);
-            if value > 0xffff {
-                reader.error("custom", format!("must be 0 to 65535, found {value}"));
-            }
+            reader.within::<_, u16>("custom", value, 0..=0xffff);
             Some(Value::Fixed(u128::from(value)))
         }
-        other => {
-            reader.refuse_choice(other, "generated and custom are");
-            None
-        }
+        other => reader.refuse_choice(other, "generated and custom are"),
     }
 }
 
@@ -125,10 +117,11 @@ fn random(reader: &Reader<'_>, bits: usize) -> Option<Value> {
 /// The length of a walk: 1, the model's default, does not move.
 fn count(reader: &Reader<'_>) -> Option<u64> {
     let count = reader.integer("count").unwrap_or(1);
-    if count == 0 {
-        reader.error("count", "must be 1 or more, found 0");
-    }
-    (count > 0).then_some(count)
+    reader.or_error(
+        "count",
+        (count > 0).then_some(count),
+        || "must be 1 or more, found 0",
+    )
 }
 
 fn or(reader: &Reader<'_>, name: &str, bits: usize, default: u128) -> Option<u128> {
@@ -149,11 +142,7 @@ fn one(reader: &Reader<'_>, name: &str, bits: usize) -> Option<u128> {
 }
 
 fn fits(reader: &Reader<'_>, name: &str, value: u64, bits: usize) -> Option<u128> {
-    let (value, greatest) = (u128::from(value), greatest(bits));
-    if value > greatest {
-        reader.error(name, format!("must be 0 to {greatest}, found {value}"));
-    }
-    (value <= greatest).then_some(value)
+    reader.within(name, u128::from(value), 0..=greatest(bits))
 }
 
 /// The greatest number of so many bits.
@@ -170,8 +159,7 @@ fn address(reader: &Reader<'_>, name: &str, text: &str, bits: usize) -> Option<u
             .map(|address| u128::from(address.to_bits())),
         _ => text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits),
     };
-    if found.is_none() {
-        reader.error(name, format!("has \"{text}\", which is no such address"));
-    }
-    found
+    reader.or_error(name, found, || {
+        format!("has \"{text}\", which is no such address")
+    })
 }
