@@ -118,19 +118,14 @@ impl Folder {
         let read = || {
             let opened = Opened::folder(path)?;
             let own = listed(opened.at())?;
-            Ok((opened, own))
+            let force = own.is_none();
+            let own = own.unwrap_or_default();
+            Ok(Self::new(path, Some(opened), own, force))
         };
-        let (opened, own) = read().map_err(|error| ReportError::Unreadable {
+        read().map_err(|error| ReportError::Unreadable {
             path: path.to_owned(),
             error,
-        })?;
-        let force = own.is_none();
-        Ok(Self::new(
-            path,
-            Some(opened),
-            own.unwrap_or_default(),
-            force,
-        ))
+        })
     }
 
     fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, force: bool) -> Self {
@@ -174,12 +169,8 @@ impl Folder {
         self.remove(&self.own.clone())?;
         if let Some(Staged { name, .. }) = self.staged {
             let at = self.claim(name)?;
-            match fs::rename(beside(&at), &at) {
-                // Nothing was written there.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(self.unwritable(name, error)),
-                Ok(()) => {}
-            }
+            let renamed = unless_missing(fs::rename(beside(&at), &at));
+            renamed.map_err(|error| self.unwritable(name, error))?;
             self.staged = None;
         }
         Ok(())
@@ -199,11 +190,9 @@ impl Folder {
             self.mark()?;
         }
         let at = beside(&self.at(name));
-        match fs::remove_file(&at) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(self.unwritable(name, error))
-            }
-            _ => Ok(at),
+        match unless_missing(fs::remove_file(&at)) {
+            Ok(()) => Ok(at),
+            Err(error) => Err(self.unwritable(name, error)),
         }
     }
 
@@ -265,23 +254,15 @@ impl Folder {
 
     fn remove(&mut self, names: &BTreeSet<String>) -> Result<(), ReportError> {
         // A link in the place of the captures leads to those of somebody else.
-        let captures = self.at(CAPTURES);
-        let captures = self
-            .captures
-            .take()
-            .or_else(|| Opened::existing(&captures).ok());
-        self.captures = captures;
+        if self.captures.is_none() {
+            self.captures = Opened::existing(&self.at(CAPTURES)).ok();
+        }
         for name in names {
-            let removed = match name.contains('/') && self.captures.is_none() {
-                true => Ok(()),
-                false => fs::remove_file(self.at(name)),
-            };
-            match removed {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.unwritable(name, error));
-                }
-                _ => self.own.remove(name),
-            };
+            if !name.contains('/') || self.captures.is_some() {
+                let removed = unless_missing(fs::remove_file(self.at(name)));
+                removed.map_err(|error| self.unwritable(name, error))?;
+            }
+            self.own.remove(name);
         }
         self.mark()
     }
@@ -301,6 +282,14 @@ impl Folder {
             name => self.path.join(name),
         };
         ReportError::Unwritable { path, error }
+    }
+}
+
+/// Success also where the file was not there.
+fn unless_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
     }
 }
 
