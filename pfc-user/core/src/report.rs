@@ -5,7 +5,7 @@ mod findings;
 pub mod fixed_set;
 pub mod flows;
 pub mod folder;
-pub mod hooks;
+mod hooks;
 pub mod html;
 mod identity;
 pub mod json;
@@ -15,8 +15,8 @@ pub mod list;
 pub mod pcapng;
 pub mod plain;
 pub mod preflight;
-pub mod series;
-pub mod storm;
+mod series;
+mod storm;
 pub mod text;
 
 use std::fs::{self, File};
@@ -30,9 +30,9 @@ pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
 use crate::cases;
+use crate::evidence::pfc::PfcEvidence;
 use crate::evidence::whole::{Defect, Stored};
-use crate::evidence::{Evidence, SCHEMA};
-use crate::evidence::{digest, numbers};
+use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA, digest, numbers};
 
 /// The evidence that a run recorded.
 pub const EVIDENCE: &str = "evidence.json";
@@ -185,6 +185,11 @@ pub fn write_page(
     folder::write_alone(path, |out| out.write_all(page.as_bytes()))
 }
 
+/// The measurements of a PFC case, each attempt.
+fn pfc(case: &CaseEvidence) -> impl Iterator<Item = &PfcEvidence> {
+    case.repetitions.iter().filter_map(Repetition::pfc)
+}
+
 /// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     let path = dir.join(EVIDENCE);
@@ -193,13 +198,13 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         true => File::open(&path),
         false => Err(io::Error::other("expected a regular file")),
     });
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ReportError::NoEvidence(dir.to_owned()));
-        }
-        Err(error) => return Err(ReportError::Unreadable { path, error }),
-    };
+    let file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => ReportError::NoEvidence(dir.to_owned()),
+        _ => ReportError::Unreadable {
+            path: path.clone(),
+            error,
+        },
+    })?;
     let wrong = |error: serde_json::Error| {
         let path = path.clone();
         match error.classify() {
