@@ -131,6 +131,18 @@ pub enum ReportError {
     },
 }
 
+impl ReportError {
+    fn unwritable(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Unwritable { path, error }
+    }
+
+    fn unreadable(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Unreadable { path, error }
+    }
+}
+
 /// Writes the evidence and all reports into the folder `dir`, which is made if missing, in the
 /// place of those of an earlier run. Each file appears completely or not at all.
 pub fn write(
@@ -200,28 +212,25 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     });
     let file = opened.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ReportError::NoEvidence(dir.to_owned()),
-        _ => ReportError::Unreadable {
-            path: path.clone(),
+        _ => ReportError::unreadable(&path, error),
+    })?;
+    let mut source = serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, file));
+    let stored = Stored::read(&mut source).and_then(|stored| source.end().map(|()| stored));
+    let path = || path.clone();
+    let stored = stored.map_err(|error| match error.classify() {
+        Category::Eof => ReportError::Truncated {
+            path: path(),
+            error,
+        },
+        Category::Io => ReportError::unreadable(&path(), error.into()),
+        Category::Syntax | Category::Data => ReportError::Malformed {
+            path: path(),
             error,
         },
     })?;
-    let wrong = |error: serde_json::Error| {
-        let path = path.clone();
-        match error.classify() {
-            Category::Eof => ReportError::Truncated { path, error },
-            Category::Io => ReportError::Unreadable {
-                path,
-                error: error.into(),
-            },
-            Category::Syntax | Category::Data => ReportError::Malformed { path, error },
-        }
-    };
-    let mut source = serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, file));
-    let stored = Stored::read(&mut source).and_then(|stored| source.end().map(|()| stored));
-    let stored = stored.map_err(wrong)?;
     if stored.schema != u64::from(SCHEMA) {
         return Err(ReportError::Schema {
-            path,
+            path: path(),
             found: stored.schema,
             version: plain::text(&stored.version),
         });
@@ -231,7 +240,7 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         Ok(evidence)
     });
     read.map_err(|defect| ReportError::NotWhole {
-        path: path.clone(),
+        path: path(),
         defect: Defect {
             part: plain::text(&defect.part),
             found: plain::text(&defect.found),

@@ -111,7 +111,7 @@ pub struct Unmatched<'r> {
     only: Side,
 }
 
-/// How bad a verdict is. What does not apply, or passed, is equally good.
+/// Badness of a verdict: a check that does not apply is as good as one that passed.
 const fn badness(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Pass | Verdict::NotApplicable => 0,
@@ -224,14 +224,11 @@ fn cases(results: &[CaseResult]) -> String {
 fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureChange<'r>> {
     let mut changes = Vec::new();
     for old_case in before {
-        let Some(new_case) = after.iter().find(|new| new.case == old_case.case) else {
-            continue;
-        };
+        let new_case = after.iter().find(|new| new.case == old_case.case);
         for old in &old_case.figures {
-            let same = new_case
-                .figures
-                .iter()
-                .find(|new| new.repetition == old.repetition && new.name == old.name);
+            let mut figures = new_case.iter().flat_map(|case| &case.figures);
+            let same =
+                figures.find(|new| (&new.repetition, &new.name) == (&old.repetition, &old.name));
             if let Some(new) = same.filter(|new| new.value != old.value) {
                 changes.push(FigureChange {
                     case: &old_case.case,
@@ -312,8 +309,8 @@ pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
             plain::text(run.version)
         ));
     }
-    let (worse, other): (Vec<_>, Vec<_>) =
-        comparison.checks.iter().partition(|change| change.worse);
+    let checks = comparison.checks.iter();
+    let (worse, other): (Vec<_>, Vec<_>) = checks.partition(|change| change.worse);
     changes(&mut out, "worse", &worse, colour);
     changes(&mut out, "other changes of verdicts", &other, colour);
     changed_figures(&mut out, &comparison.figures);

@@ -75,13 +75,10 @@ impl Folder {
     /// folder is neither empty nor of an earlier run, or where a file of somebody else has the name
     /// of one of the tool's.
     pub fn examine(path: &Path, force: bool) -> Result<Self, ReportError> {
-        let unreadable = |error| ReportError::Unreadable {
-            path: path.to_owned(),
-            error,
-        };
-        let not_own = |found: String| ReportError::NotOwn {
-            path: path.to_owned(),
-            found,
+        let unreadable = |error| ReportError::unreadable(path, error);
+        let not_own = |found: String| {
+            let path = path.to_owned();
+            ReportError::NotOwn { path, found }
         };
         let opened = match Opened::folder(path) {
             Ok(opened) => opened,
@@ -122,10 +119,7 @@ impl Folder {
             let own = own.unwrap_or_default();
             Ok(Self::new(path, Some(opened), own, force))
         };
-        read().map_err(|error| ReportError::Unreadable {
-            path: path.to_owned(),
-            error,
-        })
+        read().map_err(|error| ReportError::unreadable(path, error))
     }
 
     fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, force: bool) -> Self {
@@ -141,23 +135,19 @@ impl Folder {
 
     /// Fails where a run could not put its results though it replaced all files.
     fn refuse_what_stands_in_the_way(&self) -> Result<(), ReportError> {
-        let kind = |name: &str| fs::symlink_metadata(self.at(name)).map(|found| found.file_type());
-        let in_the_way = |name: &str, problem: &str| {
+        for name in FILES.into_iter().chain([MARKER, CAPTURES]) {
+            let is_folder = self.at(name).symlink_metadata().map(|found| found.is_dir());
+            let problem = match (name, is_folder) {
+                (CAPTURES, Ok(false)) => "expected a directory, found a file or a link",
+                (CAPTURES, _) => continue,
+                (_, Ok(true)) => "expected a file, found a directory",
+                _ => continue,
+            };
             let remedy = "remove it, or name another folder with --out";
-            self.unwritable(name, io::Error::other(format!("{problem}; {remedy}")))
-        };
-        for name in FILES.into_iter().chain([MARKER]) {
-            if kind(name).is_ok_and(|kind| kind.is_dir()) {
-                return Err(in_the_way(name, "expected a file, found a directory"));
-            }
+            let error = io::Error::other(format!("{problem}; {remedy}"));
+            return Err(self.unwritable(name, error));
         }
-        match kind(CAPTURES) {
-            Ok(kind) if !kind.is_dir() => Err(in_the_way(
-                CAPTURES,
-                "expected a directory, found a file or a link",
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Makes the folder if it is missing, marks it, and removes the files of an earlier run, so
@@ -277,11 +267,10 @@ impl Folder {
     }
 
     fn unwritable(&self, name: &str, error: io::Error) -> ReportError {
-        let path = match name {
-            "" => self.path.clone(),
-            name => self.path.join(name),
-        };
-        ReportError::Unwritable { path, error }
+        match name {
+            "" => ReportError::unwritable(&self.path, error),
+            name => ReportError::unwritable(&self.path.join(name), error),
+        }
     }
 }
 
@@ -297,8 +286,8 @@ fn unless_missing(done: io::Result<()>) -> io::Result<()> {
 /// writes are left out, for the marker may come with somebody else's results.
 fn listed(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
     let file = match opened::regular(&folder.join(MARKER)) {
-        Ok(Some(file)) => file,
         Ok(None) => return Ok(None),
+        Ok(Some(file)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -340,10 +329,7 @@ pub(super) fn write_alone(
     let name = path.file_name().unwrap_or_default();
     let written =
         Opened::folder(folder).and_then(|folder| atomically(&folder.at().join(name), fill));
-    written.map_err(|error| ReportError::Unwritable {
-        path: path.to_owned(),
-        error,
-    })
+    written.map_err(|error| ReportError::unwritable(path, error))
 }
 
 /// Writes a file beside `path` and renames it once it is complete.

@@ -39,6 +39,6 @@ pub fn failed_in_run(evidence: &Evidence) -> Vec<String> {
     of_run.chain(of_case).collect()
 }
 
-fn failure(said: &HookOutput) -> Option<String> {
-    Some(format!("{}: {}", said.when, said.failure()?))
+fn failure(output: &HookOutput) -> Option<String> {
+    Some(format!("{}: {}", output.when, output.failure()?))
 }

@@ -31,7 +31,7 @@ use crate::evidence::{CaseEvidence, Evidence};
 /// Octets that a page may have: a mail server takes it.
 pub const LARGEST: usize = 2_000_000;
 
-/// What the head says of the page. The policy allows nothing from elsewhere, whatever the page
+/// Facts on the page in its head. The policy allows nothing from elsewhere, whatever the page
 /// holds.
 const METAS: [(&str, &str, &str); 3] = [
     (
@@ -68,7 +68,7 @@ impl Numbered<'_> {
     }
 }
 
-/// How much of the repetitions is drawn.
+/// Extent to which repetitions are drawn.
 #[derive(Clone, Copy)]
 struct Detail {
     columns: Columns,
@@ -169,23 +169,22 @@ fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verd
         identity::rfc3339(evidence.started),
         evidence.seconds
     );
+    let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
     let identity = testbed.identity.known().map(|(_, value)| value);
     let identity = identity.collect::<Vec<_>>().join(", ");
-    let conclusion = text::conclusion(results, exit, false);
-    let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
+    let lines = [
+        text::conclusion(results, exit, false).trim_end().into(),
+        place,
+    ]
+    .into_iter()
+    .chain(not_done.map(|cases| format!("Not done: {cases}")))
+    .chain(hooks::failed_in_run(evidence))
+    .chain((!identity.is_empty()).then_some(identity));
     el("header")
         .class(format_args!("banner {verdict}"))
         .child(el("p").class("kind").text("Conformance report"))
         .child(el("h1").child(words::verdict(verdict)))
-        .child(el("p").text(conclusion.trim_end()))
-        .child(el("p").text(place))
-        .children(not_done.map(|told| el("p").text(format_args!("Not done: {told}"))))
-        .children(
-            hooks::failed_in_run(evidence)
-                .into_iter()
-                .map(|told| el("p").text(told)),
-        )
-        .children((!identity.is_empty()).then(|| el("p").text(identity)))
+        .children(lines.map(|line: String| el("p").text(line)))
 }
 
 fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {

@@ -52,7 +52,7 @@ fn summary_of(
     out
 }
 
-/// What was run where, and what was found and left out beside the cases: labels and lines.
+/// Labels and lines on the run: its place, plan and DUT, and shortfalls that concern no single case.
 fn head(evidence: &Evidence) -> Vec<(&'static str, String)> {
     let Evidence {
         version,
@@ -230,8 +230,8 @@ fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
 /// Counts by verdict, such as `1 failed, 7 passed`.
 fn counts(verdicts: impl Iterator<Item = Verdict>, colour: bool) -> String {
     let counted = findings::counted(verdicts).into_iter();
-    let told = counted.map(|(verdict, words)| paint(&words, verdict, colour));
-    told.collect::<Vec<_>>().join(", ")
+    let painted = counted.map(|(verdict, words)| paint(&words, verdict, colour));
+    painted.collect::<Vec<_>>().join(", ")
 }
 
 fn shortfall(out: &mut String, group: &Group<'_>, checks: usize, colour: bool) {

@@ -76,7 +76,7 @@ fn resolution(case: &Numbered<'_>, id: &str) -> Option<Element> {
     (!rows.is_empty()).then(|| words::listed(&caption, &["repetition", "violation"], rows))
 }
 
-/// Where the requirement is from, and under which conditions it is judged.
+/// Source of the requirement, and the conditions under which it is judged.
 fn requirement(case: &Numbered<'_>, row: &Check) -> Element {
     let document = case.case.map_or("", |case| case.document);
     let clause = match (row.step, row.extra) {

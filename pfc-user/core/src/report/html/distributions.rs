@@ -28,14 +28,14 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
             ("three intervals", "three intervals")
         };
         let quantiles = [(0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %")];
-        let told = quantiles.iter().filter_map(|(q, word)| {
+        let below = quantiles.iter().filter_map(|(q, word)| {
             let below = quantile(storm, *q)?;
             Some(format!("{word} below {}", plot::time(below)))
         });
-        let told: Vec<String> = told.collect();
+        let below: Vec<String> = below.collect();
         let caption = format!(
             "Gaps between pause frames: {}; the largest {}; {beside} {}",
-            told.join(", "),
+            below.join(", "),
             plot::time(storm.max_gap),
             plot::time(lapse)
         );
@@ -86,7 +86,7 @@ fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
     histogram(&bars, None, name, &caption)
 }
 
-/// How many lengths lie in a span, its end not included.
+/// Number of lengths in a span, its end not included.
 #[derive(Clone, Copy)]
 struct Bar {
     from: Nanos,

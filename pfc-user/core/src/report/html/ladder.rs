@@ -44,7 +44,7 @@ struct Event {
     at: Nanos,
     way: Way,
     label: String,
-    /// Until when something was awaited after it, and what became of that.
+    /// End of a wait after it, and the outcome of that wait.
     wait: Option<(Nanos, String)>,
     /// True if the event should not have happened, or if what was awaited after it should have
     /// come.
@@ -84,7 +84,7 @@ impl Event {
     }
 }
 
-/// Where each time is: an event has a row of its own, and waits longer than that are to scale.
+/// Height of each time: an event has a row of its own, and waits longer than that are to scale.
 struct Rows {
     at: BTreeMap<Nanos, f64>,
     /// Nanoseconds of the height of a row.
@@ -226,8 +226,8 @@ fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most - 1).collect();
-    kept + "\u{2026}"
+    let begin: String = text.chars().take(most - 1).collect();
+    begin + "\u{2026}"
 }
 
 #[cfg(test)]

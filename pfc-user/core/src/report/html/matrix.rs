@@ -1,4 +1,4 @@
-//! Which repetition of which case came out how: the cases at a glance, and the checks of a case.
+//! Outcome of each repetition: the cases at a glance, and the checks of a case.
 
 use std::collections::BTreeSet;
 

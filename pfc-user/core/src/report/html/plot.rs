@@ -50,7 +50,7 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// How fine a time line is drawn: the greatest number of columns that the marks of a row have.
+/// Resolution of a time line: the greatest number of columns that the marks of a row have.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns(u32);
 

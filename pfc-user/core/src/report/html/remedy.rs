@@ -140,7 +140,7 @@ const OTHER: &str = "Mend what is found, and run the case again.";
 /// Most causes that are shown.
 const SHOWN: usize = 60;
 
-/// What left results of a case undecided.
+/// Cause that left results of a case undecided.
 struct Cause<'a> {
     found: String,
     remedy: &'static str,

@@ -35,8 +35,8 @@ pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
         .collect();
     if !case.left_out.is_empty() {
         let names: Vec<&str> = case.left_out.iter().copied().collect();
-        let said = "Left out, for the page would be too large; report.json has them";
-        drawn.push(el("p").text(format_args!("{said}: {}.", names.join("; "))));
+        let reason = "Left out, for the page would be too large; report.json has them";
+        drawn.push(el("p").text(format_args!("{reason}: {}.", names.join("; "))));
     }
     drawn
 }
@@ -98,9 +98,9 @@ fn recorded(
 ) -> Vec<Element> {
     match (repetition, columns) {
         (Repetition::Pfc(e), None) => {
-            let said = "Not drawn: the page would be too large for an e-mail. Its counts are in \
-                        evidence.json.";
-            let not_drawn = el("p").text(said);
+            let reason = "Not drawn: the page would be too large for an e-mail. Its counts are in \
+                          evidence.json.";
+            let not_drawn = el("p").text(reason);
             [not_drawn].into_iter().chain(own_losses(e)).collect()
         }
         (Repetition::Pfc(e), Some(columns)) => {
@@ -132,7 +132,7 @@ fn numbers(summary: &str, caption: &str, columns: &[&str], rows: Vec<Element>) -
 
 /// Flows as planned.
 fn flows(e: &PfcEvidence) -> Element {
-    words::pairs(flows::told(&e.plan, e.limits.line_rate))
+    words::pairs(flows::by_role(&e.plan, e.limits.line_rate))
 }
 
 /// Frames by phase and priority: what the time line shows, in numbers.
@@ -199,15 +199,11 @@ fn dut_counters(e: &PfcEvidence, title: &str) -> Option<Element> {
 /// Frames that the tester's own side lost, where it lost some.
 fn own_losses(e: &PfcEvidence) -> Option<Element> {
     let risen = e.accounting.iter().filter(|counter| counter.rise > 0);
-    let told: Vec<String> = risen
+    let lost: Vec<String> = risen
         .map(|counter| format!("{} {} +{}", counter.place, counter.counter, counter.rise))
         .collect();
-    (!told.is_empty()).then(|| {
-        el("p").text(format_args!(
-            "Lost on the tester's own side: {}",
-            told.join("; ")
-        ))
-    })
+    let lost = lost.join("; ");
+    (!lost.is_empty()).then(|| el("p").text(format_args!("Lost on the tester's own side: {lost}")))
 }
 
 /// Figures that are reported and not judged: those of the last attempt have the repetition's name.

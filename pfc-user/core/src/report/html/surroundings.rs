@@ -1,4 +1,4 @@
-//! Where the run took place: testbed, host and versions, and the facts found on the ports.
+//! Place of the run: testbed, host and versions, and the facts found on the ports.
 
 use super::markup::{Element, el};
 use super::words;

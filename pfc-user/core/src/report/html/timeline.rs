@@ -18,7 +18,7 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = 92.0;
 /// A lane whose greatest rate is less than that share of the others' has a scale of its own.
 const SMALL: u32 = 4;
-/// Where the labels begin.
+/// Left edge of the labels.
 const MARGIN: f64 = 6.0;
 /// Heights: the row of phases, the row of the storm, a lane with and without its gap, the row of
 /// stalls, the axis.
@@ -90,60 +90,58 @@ pub fn draw(e: &PfcEvidence, failed: &Failed<'_>, name: &str, columns: Columns) 
 
 /// Names of the phases that have room for one, and of the rows.
 fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
-    let mut labels = el("g").class("labels");
-    for (from, to, word) in spans(e) {
+    let phase = |(from, to, word): (Nanos, Nanos, &'static str)| {
         let (left, right) = (scale.x(from), scale.x(to));
-        let fits = right - left > word.len() as f64 * CHARACTER;
         let name = label(LEFT + (left + right) / 2.0, 14.0, "middle", word)
             .with("data-from", scale.seconds(from))
             .with("data-to", scale.seconds(to));
-        labels = labels.child(if fits {
-            name
-        } else {
-            name.with("style", "display:none")
-        });
-    }
-    labels = labels.child(label(MARGIN, PHASES + 11.0, "start", "storm"));
-    let mut top = PHASES + STORM;
-    for priority in priorities {
-        let kind = if e.plan.is_stormed(*priority) {
-            "stormed"
-        } else if e.plan.is_lossless(*priority) {
-            "lossless"
-        } else {
-            "lossy"
+        match right - left > word.len() as f64 * CHARACTER {
+            true => name,
+            false => name.with("style", "display:none"),
+        }
+    };
+    let top = PHASES + STORM;
+    let lane = |(index, priority): (usize, &Priority)| {
+        let kind = match (e.plan.is_stormed(*priority), e.plan.is_lossless(*priority)) {
+            (true, _) => "stormed",
+            (false, true) => "lossless",
+            (false, false) => "lossy",
         };
-        let name = format!("{priority} {kind}");
-        labels = labels.child(label(MARGIN, top + DRAWN / 2.0 + 4.0, "start", name));
-        top += LANE;
-    }
-    labels.child(label(MARGIN, top + 12.0, "start", "stalls"))
+        let y = top + LANE * index as f64 + DRAWN / 2.0 + 4.0;
+        label(MARGIN, y, "start", format_args!("{priority} {kind}"))
+    };
+    let stalls = top + LANE * priorities.len() as f64 + 12.0;
+    el("g")
+        .class("labels")
+        .children(spans(e).into_iter().map(phase))
+        .child(label(MARGIN, PHASES + 11.0, "start", "storm"))
+        .children(priorities.iter().enumerate().map(lane))
+        .child(label(MARGIN, stalls, "start", "stalls"))
 }
 
 /// The scale of each lane: its height in Mbit/s, and 0.
 fn scales(e: &PfcEvidence, peaks: &[u32]) -> Element {
-    let mut scales = el("g").class("scales");
     let x = LEFT + WIDTH + MARGIN;
-    for (index, peak) in peaks.iter().enumerate() {
+    let scale = |(index, peak): (usize, &u32)| {
         let top = PHASES + STORM + LANE * index as f64;
         let rate = plot::shortest(rate(e, *peak), 1);
-        scales = scales
-            .child(label(x, top + 9.0, "start", format_args!("{rate} Mbit/s")))
-            .child(label(x, top + DRAWN, "start", "0"));
-    }
-    scales
+        [
+            label(x, top + 9.0, "start", format_args!("{rate} Mbit/s")),
+            label(x, top + DRAWN, "start", "0"),
+        ]
+    };
+    let scales = peaks.iter().enumerate().flat_map(scale);
+    el("g").class("scales").children(scales)
 }
 
 /// Ticks with their seconds, below all rows.
 fn axis(scale: &Scale, height: f64) -> Element {
     let tick = |(time, text): (Nanos, String)| {
         let x = scale.x(time);
-        let anchor = if x < 12.0 {
-            "start"
-        } else if x > WIDTH - 12.0 {
-            "end"
-        } else {
-            "middle"
+        let anchor = match x {
+            ..12.0 => "start",
+            x if x > WIDTH - 12.0 => "end",
+            _ => "middle",
         };
         label(LEFT + x, height + 14.0, anchor, text)
     };
