@@ -52,7 +52,8 @@ fn summary_of(
     out
 }
 
-/// Labels and lines on the run: its place, plan and DUT, and shortfalls that concern no single case.
+/// Labels and lines on the run: its place, plan and DUT, and shortfalls that concern no single
+/// case.
 fn head(evidence: &Evidence) -> Vec<(&'static str, String)> {
     let Evidence {
         version,

@@ -180,7 +180,8 @@ pub fn undecided(cases: &[Numbered<'_>]) -> Option<Element> {
     Some(section("undecided", el("h2").text(caption)).child(listed))
 }
 
-/// The causes of what is inconclusive or an error, in the order of the results; equal ones together.
+/// The causes of what is inconclusive or an error, in the order of the results; equal ones
+/// together.
 fn causes<'a>(cases: &[Numbered<'a>]) -> Vec<Vec<Cause<'a>>> {
     let mut causes = Vec::new();
     for case in cases {
