@@ -18,7 +18,7 @@ pub use self::wrap::wrapped;
 /// Time in which a reader has to take something, where the process waits for nothing else.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How a result is written to standard output.
+/// Form of a result on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
@@ -35,7 +35,7 @@ pub struct Output<W> {
     to: W,
     closed: bool,
     /// Other errors end this output, too, and are kept.
-    goes_on: bool,
+    keeps_errors: bool,
     failure: Option<io::Error>,
 }
 
@@ -89,15 +89,15 @@ impl<W: Write> Output<W> {
         Self {
             to,
             closed: false,
-            goes_on: false,
+            keeps_errors: false,
             failure: None,
         }
     }
 
     /// Makes other errors end this output alone, such as that of a full disk: [`Self::failure`]
     /// returns the first.
-    pub fn that_goes_on(mut self) -> Self {
-        self.goes_on = true;
+    pub fn keeping_errors(mut self) -> Self {
+        self.keeps_errors = true;
         self
     }
 
@@ -125,14 +125,14 @@ impl<W: Write> Output<W> {
                 self.closed = true;
                 Ok(instead)
             }
-            Err(error) if self.goes_on => {
+            Err(error) if self.keeps_errors => {
                 self.closed = true;
                 self.failure = Some(error);
                 Ok(instead)
             }
             result => result.map_err(|error| {
-                let told = format!("standard output cannot be written: {error}");
-                io::Error::new(error.kind(), told)
+                let text = format!("standard output cannot be written: {error}");
+                io::Error::new(error.kind(), text)
             }),
         }
     }
@@ -198,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_end_an_output_that_goes_on_without_them() {
-        let mut output = failing(ErrorKind::StorageFull).that_goes_on();
+    fn other_errors_end_an_output_that_keeps_them() {
+        let mut output = failing(ErrorKind::StorageFull).keeping_errors();
         output.write_all(b"abcdef").unwrap();
         assert!(output.is_closed());
         assert_eq!(output.failure().unwrap().kind(), ErrorKind::StorageFull);

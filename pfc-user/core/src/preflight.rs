@@ -124,7 +124,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     items
 }
 
-fn ok(what: &'static str, found: impl Into<String>) -> Item {
+pub(crate) fn ok(what: &'static str, found: impl Into<String>) -> Item {
     Item {
         what,
         state: State::Ok,
@@ -152,7 +152,7 @@ fn not_ok(
     }
 }
 
-fn problem(
+pub(crate) fn problem(
     what: &'static str,
     found: impl Into<String>,
     expected: &str,

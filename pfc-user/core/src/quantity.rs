@@ -4,7 +4,7 @@ use std::fmt;
 
 use pfc_ebpf::units::{LineRate, Nanos};
 use serde::de::value::{Error, StrDeserializer};
-use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Unexpected, Visitor};
 
 /// A span of time, written as `300ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,8 @@ pub struct Rate(pub LineRate);
 struct Kind {
     expected: &'static str,
     units: &'static [(&'static str, u64)],
+    /// A number without quotes is one, too.
+    takes_numbers: bool,
 }
 
 const TIME: Kind = Kind {
@@ -33,6 +35,7 @@ const TIME: Kind = Kind {
         ("s", 1_000_000_000),
         ("min", 60_000_000_000),
     ],
+    takes_numbers: false,
 };
 const DATA: Kind = Kind {
     expected: "octets as a number, or with their unit (B, KiB, MiB, GiB), such as \"512KiB\"",
@@ -43,6 +46,7 @@ const DATA: Kind = Kind {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ],
+    takes_numbers: true,
 };
 const RATE: Kind = Kind {
     expected: "a rate with its unit (K, M, G, T for bit/s), such as \"25G\"",
@@ -53,6 +57,7 @@ const RATE: Kind = Kind {
         ("G", 1_000_000_000),
         ("T", 1_000_000_000_000),
     ],
+    takes_numbers: false,
 };
 
 impl Kind {
@@ -64,11 +69,8 @@ impl Kind {
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
-        let factor = self
-            .units
-            .iter()
-            .find(|(name, _)| *name == unit.trim_start())?
-            .1;
+        let mut units = self.units.iter();
+        let (_, factor) = units.find(|(name, _)| *name == unit.trim_start())?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         let scale = 10u128.checked_pow(fraction.len().try_into().ok()?)?;
         let scaled = whole
@@ -76,7 +78,7 @@ impl Kind {
             .ok()?
             .checked_mul(scale)?
             .checked_add(fraction.parse().ok()?)?
-            .checked_mul(factor.into())?;
+            .checked_mul((*factor).into())?;
         (scaled % scale == 0).then(|| u64::try_from(scaled / scale).ok())?
     }
 
@@ -115,57 +117,42 @@ impl fmt::Display for Octets {
     }
 }
 
-struct Text(&'static Kind);
-
-impl Visitor<'_> for Text {
+impl Visitor<'_> for &Kind {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.expected)
+        f.write_str(self.expected)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
-        self.0
-            .parse(text)
-            .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-    }
-}
-
-struct TextOrNumber(&'static Kind);
-
-impl Visitor<'_> for TextOrNumber {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.expected)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
-        Text(self.0).visit_str(text)
+        self.parse(text)
+            .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
-        number
-            .try_into()
-            .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+        match u64::try_from(number) {
+            _ if !self.takes_numbers => Err(E::invalid_type(Unexpected::Signed(number), &self)),
+            Ok(number) => Ok(number),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &self)),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Text(&TIME)).map(Self)
+        deserializer.deserialize_str(&TIME).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Octets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextOrNumber(&DATA)).map(Self)
+        deserializer.deserialize_any(&DATA).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let bits = deserializer.deserialize_str(Text(&RATE))?;
+        let bits = deserializer.deserialize_str(&RATE)?;
         LineRate::from_bits_per_second(bits)
             .map(Self)
             .map_err(de::Error::custom)

@@ -5,7 +5,7 @@ mod findings;
 pub mod fixed_set;
 pub mod flows;
 pub mod folder;
-pub mod hooks;
+mod hooks;
 pub mod html;
 mod identity;
 pub mod json;
@@ -15,8 +15,8 @@ pub mod list;
 pub mod pcapng;
 pub mod plain;
 pub mod preflight;
-pub mod series;
-pub mod storm;
+mod series;
+mod storm;
 pub mod text;
 
 use std::fs::{self, File};
@@ -30,9 +30,9 @@ pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
 use crate::cases;
+use crate::evidence::pfc::PfcEvidence;
 use crate::evidence::whole::{Defect, Stored};
-use crate::evidence::{Evidence, SCHEMA};
-use crate::evidence::{digest, numbers};
+use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA, digest, numbers};
 
 /// The evidence that a run recorded.
 pub const EVIDENCE: &str = "evidence.json";
@@ -131,6 +131,18 @@ pub enum ReportError {
     },
 }
 
+impl ReportError {
+    fn unwritable(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Unwritable { path, error }
+    }
+
+    fn unreadable(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Unreadable { path, error }
+    }
+}
+
 /// Writes the evidence and all reports into the folder `dir`, which is made if missing, in the
 /// place of those of an earlier run. Each file appears completely or not at all.
 pub fn write(
@@ -185,6 +197,11 @@ pub fn write_page(
     folder::write_alone(path, |out| out.write_all(page.as_bytes()))
 }
 
+/// The measurements of a PFC case, each attempt.
+fn pfc(case: &CaseEvidence) -> impl Iterator<Item = &PfcEvidence> {
+    case.repetitions.iter().filter_map(Repetition::pfc)
+}
+
 /// Reads the evidence in `dir`, and checks that it is whole and makes sense to its cases.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     let path = dir.join(EVIDENCE);
@@ -193,30 +210,27 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         true => File::open(&path),
         false => Err(io::Error::other("expected a regular file")),
     });
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ReportError::NoEvidence(dir.to_owned()));
-        }
-        Err(error) => return Err(ReportError::Unreadable { path, error }),
-    };
-    let wrong = |error: serde_json::Error| {
-        let path = path.clone();
-        match error.classify() {
-            Category::Eof => ReportError::Truncated { path, error },
-            Category::Io => ReportError::Unreadable {
-                path,
-                error: error.into(),
-            },
-            Category::Syntax | Category::Data => ReportError::Malformed { path, error },
-        }
-    };
+    let file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => ReportError::NoEvidence(dir.to_owned()),
+        _ => ReportError::unreadable(&path, error),
+    })?;
     let mut source = serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, file));
     let stored = Stored::read(&mut source).and_then(|stored| source.end().map(|()| stored));
-    let stored = stored.map_err(wrong)?;
+    let path = || path.clone();
+    let stored = stored.map_err(|error| match error.classify() {
+        Category::Eof => ReportError::Truncated {
+            path: path(),
+            error,
+        },
+        Category::Io => ReportError::unreadable(&path(), error.into()),
+        Category::Syntax | Category::Data => ReportError::Malformed {
+            path: path(),
+            error,
+        },
+    })?;
     if stored.schema != u64::from(SCHEMA) {
         return Err(ReportError::Schema {
-            path,
+            path: path(),
             found: stored.schema,
             version: plain::text(&stored.version),
         });
@@ -226,7 +240,7 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         Ok(evidence)
     });
     read.map_err(|defect| ReportError::NotWhole {
-        path: path.clone(),
+        path: path(),
         defect: Defect {
             part: plain::text(&defect.part),
             found: plain::text(&defect.found),

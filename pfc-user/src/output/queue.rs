@@ -45,7 +45,7 @@ impl Queue {
         // A signal is for the threads that wait for it: this one may be anywhere in a write.
         let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK);
         thread::spawn(move || {
-            write(&mut Output::new(to).that_goes_on(), &waiting, &shared);
+            write(&mut Output::new(to).keeping_errors(), &waiting, &shared);
             drop(end);
         });
         if let Ok(before) = before {

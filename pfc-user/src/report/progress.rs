@@ -72,12 +72,8 @@ impl<W: Write> Progress<W> {
                         bar.enable_steady_tick(TICK);
                     }
                     None => {
-                        let word = if *repetitions == 1 {
-                            "repetition"
-                        } else {
-                            "repetitions"
-                        };
-                        self.line(&format!("{}: {repetitions} {word}", case.id));
+                        let plural = if *repetitions == 1 { "" } else { "s" };
+                        self.line(&format!("{}: {repetitions} repetition{plural}", case.id));
                     }
                 }
             }
@@ -85,12 +81,10 @@ impl<W: Write> Progress<W> {
                 self.repetition = format!("{name} (at least {seconds:.1} s)");
                 match &self.bar {
                     Some(bar) => bar.set_message(self.repetition.clone()),
-                    None => self.line(&format!(
-                        "  {}/{} {}",
-                        self.done + 1,
-                        self.repetitions,
-                        self.repetition
-                    )),
+                    None => {
+                        let (next, all) = (self.done + 1, self.repetitions);
+                        self.line(&format!("  {next}/{all} {}", self.repetition));
+                    }
                 }
             }
             Event::PhaseBegins { phase } => {
@@ -105,11 +99,8 @@ impl<W: Write> Progress<W> {
                 }
             }
             Event::CaseEnds { result } => {
-                self.line(&format!(
-                    "{}: {}",
-                    result.case,
-                    paint(result.verdict.word(), result.verdict, self.colour)
-                ));
+                let verdict = paint(result.verdict.word(), result.verdict, self.colour);
+                self.line(&format!("{}: {verdict}", result.case));
                 if let Some(bar) = &self.bar {
                     bar.disable_steady_tick();
                     bar.finish_and_clear();

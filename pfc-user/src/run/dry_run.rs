@@ -173,7 +173,7 @@ pub fn rc(case: &RcCase, plan: &RcPlan, dut: &str, tester: IpAddr) -> String {
 pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
-    for (name, text) in flows::told(plan, limits.line_rate) {
+    for (name, text) in flows::by_role(plan, limits.line_rate) {
         paragraph(&mut out, &format!("      {name}: "), &text);
     }
     let too_short = pauses_too_short(limits.line_rate, limits.max_response);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::layout::{paint, paragraph};
-use super::plain;
+use super::{findings, plain};
 use crate::case::{CaseResult, Exit, Verdict};
 use crate::evidence::Evidence;
 
@@ -63,12 +63,26 @@ struct Run<'r> {
     verdict: Verdict,
 }
 
-/// A check with another verdict.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct CheckChange<'r> {
+/// A check of a repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Place<'r> {
     case: &'r str,
     check: &'r str,
     repetition: &'r str,
+}
+
+impl<'r> Place<'r> {
+    /// Its case and repetition.
+    fn repetition(self) -> (&'r str, &'r str) {
+        (self.case, self.repetition)
+    }
+}
+
+/// A check with another verdict.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct CheckChange<'r> {
+    #[serde(flatten)]
+    place: Place<'r>,
     before: Verdict,
     after: Verdict,
     /// True if it is worse than it was.
@@ -92,13 +106,12 @@ pub struct FigureChange<'r> {
 /// A check that one run alone has.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Unmatched<'r> {
-    case: &'r str,
-    check: &'r str,
-    repetition: &'r str,
+    #[serde(flatten)]
+    place: Place<'r>,
     only: Side,
 }
 
-/// How bad a verdict is. What does not apply, or passed, is equally good.
+/// Badness of a verdict: a check that does not apply is as good as one that passed.
 const fn badness(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Pass | Verdict::NotApplicable => 0,
@@ -111,42 +124,30 @@ const fn badness(verdict: Verdict) -> u8 {
 
 /// A check of a repetition, with the verdict of all attempts.
 struct Outcome<'r> {
-    case: &'r str,
-    check: &'r str,
-    repetition: &'r str,
+    place: Place<'r>,
     verdict: Verdict,
     reason: &'r str,
 }
 
-impl Outcome<'_> {
-    fn is_same(&self, other: &Outcome<'_>) -> bool {
-        (self.case, self.check, self.repetition) == (other.case, other.check, other.repetition)
-    }
-}
-
 fn outcomes(results: &[CaseResult]) -> Vec<Outcome<'_>> {
-    let mut all: Vec<Outcome> = Vec::new();
-    for result in results {
-        for check in &result.checks {
-            let outcome = Outcome {
+    let all = results.iter().flat_map(|result| {
+        result.checks.iter().map(|check| Outcome {
+            place: Place {
                 case: &result.case,
                 check: &check.check,
                 repetition: &check.repetition,
-                verdict: check.verdict,
-                reason: &check.reason,
-            };
-            match all.iter_mut().find(|other| other.is_same(&outcome)) {
-                Some(other) => {
-                    let worst = Verdict::of_parts([other.verdict, outcome.verdict]);
-                    if worst != other.verdict {
-                        *other = outcome;
-                    }
-                }
-                None => all.push(outcome),
-            }
-        }
-    }
-    all
+            },
+            verdict: check.verdict,
+            reason: &check.reason,
+        })
+    });
+    let places = findings::alike(all, |one, other| one.place == other.place);
+    let worst = places.into_iter().filter_map(|attempts| {
+        let worst = Verdict::of_parts(attempts.iter().map(|attempt| attempt.verdict));
+        let mut attempts = attempts.into_iter();
+        attempts.find(|attempt| attempt.verdict == worst)
+    });
+    worst.collect()
 }
 
 /// Compares two runs with their results.
@@ -161,23 +162,17 @@ pub fn compare<'r>(
     let mut checks = Vec::new();
     let mut unmatched = Vec::new();
     let mut common = 0;
-    let alone = |outcome: &Outcome<'r>, only| Unmatched {
-        case: outcome.case,
-        check: outcome.check,
-        repetition: outcome.repetition,
-        only,
-    };
     for old in &earlier {
-        let Some(new) = later.iter().find(|new| new.is_same(old)) else {
-            unmatched.push(alone(old, Side::Before));
+        let place = old.place;
+        let Some(new) = later.iter().find(|new| new.place == place) else {
+            let only = Side::Before;
+            unmatched.push(Unmatched { place, only });
             continue;
         };
         common += 1;
         if old.verdict != new.verdict {
             checks.push(CheckChange {
-                case: old.case,
-                check: old.check,
-                repetition: old.repetition,
+                place,
                 before: old.verdict,
                 after: new.verdict,
                 worse: badness(new.verdict) > badness(old.verdict),
@@ -185,9 +180,10 @@ pub fn compare<'r>(
             });
         }
     }
-    let new = later.iter();
-    let new = new.filter(|new| !earlier.iter().any(|old| old.is_same(new)));
-    unmatched.extend(new.map(|new| alone(new, Side::After)));
+    let new = later.iter().map(|new| new.place);
+    let new = new.filter(|place| !earlier.iter().any(|old| old.place == *place));
+    let only = Side::After;
+    unmatched.extend(new.map(|place| Unmatched { place, only }));
     if common == 0 {
         return Err(Incomparable {
             before: cases(before.1),
@@ -218,28 +214,21 @@ fn run<'r>((evidence, results): (&'r Evidence, &'r [CaseResult])) -> Run<'r> {
 
 /// The names of the cases, for an error.
 fn cases(results: &[CaseResult]) -> String {
-    let names: Vec<String> = results
-        .iter()
-        .map(|result| plain::text(&result.case))
-        .collect();
-    if names.is_empty() {
-        "no case".to_owned()
-    } else {
-        names.join(", ")
+    let names = results.iter().map(|result| plain::text(&result.case));
+    match &names.collect::<Vec<_>>()[..] {
+        [] => "no case".to_owned(),
+        names => names.join(", "),
     }
 }
 
 fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureChange<'r>> {
     let mut changes = Vec::new();
     for old_case in before {
-        let Some(new_case) = after.iter().find(|new| new.case == old_case.case) else {
-            continue;
-        };
+        let new_case = after.iter().find(|new| new.case == old_case.case);
         for old in &old_case.figures {
-            let same = new_case
-                .figures
-                .iter()
-                .find(|new| new.repetition == old.repetition && new.name == old.name);
+            let mut figures = new_case.iter().flat_map(|case| &case.figures);
+            let same =
+                figures.find(|new| (&new.repetition, &new.name) == (&old.repetition, &old.name));
             if let Some(new) = same.filter(|new| new.value != old.value) {
                 changes.push(FigureChange {
                     case: &old_case.case,
@@ -298,10 +287,9 @@ fn numbers(value: &str) -> Option<(String, Vec<f64>)> {
 impl Comparison<'_> {
     /// The exit code: 1 on a regression, else 0.
     pub fn exit(&self) -> Exit {
-        if self.regression {
-            Exit::Failed
-        } else {
-            Exit::Passed
+        match self.regression {
+            true => Exit::Failed,
+            false => Exit::Passed,
         }
     }
 }
@@ -321,8 +309,8 @@ pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
             plain::text(run.version)
         ));
     }
-    let (worse, other): (Vec<_>, Vec<_>) =
-        comparison.checks.iter().partition(|change| change.worse);
+    let checks = comparison.checks.iter();
+    let (worse, other): (Vec<_>, Vec<_>) = checks.partition(|change| change.worse);
     changes(&mut out, "worse", &worse, colour);
     changes(&mut out, "other changes of verdicts", &other, colour);
     changed_figures(&mut out, &comparison.figures);
@@ -350,29 +338,17 @@ pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
 
 /// Repetitions with checks of one run alone, and how many of them; returns how many in all.
 fn of_one_run(out: &mut String, title: &str, comparison: &Comparison<'_>, only: Side) -> usize {
-    let mut places: Vec<(&str, &str, usize)> = Vec::new();
-    for alone in comparison
-        .unmatched
-        .iter()
-        .filter(|alone| alone.only == only)
-    {
-        match places.last_mut() {
-            Some((case, repetition, checks))
-                if (*case, *repetition) == (alone.case, alone.repetition) =>
-            {
-                *checks += 1;
-            }
-            _ => places.push((alone.case, alone.repetition, 1)),
-        }
-    }
-    if !places.is_empty() {
+    let unmatched = comparison.unmatched.iter();
+    let all: Vec<_> = unmatched.filter(|alone| alone.only == only).collect();
+    if !all.is_empty() {
         out.push_str(&format!("\n{title}\n"));
     }
-    for (case, repetition, checks) in &places {
-        let place = format!("{case} [{repetition}]: {checks} results of checks");
-        paragraph(out, "  ", &plain::text(&place));
+    for of in all.chunk_by(|one, next| one.place.repetition() == next.place.repetition()) {
+        let (case, repetition) = of[0].place.repetition();
+        let line = format!("{case} [{repetition}]: {} results of checks", of.len());
+        paragraph(out, "  ", &plain::text(&line));
     }
-    places.iter().map(|(.., checks)| checks).sum()
+    all.len()
 }
 
 fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: bool) {
@@ -381,7 +357,12 @@ fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: 
     }
     out.push_str(&format!("\n{title}\n"));
     for change in changes {
-        let place = format!("{} {} [{}]", change.case, change.check, change.repetition);
+        let Place {
+            case,
+            check,
+            repetition,
+        } = change.place;
+        let place = format!("{case} {check} [{repetition}]");
         paragraph(out, "  ", &plain::text(&place));
         let before = paint(change.before.word(), change.before, colour);
         let after = paint(change.after.word(), change.after, colour);

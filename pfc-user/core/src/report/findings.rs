@@ -22,6 +22,11 @@ pub(super) fn rank(verdict: Verdict) -> usize {
 /// Verdicts that leave something to do.
 pub(super) const OPEN: [Verdict; 3] = [Verdict::Fail, Verdict::Error, Verdict::Inconclusive];
 
+/// True if a verdict leaves something to do.
+pub(super) fn is_open(verdict: Verdict) -> bool {
+    OPEN.contains(&verdict)
+}
+
 /// A verdict as the word that follows a number.
 pub(super) const fn past(verdict: Verdict) -> &'static str {
     match verdict {
@@ -80,7 +85,7 @@ pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
     let is_only = results.len() == 1;
     for (index, result) in results.iter().enumerate() {
         let case = result.case.as_str();
-        if OPEN.contains(&result.verdict) && !result.reason.is_empty() {
+        if is_open(result.verdict) && !result.reason.is_empty() {
             open.push(Finding {
                 case,
                 index,
@@ -92,7 +97,7 @@ pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
             });
         }
         let groups = groups(result).into_iter();
-        let groups = groups.filter(|group| OPEN.contains(&group.first.verdict));
+        let groups = groups.filter(|group| is_open(group.first.verdict));
         open.extend(groups.map(|group| Finding {
             case,
             index,
@@ -131,15 +136,10 @@ pub(super) struct Group<'a> {
 /// Results other than pass; equal ones are grouped.
 pub(super) fn groups(result: &CaseResult) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
-    for check in ORDER.into_iter().flat_map(|verdict| {
-        result
-            .checks
-            .iter()
-            .filter(move |check| check.verdict == verdict)
-    }) {
-        if check.verdict == Verdict::Pass {
-            continue;
-        }
+    let mut checks: Vec<_> = result.checks.iter().collect();
+    checks.retain(|check| check.verdict != Verdict::Pass);
+    checks.sort_by_key(|check| rank(check.verdict));
+    for check in checks {
         let same = |group: &&mut Group| {
             let first = group.first;
             let alike = first.verdict == check.verdict
@@ -172,29 +172,21 @@ pub(super) fn comparisons(assertions: &[Assertion]) -> Vec<(Verdict, String)> {
     let open = assertions
         .iter()
         .filter(|assertion| assertion.verdict != Verdict::Pass);
-    let mut alike: Vec<(&Assertion, usize)> = Vec::new();
-    for assertion in open {
-        let same = |first: &&mut (&Assertion, usize)| {
-            let first = first.0;
-            let (one, another) = (of_flow(&first.what), of_flow(&assertion.what));
-            one.is_some()
-                && one == another
-                && (first.verdict, &first.expected) == (assertion.verdict, &assertion.expected)
-                && first.actual == assertion.actual
-        };
-        match alike.iter_mut().find(same) {
-            Some((_, flows)) => *flows += 1,
-            None => alike.push((assertion, 1)),
+    let is_same = |first: &&Assertion, other: &&Assertion| {
+        let flow = of_flow(&first.what);
+        flow.is_some()
+            && flow == of_flow(&other.what)
+            && (first.verdict, &first.expected) == (other.verdict, &other.expected)
+            && first.actual == other.actual
+    };
+    let lines = alike(open, is_same).into_iter().map(|flows| {
+        let mut line = sentence(flows[0]);
+        if flows.len() > 1 {
+            line += &format!(" (and as much for {} more flows)", flows.len() - 1);
         }
-    }
-    let told = alike.into_iter().map(|(first, flows)| {
-        let mut line = sentence(first);
-        if flows > 1 {
-            line.push_str(&format!(" (and as much for {} more flows)", flows - 1));
-        }
-        (first.verdict, line)
+        (flows[0].verdict, line)
     });
-    told.collect()
+    lines.collect()
 }
 
 /// The text before and after the name of a flow, such as `flow 3 (DSCP 11)`.
@@ -204,6 +196,37 @@ fn of_flow(what: &str) -> Option<(&str, &str)> {
     let (_, after) = rest.split_once(')')?;
     number.parse::<u16>().ok()?;
     Some((before, after))
+}
+
+/// Gathers what is alike in groups, in the order of their first.
+pub(super) fn alike<T>(
+    items: impl IntoIterator<Item = T>,
+    is_same: impl Fn(&T, &T) -> bool,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        match groups.iter_mut().find(|group| is_same(&group[0], &item)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// The results of each check, in the order of the case's table.
+pub(super) fn by_check(result: &CaseResult) -> Vec<Vec<&CheckResult>> {
+    alike(&result.checks, |one, other| one.check == other.check)
+}
+
+/// Ids of a case's checks, in the order of its table.
+pub(super) fn check_ids(result: &CaseResult) -> Vec<&str> {
+    let checks = by_check(result).into_iter();
+    checks.map(|of| of[0].check.as_str()).collect()
+}
+
+/// The verdict on results together.
+pub(super) fn worst<'a>(results: impl IntoIterator<Item = &'a CheckResult>) -> Verdict {
+    Verdict::of_parts(results.into_iter().map(|result| result.verdict))
 }
 
 /// A comparison as a sentence.

@@ -51,13 +51,13 @@ impl NotDone<'_> {
     /// The whole in a sentence; `None` where nothing was left out.
     pub fn sentence(&self) -> Option<String> {
         let cases = self.not_done.iter();
-        let told = cases.map(|of| format!("{} [{}]", of.case, of.repetitions.join("; ")));
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| format!("{}: {}", reason(self.lossless), told.join(", ")))
+        let cases = cases.map(|of| format!("{} [{}]", of.case, of.repetitions.join("; ")));
+        let cases: Vec<String> = cases.collect();
+        (!cases.is_empty()).then(|| format!("{}: {}", reason(self.lossless), cases.join(", ")))
     }
 }
 
-/// Why repetitions with another set are not done.
+/// Reason for which repetitions with another set are not done.
 pub fn reason(lossless: &[Priority]) -> String {
     format!("the DUT's lossless set is fixed ({})", join(lossless))
 }

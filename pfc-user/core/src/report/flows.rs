@@ -4,10 +4,10 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use crate::plan::{FlowPlan, RepetitionPlan, Role};
 
-/// The flows of each role, which differ in priority, DSCP and rate alone: what they are for, and
-/// what they are.
-pub fn told(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, String)> {
-    let mut told = Vec::new();
+/// The flows of each role, which differ in priority, DSCP and rate alone: their purpose and a
+/// description.
+pub fn by_role(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, String)> {
+    let mut described = Vec::new();
     for role in [Role::Test, Role::Isolation, Role::Background] {
         let flows: Vec<&FlowPlan> = plan.flows.iter().filter(|flow| flow.role == role).collect();
         let Some(first) = flows.first() else { continue };
@@ -39,9 +39,9 @@ pub fn told(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, St
             first.length,
             rate as f64 / 1e6,
         );
-        told.push((name, text));
+        described.push((name, text));
     }
-    told
+    described
 }
 
 /// Names priorities, such as `priority 3` or `priorities 0-2 and 4-7`.
@@ -61,12 +61,9 @@ fn ranges(numbers: impl Iterator<Item = u8>) -> String {
     numbers.dedup();
     let runs: Vec<String> = numbers
         .chunk_by(|left, right| left + 1 == *right)
-        .map(|run| {
-            if let [one] = run {
-                one.to_string()
-            } else {
-                format!("{}-{}", run[0], run[run.len() - 1])
-            }
+        .map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            _ => run[0].to_string(),
         })
         .collect();
     match runs.split_last() {

@@ -75,13 +75,10 @@ impl Folder {
     /// folder is neither empty nor of an earlier run, or where a file of somebody else has the name
     /// of one of the tool's.
     pub fn examine(path: &Path, force: bool) -> Result<Self, ReportError> {
-        let unreadable = |error| ReportError::Unreadable {
-            path: path.to_owned(),
-            error,
-        };
-        let not_own = |found: String| ReportError::NotOwn {
-            path: path.to_owned(),
-            found,
+        let unreadable = |error| ReportError::unreadable(path, error);
+        let not_own = |found: String| {
+            let path = path.to_owned();
+            ReportError::NotOwn { path, found }
         };
         let opened = match Opened::folder(path) {
             Ok(opened) => opened,
@@ -118,19 +115,11 @@ impl Folder {
         let read = || {
             let opened = Opened::folder(path)?;
             let own = listed(opened.at())?;
-            Ok((opened, own))
+            let force = own.is_none();
+            let own = own.unwrap_or_default();
+            Ok(Self::new(path, Some(opened), own, force))
         };
-        let (opened, own) = read().map_err(|error| ReportError::Unreadable {
-            path: path.to_owned(),
-            error,
-        })?;
-        let force = own.is_none();
-        Ok(Self::new(
-            path,
-            Some(opened),
-            own.unwrap_or_default(),
-            force,
-        ))
+        read().map_err(|error| ReportError::unreadable(path, error))
     }
 
     fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, force: bool) -> Self {
@@ -146,23 +135,19 @@ impl Folder {
 
     /// Fails where a run could not put its results though it replaced all files.
     fn refuse_what_stands_in_the_way(&self) -> Result<(), ReportError> {
-        let kind = |name: &str| fs::symlink_metadata(self.at(name)).map(|found| found.file_type());
-        let in_the_way = |name: &str, problem: &str| {
+        for name in FILES.into_iter().chain([MARKER, CAPTURES]) {
+            let is_folder = self.at(name).symlink_metadata().map(|found| found.is_dir());
+            let problem = match (name, is_folder) {
+                (CAPTURES, Ok(false)) => "expected a directory, found a file or a link",
+                (CAPTURES, _) => continue,
+                (_, Ok(true)) => "expected a file, found a directory",
+                _ => continue,
+            };
             let remedy = "remove it, or name another folder with --out";
-            self.unwritable(name, io::Error::other(format!("{problem}; {remedy}")))
-        };
-        for name in FILES.into_iter().chain([MARKER]) {
-            if kind(name).is_ok_and(|kind| kind.is_dir()) {
-                return Err(in_the_way(name, "expected a file, found a directory"));
-            }
+            let error = io::Error::other(format!("{problem}; {remedy}"));
+            return Err(self.unwritable(name, error));
         }
-        match kind(CAPTURES) {
-            Ok(kind) if !kind.is_dir() => Err(in_the_way(
-                CAPTURES,
-                "expected a directory, found a file or a link",
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Makes the folder if it is missing, marks it, and removes the files of an earlier run, so
@@ -174,12 +159,8 @@ impl Folder {
         self.remove(&self.own.clone())?;
         if let Some(Staged { name, .. }) = self.staged {
             let at = self.claim(name)?;
-            match fs::rename(beside(&at), &at) {
-                // Nothing was written there.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(self.unwritable(name, error)),
-                Ok(()) => {}
-            }
+            let renamed = unless_missing(fs::rename(beside(&at), &at));
+            renamed.map_err(|error| self.unwritable(name, error))?;
             self.staged = None;
         }
         Ok(())
@@ -199,11 +180,9 @@ impl Folder {
             self.mark()?;
         }
         let at = beside(&self.at(name));
-        match fs::remove_file(&at) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(self.unwritable(name, error))
-            }
-            _ => Ok(at),
+        match unless_missing(fs::remove_file(&at)) {
+            Ok(()) => Ok(at),
+            Err(error) => Err(self.unwritable(name, error)),
         }
     }
 
@@ -265,23 +244,15 @@ impl Folder {
 
     fn remove(&mut self, names: &BTreeSet<String>) -> Result<(), ReportError> {
         // A link in the place of the captures leads to those of somebody else.
-        let captures = self.at(CAPTURES);
-        let captures = self
-            .captures
-            .take()
-            .or_else(|| Opened::existing(&captures).ok());
-        self.captures = captures;
+        if self.captures.is_none() {
+            self.captures = Opened::existing(&self.at(CAPTURES)).ok();
+        }
         for name in names {
-            let removed = match name.contains('/') && self.captures.is_none() {
-                true => Ok(()),
-                false => fs::remove_file(self.at(name)),
-            };
-            match removed {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.unwritable(name, error));
-                }
-                _ => self.own.remove(name),
-            };
+            if !name.contains('/') || self.captures.is_some() {
+                let removed = unless_missing(fs::remove_file(self.at(name)));
+                removed.map_err(|error| self.unwritable(name, error))?;
+            }
+            self.own.remove(name);
         }
         self.mark()
     }
@@ -296,11 +267,18 @@ impl Folder {
     }
 
     fn unwritable(&self, name: &str, error: io::Error) -> ReportError {
-        let path = match name {
-            "" => self.path.clone(),
-            name => self.path.join(name),
-        };
-        ReportError::Unwritable { path, error }
+        match name {
+            "" => ReportError::unwritable(&self.path, error),
+            name => ReportError::unwritable(&self.path.join(name), error),
+        }
+    }
+}
+
+/// Success also where the file was not there.
+fn unless_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
     }
 }
 
@@ -308,8 +286,8 @@ impl Folder {
 /// writes are left out, for the marker may come with somebody else's results.
 fn listed(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
     let file = match opened::regular(&folder.join(MARKER)) {
-        Ok(Some(file)) => file,
         Ok(None) => return Ok(None),
+        Ok(Some(file)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -351,10 +329,7 @@ pub(super) fn write_alone(
     let name = path.file_name().unwrap_or_default();
     let written =
         Opened::folder(folder).and_then(|folder| atomically(&folder.at().join(name), fill));
-    written.map_err(|error| ReportError::Unwritable {
-        path: path.to_owned(),
-        error,
-    })
+    written.map_err(|error| ReportError::unwritable(path, error))
 }
 
 /// Writes a file beside `path` and renames it once it is complete.

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::pfc;
+use crate::evidence::Evidence;
 use crate::evidence::hooks::{self, DutCounter, HookOutput};
 use crate::evidence::pfc::PfcEvidence;
-use crate::evidence::{CaseEvidence, Evidence, Repetition};
 
 /// The hooks of an attempt at a repetition.
 #[derive(Serialize)]
@@ -15,40 +16,29 @@ pub struct OfAttempt<'a> {
     counters: Vec<DutCounter>,
 }
 
-/// The hooks of each attempt of a case, where one failed or a counter changed.
-pub fn of_case(case: &CaseEvidence) -> Vec<OfAttempt<'_>> {
-    let measured = case.repetitions.iter().filter_map(Repetition::pfc);
-    let told = measured.map(|e| OfAttempt {
+/// The hooks of an attempt, where one failed or a counter changed.
+pub fn of(e: &PfcEvidence) -> Option<OfAttempt<'_>> {
+    let hooks = OfAttempt {
         repetition: &e.plan.name,
         attempt: e.attempt,
-        failed: failed(e),
+        failed: e.hooks.iter().filter_map(failure).collect(),
         counters: hooks::changes(&e.hooks),
-    });
-    told.filter(|told| !told.failed.is_empty() || !told.counters.is_empty())
-        .collect()
-}
-
-/// The hooks of an attempt that failed, with the moment.
-pub fn failed(e: &PfcEvidence) -> Vec<String> {
-    e.hooks.iter().filter_map(failure).collect()
+    };
+    (!hooks.failed.is_empty() || !hooks.counters.is_empty()).then_some(hooks)
 }
 
 /// The hooks of a run that failed, each with the repetition that it was run for.
 pub fn failed_in_run(evidence: &Evidence) -> Vec<String> {
     let of_run = evidence.hooks.iter().filter_map(failure);
-    let of_case = |case: &CaseEvidence| -> Vec<String> {
-        let measured = case.repetitions.iter().filter_map(Repetition::pfc);
-        let told = measured.flat_map(|e| {
-            let told = failed(e).into_iter();
-            told.map(|failure| format!("{} [{}], {failure}", case.case, e.plan.name))
-        });
-        told.collect()
-    };
-    of_run
-        .chain(evidence.cases.iter().flat_map(of_case))
-        .collect()
+    let of_case = evidence.cases.iter().flat_map(|case| {
+        pfc(case).flat_map(|e| {
+            let failed = e.hooks.iter().filter_map(failure);
+            failed.map(|failure| format!("{} [{}], {failure}", case.case, e.plan.name))
+        })
+    });
+    of_run.chain(of_case).collect()
 }
 
-fn failure(said: &HookOutput) -> Option<String> {
-    Some(format!("{}: {}", said.when, said.failure()?))
+fn failure(output: &HookOutput) -> Option<String> {
+    Some(format!("{}: {}", output.when, output.failure()?))
 }

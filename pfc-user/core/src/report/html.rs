@@ -4,7 +4,6 @@
 //! reads it.
 
 mod checks;
-mod columns;
 mod distributions;
 mod envelope;
 mod expected;
@@ -22,8 +21,8 @@ mod words;
 
 use std::collections::BTreeSet;
 
-use self::columns::Columns;
 use self::markup::{Element, el};
+use self::plot::Columns;
 use super::{fixed_set, hooks, identity, text};
 use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;
@@ -32,9 +31,18 @@ use crate::evidence::{CaseEvidence, Evidence};
 /// Octets that a page may have: a mail server takes it.
 pub const LARGEST: usize = 2_000_000;
 
-/// Allows nothing from elsewhere, whatever a page holds.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; \
-     form-action 'none'";
+/// Facts on the page in its head. The policy allows nothing from elsewhere, whatever the page
+/// holds.
+const METAS: [(&str, &str, &str); 3] = [
+    (
+        "http-equiv",
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri \
+         'none'; form-action 'none'",
+    ),
+    ("name", "viewport", "width=device-width, initial-scale=1"),
+    ("name", "color-scheme", "light dark"),
+];
 
 /// A case with its place in the page.
 struct Numbered<'a> {
@@ -60,7 +68,7 @@ impl Numbered<'_> {
     }
 }
 
-/// How much of the repetitions is drawn.
+/// Extent to which repetitions are drawn.
 #[derive(Clone, Copy)]
 struct Detail {
     columns: Columns,
@@ -128,25 +136,13 @@ fn page_with(evidence: &Evidence, results: &[CaseResult], exit: Exit, detail: De
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let head = el("head")
         .child(el("meta").with("charset", "utf-8"))
-        .child(
-            el("meta")
-                .with("http-equiv", "Content-Security-Policy")
-                .with("content", POLICY),
-        )
-        .child(
-            el("meta")
-                .with("name", "viewport")
-                .with("content", "width=device-width, initial-scale=1"),
-        )
-        .child(
-            el("meta")
-                .with("name", "color-scheme")
-                .with("content", "light dark"),
+        .children(
+            METAS.map(|(key, name, content)| el("meta").with(key, name).with("content", content)),
         )
         .child(el("title").text(format_args!("{verdict}: {}", evidence.testbed.name)))
         .child(el("style").verbatim(include_str!("html/style.css")));
     let failed = failed::section(&cases, results);
-    let undecided = remedy::section(&cases);
+    let undecided = remedy::undecided(&cases);
     let body = el("body")
         .child(header(evidence, results, exit, verdict))
         .children(failed)
@@ -173,46 +169,38 @@ fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verd
         identity::rfc3339(evidence.started),
         evidence.seconds
     );
+    let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
     let identity = testbed.identity.known().map(|(_, value)| value);
     let identity = identity.collect::<Vec<_>>().join(", ");
-    let conclusion = text::conclusion(results, exit, false);
-    let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
+    let lines = [
+        text::conclusion(results, exit, false).trim_end().into(),
+        place,
+    ]
+    .into_iter()
+    .chain(not_done.map(|cases| format!("Not done: {cases}")))
+    .chain(hooks::failed_in_run(evidence))
+    .chain((!identity.is_empty()).then_some(identity));
     el("header")
         .class(format_args!("banner {verdict}"))
         .child(el("p").class("kind").text("Conformance report"))
         .child(el("h1").child(words::verdict(verdict)))
-        .child(el("p").text(conclusion.trim_end()))
-        .child(el("p").text(place))
-        .children(not_done.map(|told| el("p").text(format_args!("Not done: {told}"))))
-        .children(
-            hooks::failed_in_run(evidence)
-                .into_iter()
-                .map(|told| el("p").text(told)),
-        )
-        .children((!identity.is_empty()).then(|| el("p").text(identity)))
+        .children(lines.map(|line: String| el("p").text(line)))
 }
 
 fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {
-    let link = |target: &str, word: &str| {
-        let link = el("a").with("href", format_args!("#{target}")).text(word);
-        el("li").child(link)
-    };
-    let mut list = el("ul").child(link("matrix", "Matrix"));
-    if undecided {
-        list = list.child(link("undecided", "Undecided"));
-    }
-    for case in cases {
-        list = list.child(link(&case.anchor(), &case.result.case));
-    }
-    list = list.child(link("surroundings", "Testbed and host"));
+    let link = |target: &str, word: &str| el("li").child(words::link(target, word));
+    let cases = cases.iter();
+    let list = el("ul")
+        .child(link("matrix", "Matrix"))
+        .children(undecided.then(|| link("undecided", "Undecided")))
+        .children(cases.map(|case| link(&case.anchor(), &case.result.case)))
+        .child(link("surroundings", "Testbed and host"));
     el("nav").with("aria-label", "Sections").child(list)
 }
 
 /// Note for readers of the printed summary.
-fn on_paper() -> Element {
-    let said = "A summary. Checks, drawings and counts of every repetition: the page in a browser.";
-    el("p").class("on-paper").text(said)
-}
+const ON_PAPER: &str =
+    "A summary. Checks, drawings and counts of every repetition: the page in a browser.";
 
 fn main(
     evidence: &Evidence,
@@ -220,35 +208,32 @@ fn main(
     undecided: Option<Element>,
     detail: Detail,
 ) -> Element {
+    let titled = |id, title| section(id, el("h2").text(title));
     let surroundings =
-        section("surroundings", "Testbed and host").children(surroundings::of_run(evidence));
+        titled("surroundings", "Testbed and host").children(surroundings::of_run(evidence));
     el("main")
-        .child(on_paper())
-        .child(section("matrix", "Matrix").child(matrix::cases(cases)))
+        .child(el("p").class("on-paper").text(ON_PAPER))
+        .child(titled("matrix", "Matrix").child(matrix::cases(cases)))
         .children(undecided)
         .children(cases.iter().map(|case| of_case(case, detail)))
         .child(surroundings)
 }
 
-fn section(id: &'static str, title: &str) -> Element {
+/// A section with its title.
+fn section(id: &str, title: Element) -> Element {
     let heading = format!("{id}-title");
     el("section")
         .with("id", id)
         .with("aria-labelledby", &heading)
-        .child(el("h2").with("id", heading).text(title))
+        .child(title.with("id", heading))
 }
 
 fn of_case(case: &Numbered<'_>, detail: Detail) -> Element {
-    let heading = format!("{}-title", case.anchor());
     let result = case.result;
     let title = el("h2")
-        .with("id", &heading)
         .text(format_args!("{} ", result.case))
         .child(words::verdict(result.verdict));
-    let mut section = el("section")
-        .with("id", case.anchor())
-        .with("aria-labelledby", heading)
-        .child(title);
+    let mut section = section(&case.anchor(), title);
     if let Some(known) = case.case {
         section = section
             .child(el("p").text(format_args!("{} ({})", known.title, known.document)))
@@ -257,23 +242,22 @@ fn of_case(case: &Numbered<'_>, detail: Detail) -> Element {
     if !result.reason.is_empty() {
         section = section.child(el("p").class("reason").text(&result.reason));
     }
+    let subtitle = |text| el("h3").text(text);
     if !result.checks.is_empty() {
         section = section
-            .child(el("h3").text("Checks by repetition"))
+            .child(subtitle("Checks by repetition"))
             .child(matrix::of_case(case))
-            .child(el("h3").text("Checks"))
+            .child(subtitle("Checks"))
             .children(checks::of_case(case));
     }
     if let Some(assertions) = checks::assertions(case) {
         section = section
-            .child(el("h3").text("Assertions of the document"))
+            .child(subtitle("Assertions of the document"))
             .child(assertions);
     }
     let repetitions = repetition::of_case(case, detail);
     if !repetitions.is_empty() {
-        section = section
-            .child(el("h3").text("Repetitions"))
-            .children(repetitions);
+        section = section.child(subtitle("Repetitions")).children(repetitions);
     }
     section
 }

@@ -8,8 +8,10 @@ use super::fixed_set::{self, NotDone};
 use super::hooks::{self, OfAttempt};
 use super::series::{self, Series};
 use super::storm::{self, Storm};
-use super::{identity, preflight};
-use crate::case::{Assertion, AttemptResult, CaseResult, Exit, Figure, StepResult, Verdict};
+use super::{findings, identity, pfc, preflight};
+use crate::case::{
+    Assertion, AttemptResult, CaseResult, CheckResult, Exit, Figure, StepResult, Verdict,
+};
 use crate::evidence::{Evidence, Host, Invocation, Planned, Testbed};
 use crate::plan::FlowPlan;
 
@@ -120,8 +122,9 @@ pub fn write(
         invocation: &evidence.invocation,
         preflight: evidence
             .preflight
-            .as_ref()
-            .map_or_else(Vec::new, preflight::ports),
+            .iter()
+            .flat_map(preflight::ports)
+            .collect(),
         fixed_set: fixed_set::of_run(evidence),
         failed_hooks: hooks::failed_in_run(evidence),
         verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
@@ -147,32 +150,22 @@ fn flows(planned: &Planned) -> Option<Flows<'_>> {
 }
 
 fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
-    let mut checks: Vec<Check> = Vec::new();
-    for found in &result.checks {
-        let outcome = Outcome {
-            repetition: &found.repetition,
-            verdict: found.verdict,
-            reason: &found.reason,
-            assertions: &found.assertions,
-        };
-        match checks.iter_mut().find(|check| check.check == found.check) {
-            Some(check) => check.repetitions.push(outcome),
-            None => checks.push(Check {
-                check: &found.check,
-                verdict: found.verdict,
-                repetitions: vec![outcome],
-            }),
-        }
-    }
-    for check in &mut checks {
-        check.verdict = Verdict::of_parts(check.repetitions.iter().map(|outcome| outcome.verdict));
-    }
-    let of_case = || {
-        evidence
-            .cases
-            .iter()
-            .filter(|case| case.case == result.case)
+    let outcome = |found: &'a CheckResult| Outcome {
+        repetition: &found.repetition,
+        verdict: found.verdict,
+        reason: &found.reason,
+        assertions: &found.assertions,
     };
+    let checks = findings::by_check(result).into_iter().map(|of| Check {
+        check: &of[0].check,
+        verdict: findings::worst(of.iter().copied()),
+        repetitions: of.into_iter().map(outcome).collect(),
+    });
+    let of_case = || {
+        let cases = evidence.cases.iter();
+        cases.filter(|case| case.case == result.case)
+    };
+    let measured = || of_case().flat_map(pfc);
     let assertions = result.assertions.iter().map(|found| DocumentAssertion {
         id: &found.id,
         verdict: found.outcome(),
@@ -183,7 +176,7 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
         case: &result.case,
         verdict: result.verdict,
         reason: &result.reason,
-        checks,
+        checks: checks.collect(),
         attempts: &result.attempts,
         assertions: assertions.collect(),
         steps: &result.steps,
@@ -192,8 +185,8 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
             .flat_map(|case| &case.planned)
             .filter_map(flows)
             .collect(),
-        throughput: of_case().flat_map(series::of).collect(),
-        storms: of_case().flat_map(storm::of).collect(),
-        hooks: of_case().flat_map(hooks::of_case).collect(),
+        throughput: measured().flat_map(series::of).collect(),
+        storms: measured().filter_map(storm::of).collect(),
+        hooks: measured().filter_map(hooks::of).collect(),
     }
 }

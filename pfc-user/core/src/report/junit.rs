@@ -48,12 +48,9 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
     let of_case = evidence.cases.iter().find(|case| case.case == result.case);
     let fixed = of_case.and_then(|case| case.fixed_set.as_ref());
     if let Some(set) = fixed.filter(|set| !set.not_done.is_empty()) {
-        let told = format!(
-            "{}: {}",
-            fixed_set::reason(&set.lossless),
-            set.not_done.join("; ")
-        );
-        suite.add_property(Property::new("not-done", plain::text(&told)));
+        let reason = fixed_set::reason(&set.lossless);
+        let not_done = format!("{reason}: {}", set.not_done.join("; "));
+        suite.add_property(Property::new("not-done", plain::text(&not_done)));
     }
     let planned = of_case.iter().flat_map(|case| &case.planned);
     for property in planned.flat_map(traffic) {
@@ -61,25 +58,15 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
     }
     // A reason that concerns the whole case would be lost among the checks.
     if !result.reason.is_empty() || result.checks.is_empty() {
-        suite.add_test_case(test_case(
-            &result.case,
-            "case",
-            result.verdict,
-            &result.reason,
-            String::new(),
-        ));
+        let (verdict, reason) = (result.verdict, &result.reason);
+        suite.add_test_case(test_case(&result.case, "case", verdict, reason, ""));
     }
     let mut ordered: Vec<&CheckResult> = result.checks.iter().collect();
     ordered.sort_by_key(|check| findings::rank(check.verdict));
     suite.add_test_cases(ordered.into_iter().map(|check| {
         let name = format!("{} [{}]", check.check, check.repetition);
-        test_case(
-            &result.case,
-            &name,
-            check.verdict,
-            &findings::found(check),
-            description(check),
-        )
+        let (found, description) = (findings::found(check), description(check));
+        test_case(&result.case, &name, check.verdict, &found, &description)
     }));
     suite
 }
@@ -89,12 +76,12 @@ fn traffic(planned: &Planned) -> Vec<Property> {
     let Planned::Pfc { plan, limits } = planned else {
         return Vec::new();
     };
-    let told = flows::told(plan, limits.line_rate).into_iter();
-    told.map(|(role, flows)| {
+    let roles = flows::by_role(plan, limits.line_rate).into_iter();
+    let property = |(role, flows): (&str, String)| {
         let name = format!("{role} [{}]", plan.name);
         Property::new(plain::text(&name), plain::text(&flows))
-    })
-    .collect()
+    };
+    roles.map(property).collect()
 }
 
 fn test_case(
@@ -102,7 +89,7 @@ fn test_case(
     name: &str,
     verdict: Verdict,
     reason: &str,
-    description: String,
+    description: &str,
 ) -> TestCase {
     let mut status = match verdict {
         Verdict::Pass => TestCaseStatus::success(),
@@ -112,10 +99,9 @@ fn test_case(
         }
         Verdict::Skipped | Verdict::NotApplicable => TestCaseStatus::skipped(),
     };
-    let reason = if reason.is_empty() {
-        verdict.word()
-    } else {
-        reason
+    let reason = match reason {
+        "" => verdict.word(),
+        reason => reason,
     };
     status.set_type(verdict.word()).set_message(reason);
     if !description.is_empty() {

@@ -53,6 +53,19 @@ pub fn paragraph(out: &mut String, label: &str, text: &str) {
     out.push('\n');
 }
 
+/// Appends a paragraph in whose label `word` has the colour of `verdict`.
+pub fn verdict_paragraph(
+    out: &mut String,
+    label: &str,
+    (word, verdict, colour): (&str, Verdict, bool),
+    text: &str,
+) {
+    let mut plain = String::new();
+    paragraph(&mut plain, label, text);
+    // Without colours, of which no line knows where to break.
+    *out += &plain.replacen(word, &paint(word, verdict, colour), 1);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,11 +12,12 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use pcap_file::pcapng::{Block, PcapNgBlock, PcapNgWriter};
 use pfc_ebpf::abi::account::{OffenceKind, SNAP_LEN};
 
+use super::pfc;
+use crate::evidence::Evidence;
 use crate::evidence::pfc::{Offence, PfcEvidence};
-use crate::evidence::{Evidence, Repetition};
 
 /// Extension of the files.
 pub const EXTENSION: &str = "pcapng";
@@ -30,7 +31,7 @@ pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
     let mut stems = BTreeSet::new();
     let mut captures = Vec::new();
     for case in &evidence.cases {
-        for repetition in case.repetitions.iter().filter_map(Repetition::pfc) {
+        for repetition in pfc(case) {
             if !repetition.offences.is_empty() {
                 let wanted = file_stem(&format!("{}-{}", case.case, repetition.plan.name));
                 let stem = unique(wanted, &mut stems);
@@ -45,10 +46,8 @@ pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
 /// neither hidden nor empty.
 fn file_stem(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric() && !"+.".contains(c));
-    let joined = words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join("-");
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let joined = words.join("-");
     let shown = joined.trim_start_matches(['.', '-']);
     match &shown[..shown.len().min(LONGEST_STEM)] {
         "" => "unnamed".into(),
@@ -71,57 +70,54 @@ fn unique(stem: String, taken: &mut BTreeSet<String>) -> String {
 /// Writes the offending frames of a repetition in the order of arrival, with their time of day.
 /// `clock` is the time of day at CLOCK_MONOTONIC 0.
 pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<()> {
+    let name = Cow::Owned(evidence.plan.name.clone());
     let section = SectionHeaderBlock {
-        options: vec![SectionHeaderOption::Comment(Cow::Owned(
-            evidence.plan.name.clone(),
-        ))],
+        options: vec![SectionHeaderOption::Comment(name)],
         ..Default::default()
     };
     let mut writer = PcapNgWriter::with_section_header(out, section).map_err(io::Error::other)?;
+    let mut write = |block: Block<'_>| {
+        let written = writer.write_block(&block);
+        written.map(drop).map_err(io::Error::other)
+    };
     for (name, port) in [("tx", &evidence.ports.tx), ("rx", &evidence.ports.rx)] {
         let mut options = vec![
             InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
             InterfaceDescriptionOption::IfTsResol(9),
         ];
         if !port.interface.is_empty() {
-            options.push(InterfaceDescriptionOption::IfDescription(Cow::Borrowed(
-                &port.interface,
-            )));
+            let interface = Cow::Borrowed(port.interface.as_str());
+            options.push(InterfaceDescriptionOption::IfDescription(interface));
         }
         let interface = InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
             snaplen: SNAP_LEN as u32,
             options,
         };
-        writer
-            .write_block(&interface.into_block())
-            .map_err(io::Error::other)?;
+        write(interface.into_block())?;
     }
     let mut offences: Vec<_> = evidence.offences.iter().collect();
     offences.sort_by_key(|offence| offence.time);
     for offence in offences {
-        writer
-            .write_block(&frame(offence, clock)?.into_block())
-            .map_err(io::Error::other)?;
+        write(frame(offence, clock)?.into_block())?;
     }
     Ok(())
 }
 
 fn frame(offence: &Offence, clock: u64) -> io::Result<EnhancedPacketBlock<'static>> {
     let octets = octets(&offence.octets).ok_or_else(|| {
+        let at = offence.time;
         io::Error::other(format!(
-            "offending frame at {} ns: octets are not hexadecimal",
-            offence.time
+            "offending frame at {at} ns: octets are not hexadecimal"
         ))
     })?;
+    let comment = Cow::Borrowed(comment(offence.kind));
     Ok(EnhancedPacketBlock {
         interface_id: if offence.port == "tx" { 0 } else { 1 },
         timestamp: Duration::from_nanos(clock.saturating_add(offence.time)),
         original_len: offence.length.into(),
         data: Cow::Owned(octets),
-        options: vec![EnhancedPacketOption::Comment(Cow::Borrowed(comment(
-            offence.kind,
-        )))],
+        options: vec![EnhancedPacketOption::Comment(comment)],
     })
 }
 
@@ -143,14 +139,9 @@ fn comment(kind: OffenceKind) -> &'static str {
 
 /// The octets that these digits stand for.
 pub(super) fn octets(hexadecimal: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = hexadecimal
-        .chars()
-        .map(|digit| digit.to_digit(16).map(|value| value as u8))
-        .collect::<Option<_>>()?;
-    digits.len().is_multiple_of(2).then(|| {
-        digits
-            .chunks(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect()
-    })
+    let digit = |digit: char| Some(digit.to_digit(16)? as u8);
+    let digits: Vec<u8> = hexadecimal.chars().map(digit).collect::<Option<_>>()?;
+    let (pairs, rest) = digits.as_chunks();
+    let octets = pairs.iter().map(|[high, low]| high << 4 | low);
+    rest.is_empty().then(|| octets.collect())
 }

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::layout::{paint, paragraph};
+use super::layout::verdict_paragraph;
 use super::plain;
 use crate::case::{Exit, Verdict};
 use crate::evidence::Testbed;
 use crate::evidence::preflight::{Port, Preflight, UnfitCase, Way};
-use crate::preflight::{Item, State, judge, worst};
+use crate::preflight::{Item, State, judge, ok, problem, worst};
 
 /// Schema version of the JSON.
 pub const SCHEMA: u32 = 1;
@@ -23,7 +23,7 @@ pub fn exit(preflight: &Preflight) -> Exit {
     }
 }
 
-fn word(state: State) -> (&'static str, Verdict) {
+pub(super) fn word(state: State) -> (&'static str, Verdict) {
     match state {
         State::Ok => ("ok", Verdict::Pass),
         State::Problem => ("problem", Verdict::Fail),
@@ -56,64 +56,42 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
             table_row(&mut out, item, width, colour);
         }
     }
-    let ways = preflight.ways.iter().map(of_way);
-    let ways: Vec<(&Way, Item)> = preflight.ways.iter().zip(ways).collect();
+    let ways: Vec<Item> = preflight.ways.iter().map(of_way).collect();
+    let unfit: Vec<Item> = preflight.unfit.iter().map(of_plan).collect();
     if preflight.ports.is_empty() && ways.is_empty() {
         out +=
             "\nno port of this testbed carries frames of the tester; there is nothing to look at\n";
     }
-    for (way, item) in &ways {
+    for (way, item) in preflight.ways.iter().zip(&ways) {
         out += &format!("\n{}: {}\n", way.table, plain::text(&way.place));
         table_row(&mut out, item, width, colour);
     }
-    if !preflight.unfit.is_empty() {
+    if !unfit.is_empty() {
         out += "\nplan\n";
     }
-    for unfit in &preflight.unfit {
-        table_row(&mut out, &of_plan(unfit), width, colour);
+    for item in &unfit {
+        table_row(&mut out, item, width, colour);
     }
-    let count = |state| {
-        let items = judged.iter().flatten();
-        items.filter(|item| item.state == state).count()
-    };
-    let exit = exit(preflight);
+    let all = || judged.iter().flatten().chain(&ways).chain(&unfit);
+    let count = |state| all().filter(|item| item.state == state).count();
     out + &format!(
         "\n{} problems, {} unknown (exit code {})\n",
-        count(State::Problem) + preflight.unfit.len() + no_ways(&ways),
+        count(State::Problem),
         count(State::Unknown),
-        exit as u8
+        exit(preflight) as u8
     )
 }
 
-fn no_ways(ways: &[(&Way, Item)]) -> usize {
-    let wrong = ways.iter().filter(|(_, item)| item.state == State::Problem);
-    wrong.count()
-}
-
 fn of_way(way: &Way) -> Item {
-    let (state, found) = match &way.error {
-        Some(error) => (State::Problem, error.clone()),
-        None => (State::Ok, way.usable.to_owned()),
-    };
-    Item {
-        what: way.what,
-        state,
-        found,
-        expected: String::new(),
-        mend: String::new(),
-        fix: None,
+    match &way.error {
+        Some(error) => problem(way.what, error, "", ""),
+        None => ok(way.what, way.usable),
     }
 }
 
 fn of_plan(unfit: &UnfitCase) -> Item {
-    Item {
-        what: "case",
-        state: State::Problem,
-        found: format!("{}: {}", unfit.case, unfit.reason),
-        expected: String::new(),
-        mend: unfit.remedy.clone(),
-        fix: None,
-    }
+    let found = format!("{}: {}", unfit.case, unfit.reason);
+    problem("case", found, "", &unfit.remedy)
 }
 
 fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
@@ -123,13 +101,8 @@ fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
     } else {
         format!("{}; expected: {}", item.found, item.expected)
     };
-    let mut row = String::new();
-    paragraph(
-        &mut row,
-        &format!("  {word:7}  {:width$}  ", item.what),
-        &plain::text(&found),
-    );
-    out.push_str(&row.replacen(word, &paint(word, verdict, colour), 1));
+    let lead = format!("  {word:7}  {:width$}  ", item.what);
+    verdict_paragraph(out, &lead, (word, verdict, colour), &plain::text(&found));
     if !item.mend.is_empty() {
         // Kept on one line, to be copied.
         let mend = plain::text(&item.mend);
@@ -139,30 +112,26 @@ fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
 
 /// Lists the problems, one line each, for notes and the report of a run.
 pub fn shortfalls(preflight: &Preflight) -> Vec<String> {
-    let lines = preflight
-        .ports
-        .iter()
-        .zip(judge(preflight))
-        .flat_map(|(port, items)| {
-            let bad = items
-                .into_iter()
-                .filter(|item| item.state == State::Problem);
-            bad.map(move |item| {
-                let mend = if item.mend.is_empty() {
-                    String::new()
-                } else {
-                    format!(" -> {}", item.mend)
-                };
-                format!(
-                    "{}: {}: {}; expected: {}{mend}",
-                    title(port),
-                    item.what,
-                    item.found,
-                    item.expected
-                )
-            })
-        });
-    lines.collect()
+    let mut lines = Vec::new();
+    for (port, items) in preflight.ports.iter().zip(judge(preflight)) {
+        for item in items {
+            if item.state != State::Problem {
+                continue;
+            }
+            let Item {
+                what,
+                found,
+                expected,
+                ..
+            } = item;
+            let mut line = format!("{}: {what}: {found}; expected: {expected}", title(port));
+            if !item.mend.is_empty() {
+                line += &format!(" -> {}", item.mend);
+            }
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// A port with its judgement.
@@ -175,12 +144,8 @@ pub(super) struct Judged<'a> {
 
 /// All ports, for JSON.
 pub(super) fn ports(preflight: &Preflight) -> Vec<Judged<'_>> {
-    preflight
-        .ports
-        .iter()
-        .zip(judge(preflight))
-        .map(|(port, items)| Judged { port, items })
-        .collect()
+    let ports = preflight.ports.iter().zip(judge(preflight));
+    ports.map(|(port, items)| Judged { port, items }).collect()
 }
 
 /// Writes the same facts as JSON, with what killed runs left changed, in words.

@@ -4,7 +4,6 @@ use pfc_ebpf::units::{LineRate, Priority};
 use serde::Serialize;
 
 use crate::evidence::pfc::PfcEvidence;
-use crate::evidence::{CaseEvidence, Repetition};
 use crate::plan::Nanos;
 
 /// Width of a step.
@@ -32,54 +31,39 @@ pub(super) fn is_first(attempt: &u32) -> bool {
     *attempt == 1
 }
 
-/// The series of a case, by repetition and priority; priorities without traffic are left out.
-pub fn of(case: &CaseEvidence) -> Vec<Series<'_>> {
-    case.repetitions
-        .iter()
-        .filter_map(Repetition::pfc)
-        .flat_map(of_repetition)
-        .collect()
-}
-
-fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {
+/// The series of a repetition; priorities without traffic are left out.
+pub fn of(e: &PfcEvidence) -> Vec<Series<'_>> {
     let many = STEP.checked_div(e.windows.width).unwrap_or(0).max(1) as usize;
     let with_traffic =
         |priority: &Priority| e.plan.flows.iter().any(|flow| flow.priority == *priority);
     let all = Priority::all().filter(with_traffic).map(|priority| {
         // All frames of a repetition have one length.
-        let bits = e
-            .plan
-            .flows
-            .first()
-            .map_or(0, |flow| LineRate::frame_bits(flow.length)) as f64;
+        let length = e.plan.flows.first().map(|flow| flow.length);
+        let bits = length.map_or(0, LineRate::frame_bits) as f64;
         let seconds = many as f64 * e.windows.width as f64 / 1e9;
         let mbits = |windows: &[[u32; 8]]| -> Vec<f64> {
             let frames = |step: &[[u32; 8]]| {
-                step.iter()
-                    .map(|window| u64::from(window[priority.index()]))
-                    .sum::<u64>()
+                let frames = step
+                    .iter()
+                    .map(|window| u64::from(window[priority.index()]));
+                frames.sum::<u64>() as f64
             };
             let mut steps: Vec<f64> = windows
                 .chunks(many)
-                .map(|step| (frames(step) as f64 * bits / seconds / 1e5).round() / 10.0)
+                .map(|step| (frames(step) * bits / seconds / 1e5).round() / 10.0)
                 .collect();
             // The windows extend beyond the end of the repetition.
-            steps.truncate(
-                steps
-                    .iter()
-                    .rposition(|step| *step > 0.0)
-                    .map_or(0, |last| last + 1),
-            );
+            let last = steps.iter().rposition(|step| *step > 0.0);
+            steps.truncate(last.map_or(0, |last| last + 1));
             steps
         };
-        let (offered, received) = (mbits(&e.windows.offered), mbits(&e.windows.received));
         Series {
             repetition: &e.plan.name,
             attempt: e.attempt,
             priority,
             step_ms: many as u64 * e.windows.width / 1_000_000,
-            offered,
-            received,
+            offered: mbits(&e.windows.offered),
+            received: mbits(&e.windows.received),
         }
     });
     all.collect()

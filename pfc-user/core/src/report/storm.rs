@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::series::is_first;
-use crate::evidence::pfc::{GapHistogram, PfcEvidence};
-use crate::evidence::{CaseEvidence, Repetition};
+use crate::evidence::pfc::{GapHistogram, PfcEvidence, StormReport};
 use crate::plan::Nanos;
 
 /// The storm of one repetition. Lengths are in nanoseconds. A quantile is the length below which
@@ -38,23 +37,15 @@ pub struct Storm<'e> {
     pub histogram: &'e GapHistogram,
 }
 
-/// The storms of a case, by repetition.
-pub fn of(case: &CaseEvidence) -> Vec<Storm<'_>> {
-    case.repetitions
-        .iter()
-        .filter_map(Repetition::pfc)
-        .filter_map(of_repetition)
-        .collect()
+/// The length below which that share of the gaps lies; `None` without gaps.
+pub(super) fn quantile(storm: &StormReport, share: f64) -> Option<Nanos> {
+    let length = storm.histogram.quantile(share)?;
+    Some(length.min(storm.max_gap))
 }
 
-fn of_repetition(e: &PfcEvidence) -> Option<Storm<'_>> {
+/// The storm of a repetition, where it has one.
+pub fn of(e: &PfcEvidence) -> Option<Storm<'_>> {
     let storm = e.storm.as_ref()?;
-    let quantile = |q| {
-        storm
-            .histogram
-            .quantile(q)
-            .map(|length| length.min(storm.max_gap))
-    };
     Some(Storm {
         repetition: &e.plan.name,
         attempt: e.attempt,
@@ -62,9 +53,9 @@ fn of_repetition(e: &PfcEvidence) -> Option<Storm<'_>> {
         frames: storm.frames,
         refused: storm.errors,
         pause_ns: e.limits.pause_time(e.plan.storm.quanta),
-        p50_ns: quantile(0.5),
-        p99_ns: quantile(0.99),
-        p999_ns: quantile(0.999),
+        p50_ns: quantile(storm, 0.5),
+        p99_ns: quantile(storm, 0.99),
+        p999_ns: quantile(storm, 0.999),
         max_ns: storm.max_gap,
         gaps_above: storm.gaps_above(),
         histogram: &storm.histogram,

@@ -1,10 +1,10 @@
 //! The result for people.
 
 use super::findings::{self, Finding, Group};
-use super::layout::{paint, paragraph};
-use super::{fixed_set, hooks, identity, plain};
-use crate::case::{CaseResult, Exit, Verdict};
-use crate::evidence::{Evidence, Repetition};
+use super::layout::{paint, paragraph, verdict_paragraph};
+use super::{fixed_set, hooks, identity, pfc, plain};
+use crate::case::{CaseResult, Exit, Figure, Verdict};
+use crate::evidence::Evidence;
 use crate::preflight::kernel;
 
 /// Rows of the closing table: with the lines around it, it fits a screen of 24 lines.
@@ -17,13 +17,12 @@ const LAST: usize = 4;
 /// The summary of a run: the checks and reasons of each case that did not pass, and a closing table
 /// of all cases.
 pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
-    let open = |result: &&CaseResult| result.verdict != Verdict::Pass;
-    summary_of(evidence, results, exit, colour, open)
+    summary_of(evidence, results, exit, colour, false)
 }
 
 /// The summary with the checks and figures of every case.
 pub fn verbose(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
-    summary_of(evidence, results, exit, colour, |_| true)
+    summary_of(evidence, results, exit, colour, true)
 }
 
 fn summary_of(
@@ -31,9 +30,31 @@ fn summary_of(
     results: &[CaseResult],
     exit: Exit,
     colour: bool,
-    is_explained: impl Fn(&&CaseResult) -> bool,
+    verbose: bool,
 ) -> String {
     let mut out = String::new();
+    for (label, text) in head(evidence) {
+        paragraph(&mut out, label, &plain::text(&text));
+    }
+    let results = &plain::results(results)[..];
+    let open = findings::open(results);
+    first(&mut out, &open, colour);
+    for result in results {
+        if verbose || result.verdict != Verdict::Pass {
+            out.push('\n');
+            case(&mut out, result, colour);
+        }
+    }
+    out.push('\n');
+    table(&mut out, results, colour);
+    out.push_str(&conclusion(results, exit, colour));
+    last(&mut out, &open, colour);
+    out
+}
+
+/// Labels and lines on the run: its place, plan and DUT, and shortfalls that concern no single
+/// case.
+fn head(evidence: &Evidence) -> Vec<(&'static str, String)> {
     let Evidence {
         version,
         testbed,
@@ -41,58 +62,37 @@ fn summary_of(
         seconds,
         ..
     } = evidence;
-    let line = format!(
-        "validator {version}, testbed {} ({}), Linux {} on {} with {} CPUs, {seconds:.1} s",
-        testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
-    );
-    paragraph(&mut out, "", &plain::text(&line));
+    let mut lines = vec![(
+        "",
+        format!(
+            "validator {version}, testbed {} ({}), Linux {} on {} with {} CPUs, {seconds:.1} s",
+            testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
+        ),
+    )];
     let plan = &evidence.invocation.plan;
     if !plan.is_empty() {
-        let line = format!(
-            "plan {plan} on {}, begun {}",
-            host.name,
-            identity::rfc3339(evidence.started)
-        );
-        paragraph(&mut out, "run        ", &plain::text(&line));
+        let started = identity::rfc3339(evidence.started);
+        let line = format!("plan {plan} on {}, begun {started}", host.name);
+        lines.push(("run        ", line));
     }
     let words = testbed.identity.known();
     let words: Vec<_> = words
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     if !words.is_empty() {
-        paragraph(&mut out, "DUT        ", &plain::text(&words.join(", ")));
+        lines.push(("DUT        ", words.join(", ")));
     }
-    for line in evidence
-        .preflight
-        .iter()
-        .flat_map(super::preflight::shortfalls)
-    {
-        paragraph(&mut out, "preflight  ", &plain::text(&line));
-    }
-    if let Some(lacks) = evidence.preflight.as_ref().and_then(kernel::lacks) {
-        paragraph(&mut out, "kernel     ", &lacks);
-    }
-    if let Some(marks) = marks(evidence) {
-        paragraph(&mut out, "tagged     ", &marks);
-    }
-    if let Some(told) = fixed_set::of_run(evidence).and_then(|set| set.sentence()) {
-        paragraph(&mut out, "not done   ", &plain::text(&told));
-    }
-    for told in hooks::failed_in_run(evidence) {
-        paragraph(&mut out, "hook       ", &plain::text(&told));
-    }
-    let results = &plain::results(results)[..];
-    let open = findings::open(results);
-    first(&mut out, &open, colour);
-    for result in results.iter().filter(is_explained) {
-        out.push('\n');
-        case(&mut out, result, colour);
-    }
-    out.push('\n');
-    table(&mut out, results, colour);
-    out.push_str(&conclusion(results, exit, colour));
-    last(&mut out, &open, colour);
-    out
+    let preflight = || evidence.preflight.iter();
+    let shortfalls = preflight().flat_map(super::preflight::shortfalls);
+    let lacks = preflight().filter_map(kernel::lacks);
+    let not_done = fixed_set::of_run(evidence).and_then(|set| set.sentence());
+    lines.extend(shortfalls.map(|line| ("preflight  ", line)));
+    lines.extend(lacks.map(|line| ("kernel     ", line)));
+    lines.extend(marks(evidence).map(|line| ("tagged     ", line)));
+    lines.extend(not_done.map(|line| ("not done   ", line)));
+    let hooks = hooks::failed_in_run(evidence).into_iter();
+    lines.extend(hooks.map(|line| ("hook       ", line)));
+    lines
 }
 
 /// Writes the results that did not pass, each on one line.
@@ -103,13 +103,9 @@ fn first(out: &mut String, open: &[Finding<'_>], colour: bool) {
     out.push('\n');
     for finding in open.iter().take(FIRST) {
         let word = finding.verdict.word();
-        let mut line = String::new();
-        paragraph(
-            &mut line,
-            &format!("{word}  "),
-            &format!("{}: {}", finding.title(), finding.found),
-        );
-        out.push_str(&line.replacen(word, &paint(word, finding.verdict, colour), 1));
+        let text = format!("{}: {}", finding.title(), finding.found);
+        let painted = (word, finding.verdict, colour);
+        verdict_paragraph(out, &format!("{word}  "), painted, &text);
     }
     if open.len() > FIRST {
         out.push_str(&format!("and {} more, below\n", open.len() - FIRST));
@@ -129,25 +125,20 @@ fn last(out: &mut String, open: &[Finding<'_>], colour: bool) {
             names += &format!(" and {} more", of.len() - LAST);
         }
         let word = findings::past(verdict);
-        let mut line = String::new();
-        paragraph(&mut line, &format!("{word}: "), &names);
-        out.push_str(&line.replacen(word, &paint(word, verdict, colour), 1));
+        verdict_paragraph(out, &format!("{word}: "), (word, verdict, colour), &names);
     }
 }
 
 /// The marks of tagged flows, which point to different priorities so that a DUT that goes by the
 /// wrong one fails. Those of the first repetition stand for all: every case follows one rule.
 fn marks(evidence: &Evidence) -> Option<String> {
-    let repetitions = evidence.cases.iter().flat_map(|case| &case.repetitions);
-    let mut plans = repetitions.filter_map(Repetition::pfc).map(|pfc| &pfc.plan);
+    let mut plans = evidence.cases.iter().flat_map(pfc).map(|pfc| &pfc.plan);
     let flows = plans.find_map(|plan| {
         let tagged = plan.flows.iter().filter(|flow| flow.pcp.is_some());
         Some(tagged.collect::<Vec<_>>()).filter(|flows| !flows.is_empty())
     })?;
-    let pairs = flows.iter().take(8).filter_map(|flow| {
-        let pcp = flow.pcp?;
-        Some(format!("{pcp}/{}", flow.dscp))
-    });
+    let pairs = flows.iter().take(8);
+    let pairs = pairs.filter_map(|flow| Some(format!("{}/{}", flow.pcp?, flow.dscp)));
     let more = if flows.len() > 8 { ", ..." } else { "" };
     let field = if flows.iter().all(|flow| flow.pcp == Some(flow.priority)) {
         "PCP"
@@ -169,19 +160,24 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
     if !result.reason.is_empty() {
         paragraph(out, "  ", &result.reason);
     }
-    let ids = check_ids(result);
-    let width = ids.iter().map(|id| id.len()).max().unwrap_or(0);
-    for id in &ids {
-        let of = result.checks.iter().filter(|check| check.check == *id);
-        let verdicts = of.map(|check| check.verdict);
-        out.push_str(&format!("  {id:width$}  {}\n", counts(verdicts, colour)));
+    let checks = findings::by_check(result);
+    let width = width(checks.iter().map(|of| of[0].check.as_str()));
+    for of in &checks {
+        let counts = counts(of.iter().map(|check| check.verdict), colour);
+        out.push_str(&format!("  {:width$}  {counts}\n", of[0].check));
     }
     attempts(out, result, colour);
     assertions(out, result, colour);
     for group in findings::groups(result) {
-        shortfall(out, &group, ids.len(), colour);
+        shortfall(out, &group, checks.len(), colour);
     }
     figures(out, result);
+}
+
+/// Characters of the longest of these names.
+fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    let lengths = names.map(|name| name.chars().count());
+    lengths.max().unwrap_or(0)
 }
 
 /// The attempts at each repetition that was measured more than once: what each left undecided, or
@@ -189,33 +185,23 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
 fn attempts(out: &mut String, result: &CaseResult, colour: bool) {
     for attempt in &result.attempts {
         let lead = format!("  attempt {} at {}: ", attempt.attempt, attempt.repetition);
-        let open = attempt.checks.iter().filter(|check| {
-            matches!(
-                check.verdict,
-                Verdict::Fail | Verdict::Error | Verdict::Inconclusive
-            )
+        let open = attempt.checks.iter();
+        let open = open.filter(|check| findings::is_open(check.verdict));
+        let alike = findings::alike(open, |one, other| {
+            (one.verdict, &one.reason) == (other.verdict, &other.reason)
         });
-        let mut alike: Vec<(Verdict, &str, Vec<&str>)> = Vec::new();
-        for check in open {
-            let same = |found: &&mut (Verdict, &str, Vec<&str>)| {
-                (found.0, found.1) == (check.verdict, check.reason.as_str())
-            };
-            match alike.iter_mut().find(same) {
-                Some((.., checks)) => checks.push(&check.check),
-                None => alike.push((check.verdict, &check.reason, vec![&check.check])),
-            }
-        }
-        let told: Vec<String> = alike
+        let left: Vec<String> = alike
             .iter()
-            .map(|(verdict, reason, checks)| {
-                let word = paint(verdict.word(), *verdict, colour);
-                format!("{} {word}, {reason}", checks.join(", "))
+            .map(|checks| {
+                let names: Vec<&str> = checks.iter().map(|check| check.check.as_str()).collect();
+                let word = paint(checks[0].verdict.word(), checks[0].verdict, colour);
+                format!("{} {word}, {}", names.join(", "), checks[0].reason)
             })
             .collect();
-        if told.is_empty() {
+        if left.is_empty() {
             paragraph(out, &lead, "nothing was left open");
         } else {
-            paragraph(out, &lead, &told.join("; "));
+            paragraph(out, &lead, &left.join("; "));
         }
     }
 }
@@ -226,12 +212,7 @@ fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
         return;
     }
     out.push_str("  assertions of the document (values and every step: report.json)\n");
-    let width = result
-        .assertions
-        .iter()
-        .map(|found| found.id.len())
-        .max()
-        .unwrap_or(0);
+    let width = width(result.assertions.iter().map(|found| found.id.as_str()));
     for found in &result.assertions {
         let word = found.outcome();
         let word = found
@@ -242,30 +223,16 @@ fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
         } else {
             format!("  ({})", found.checks.join(", "))
         };
-        paragraph(
-            out,
-            &format!("      {:width$}  ", found.id),
-            &format!("{word}{by}"),
-        );
+        let lead = format!("      {:width$}  ", found.id);
+        paragraph(out, &lead, &format!("{word}{by}"));
     }
-}
-
-/// Ids of a case's checks in the order of the case's table.
-fn check_ids(result: &CaseResult) -> Vec<&str> {
-    let mut ids: Vec<&str> = Vec::new();
-    for check in &result.checks {
-        if !ids.contains(&check.check.as_str()) {
-            ids.push(&check.check);
-        }
-    }
-    ids
 }
 
 /// Counts by verdict, such as `1 failed, 7 passed`.
 fn counts(verdicts: impl Iterator<Item = Verdict>, colour: bool) -> String {
     let counted = findings::counted(verdicts).into_iter();
-    let told = counted.map(|(verdict, words)| paint(&words, verdict, colour));
-    told.collect::<Vec<_>>().join(", ")
+    let painted = counted.map(|(verdict, words)| paint(&words, verdict, colour));
+    painted.collect::<Vec<_>>().join(", ")
 }
 
 fn shortfall(out: &mut String, group: &Group<'_>, checks: usize, colour: bool) {
@@ -278,9 +245,8 @@ fn shortfall(out: &mut String, group: &Group<'_>, checks: usize, colour: bool) {
     };
     let title = format!("{names} [{}]:", group.repetitions.join("; "));
     let word = first.verdict.word();
-    let mut line = String::new();
-    paragraph(&mut line, &format!("  {word}  "), &title);
-    out.push_str(&line.replacen(word, &paint(word, first.verdict, colour), 1));
+    let painted = (word, first.verdict, colour);
+    verdict_paragraph(out, &format!("  {word}  "), painted, &title);
     if !first.reason.is_empty() {
         paragraph(out, "      ", &first.reason);
     }
@@ -293,29 +259,19 @@ fn shortfall(out: &mut String, group: &Group<'_>, checks: usize, colour: bool) {
 
 /// Figures of one repetition: the first that has something to explain, or else the first of all.
 fn figures(out: &mut String, result: &CaseResult) {
-    let troubled = result.checks.iter().find(|check| {
-        matches!(
-            check.verdict,
-            Verdict::Fail | Verdict::Error | Verdict::Inconclusive
-        )
-    });
-    let of = |repetition: &str| {
-        result
-            .figures
-            .iter()
+    let of = |repetition: &str| -> Vec<&Figure> {
+        let figures = result.figures.iter();
+        figures
             .filter(|figure| figure.repetition == repetition)
-            .collect::<Vec<_>>()
+            .collect()
     };
-    let mut shown = troubled
-        .map(|check| of(&check.repetition))
+    let mut checks = result.checks.iter();
+    let troubled = checks.find(|check| findings::is_open(check.verdict));
+    let troubled = troubled.map(|check| of(&check.repetition));
+    let shown = troubled
+        .filter(|figures| !figures.is_empty())
+        .or_else(|| Some(of(&result.figures.first()?.repetition)))
         .unwrap_or_default();
-    if shown.is_empty() {
-        shown = result
-            .figures
-            .first()
-            .map(|figure| of(&figure.repetition))
-            .unwrap_or_default();
-    }
     let Some(first) = shown.first() else { return };
     let others = result.figures.len() > shown.len();
     let note = if others {
@@ -324,17 +280,10 @@ fn figures(out: &mut String, result: &CaseResult) {
         String::new()
     };
     out.push_str(&format!("  figures of {}{note}\n", first.repetition));
-    let width = shown
-        .iter()
-        .map(|figure| figure.name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let width = width(shown.iter().map(|figure| figure.name.as_str()));
     for figure in &shown {
-        paragraph(
-            out,
-            &format!("      {:width$}  ", figure.name),
-            &figure.value,
-        );
+        let lead = format!("      {:width$}  ", figure.name);
+        paragraph(out, &lead, &figure.value);
     }
 }
 
@@ -343,8 +292,7 @@ fn figures(out: &mut String, result: &CaseResult) {
 fn table(out: &mut String, results: &[CaseResult], colour: bool) {
     let is_shared = |result: &CaseResult| results.len() > ROWS && result.verdict == Verdict::Pass;
     let shown = || results.iter().filter(|result| !is_shared(result));
-    let width = shown().map(|result| result.case.chars().count()).max();
-    let width = width.unwrap_or(0);
+    let width = width(shown().map(|result| result.case.as_str()));
     let longest = Verdict::NotApplicable.word().len();
     for result in shown() {
         let word = format!("{:longest$}", result.verdict.word());
@@ -352,20 +300,13 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
             [] => "no check".to_owned(),
             checks => {
                 let verdicts = checks.iter().map(|check| check.verdict);
-                // Without colours, of which no line knows where to break.
                 format!("checks: {}", counts(verdicts, false))
             }
         };
-        let mut row = String::new();
-        paragraph(
-            &mut row,
-            &format!("{:width$}  {word}  ", result.case),
-            &checks,
-        );
-        let painted = paint(&word, result.verdict, colour);
-        out.push_str(&row.replacen(&word, &painted, 1));
+        let lead = format!("{:width$}  {word}  ", result.case);
+        verdict_paragraph(out, &lead, (&word, result.verdict, colour), &checks);
     }
-    let shared = results.iter().filter(|result| is_shared(result)).count();
+    let shared = results.len() - shown().count();
     if shared > 0 {
         out.push_str(&format!("and {shared} more that pass\n"));
     }

@@ -10,11 +10,10 @@ use validator_core::evidence::pfc::{
     ProbeReport, Stall, Withheld,
 };
 
-use crate::{named, page, pages, parse, samples, text_of};
+use crate::{named, of_class, page, pages, parse, sample, samples, text_of};
 
 #[test]
 fn each_family_is_drawn() {
-    let samples = samples();
     for (family, class, number) in [
         // Four cases with one repetition, and two with two.
         ("pfc", "timeline", 8),
@@ -23,21 +22,23 @@ fn each_family_is_drawn() {
     ] {
         for verdict in ["good", "failing", "inconclusive"] {
             let name = format!("{family}-{verdict}");
-            let (_, evidence) = samples.iter().find(|(found, _)| *found == name).unwrap();
-            let page = page(evidence);
+            let page = page(&sample(&name));
             let document = parse(&page);
-            let drawn = named(&document, "svg");
-            let drawn = drawn.filter(|node| node.attribute("class") == Some(class));
+            let drawn = of_class(&document, "svg", class);
             assert_eq!(drawn.count(), number, "{name}");
         }
     }
 }
 
+/// The first PFC repetition on a good device.
+fn first_of_good() -> PfcEvidence {
+    let mut good = sample("pfc-good");
+    pages::pfc(&mut good).next().unwrap().clone()
+}
+
 /// Time line of the first repetition of that PFC evidence.
 fn time_line(e: PfcEvidence) -> String {
-    let samples = samples();
-    let (_, good) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
-    let mut evidence = good.clone();
+    let mut evidence = sample("pfc-good");
     evidence.cases.truncate(1);
     evidence.cases[0].repetitions = vec![Repetition::Pfc(Box::new(e))];
     page(&evidence)
@@ -64,9 +65,7 @@ fn places(page: &str, class: &str) -> Vec<f64> {
 
 #[test]
 fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
-    let mut samples = samples();
-    let good = samples.iter_mut().find(|(name, _)| name == "pfc-good");
-    let mut e = pages::pfc(&mut good.unwrap().1).next().unwrap().clone();
+    let mut e = first_of_good();
     let span = e.phases.iter().find(|span| span.phase == Phase::Storm);
     let Span { from, to, .. } = *span.unwrap();
     let at = |share: Nanos| from + (to - from) * share / 10;
@@ -189,9 +188,9 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
     };
     assert!(bands.contains(&storm_at), "{bands:?}");
     let document = parse(&page);
-    let drawing = named(&document, "svg").find(|svg| svg.attribute("class") == Some("timeline"));
-    let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
-    let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
+    let drawing = of_class(&document, "svg", "timeline").next().unwrap();
+    let number = |name| drawing.attribute(name).unwrap().parse::<f64>().unwrap();
+    let (width, seconds) = (number("data-width"), number("data-span"));
     for (class, time) in [
         ("gap", at(1)),
         ("xoff", at(3)),
@@ -221,9 +220,8 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
 
 #[test]
 fn a_frame_that_came_too_late_after_a_storm_an_expiry_or_an_xon_is_marked() {
-    let samples = samples();
-    let (_, good) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
-    assert_eq!(places(&page(good), "overdue"), [0.0; 0]);
+    let good = page(&sample("pfc-good"));
+    assert_eq!(places(&good, "overdue"), [0.0; 0]);
     for (device, is_late_after_storm, by_xon) in
         [("pauses-longer", true, false), ("ignores-xon", false, true)]
     {
@@ -253,10 +251,9 @@ fn a_frame_that_came_too_late_after_a_storm_an_expiry_or_an_xon_is_marked() {
         let found = places(&page, "overdue");
         assert_eq!(found.len(), expected.len(), "{device}: {found:?}");
         let document = parse(&page);
-        let mut drawings = named(&document, "svg");
-        let drawing = drawings.find(|svg| svg.attribute("class") == Some("timeline"));
-        let number = |name| drawing.unwrap().attribute(name).unwrap().parse::<f64>();
-        let (width, seconds) = (number("data-width").unwrap(), number("data-span").unwrap());
+        let drawing = of_class(&document, "svg", "timeline").next().unwrap();
+        let number = |name| drawing.attribute(name).unwrap().parse::<f64>().unwrap();
+        let (width, seconds) = (number("data-width"), number("data-span"));
         let begin = e.phases.iter().map(|span| span.from).min().unwrap();
         let bands = ["phase", "phase odd"].map(|class| places(&page, class));
         let zero = bands.into_iter().flatten().fold(width, f64::min);
@@ -272,9 +269,7 @@ fn a_frame_that_came_too_late_after_a_storm_an_expiry_or_an_xon_is_marked() {
 
 #[test]
 fn a_lane_with_small_rates_has_a_scale_of_its_own() {
-    let mut samples = samples();
-    let good = samples.iter_mut().find(|(name, _)| name == "pfc-good");
-    let mut e = pages::pfc(&mut good.unwrap().1).next().unwrap().clone();
+    let mut e = first_of_good();
     e.plan.flows.iter_mut().for_each(|flow| flow.length = 1024);
     assert_eq!(e.windows.width, 10_000_000);
     // Priority 6 has a quarter of the greatest rate, and priority 7 less.
@@ -283,8 +278,7 @@ fn a_lane_with_small_rates_has_a_scale_of_its_own() {
     (e.windows.offered, e.windows.received) = (windows.clone(), windows);
     let page = time_line(e);
     let document = parse(&page);
-    let mut groups = named(&document, "g");
-    let scales = groups.find(|node| node.attribute("class") == Some("scales"));
+    let scales = of_class(&document, "g", "scales").next();
     let labels = scales.unwrap().children().filter(Node::is_element);
     let labels: Vec<String> = labels.map(text_of).collect();
     // 400 frames of 8384 bits, and 99 of them, in 10 ms.
@@ -379,9 +373,7 @@ fn bars(histogram: Node<'_, '_>) -> Vec<[f64; 3]> {
 
 #[test]
 fn a_distribution_has_a_bar_for_each_length_and_the_pause_at_its_place() {
-    let samples = samples();
-    let inconclusive = samples.iter().find(|(name, _)| name == "pfc-inconclusive");
-    let mut evidence = inconclusive.unwrap().1.clone();
+    let mut evidence = sample("pfc-inconclusive");
     let e = pages::pfc(&mut evidence).next().unwrap();
     // Lengths a factor of ten from each other, with the pause of a frame (33.55 ms) in between.
     e.storm.as_mut().unwrap().histogram = GapHistogram(vec![
@@ -391,9 +383,7 @@ fn a_distribution_has_a_bar_for_each_length_and_the_pause_at_its_place() {
     ]);
     let page = page(&evidence);
     let document = parse(&page);
-    let mut histograms = named(&document, "svg");
-    let histogram = histograms.find(|node| node.attribute("class") == Some("histogram"));
-    let histogram = histogram.unwrap();
+    let histogram = of_class(&document, "svg", "histogram").next().unwrap();
     let [first, second, third] = bars(histogram)[..] else {
         panic!("three bars");
     };
@@ -410,23 +400,15 @@ fn a_distribution_has_a_bar_for_each_length_and_the_pause_at_its_place() {
     let place: f64 = place[1..].split(' ').next().unwrap().parse().unwrap();
     let expected = ends[1] + decade * 3.355_392f64.log10();
     assert!((place - expected).abs() < 0.5, "{place}, not {expected}");
-    assert!(
-        histogram
-            .attribute("aria-label")
-            .unwrap()
-            .contains("33.55 ms")
-    );
+    let about = histogram.attribute("aria-label").unwrap();
+    assert!(about.contains("33.55 ms"), "{about}");
 }
 
 /// The words of the waits of a page's ladders.
 fn waits(name: &str) -> Vec<String> {
-    let samples = samples();
-    let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
-    let page = page(evidence);
+    let page = page(&sample(name));
     let document = parse(&page);
-    let brackets = named(&document, "path");
-    let brackets = brackets.filter(|node| node.attribute("class") == Some("wait"));
-    brackets
+    of_class(&document, "path", "wait")
         .map(|node| text_of(node.next_sibling_element().unwrap()))
         .collect()
 }

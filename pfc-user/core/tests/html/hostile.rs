@@ -4,7 +4,7 @@ use validator_core::evidence::Evidence;
 use validator_core::evidence::pfc::Withheld;
 use validator_core::report::html;
 
-use crate::{assert_sound, judged, named, page, pages, parse, samples};
+use crate::{assert_sound, judged, named, page, pages, parse, sample};
 
 /// Text that tries to become markup, to steer, or to break the file.
 const HOSTILE: &str = "</title></style></script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;\
@@ -12,9 +12,7 @@ const HOSTILE: &str = "</title></style></script><script>alert(1)</script>\"'><im
 
 /// Puts that text wherever the evidence of a run has one.
 fn hostile(name: &str) -> Evidence {
-    let samples = samples();
-    let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
-    let mut value = serde_json::to_value(evidence).unwrap();
+    let mut value = serde_json::to_value(sample(name)).unwrap();
     spoil(&mut value, "");
     serde_json::from_value(value).unwrap()
 }
@@ -79,7 +77,7 @@ fn text_of_evidence_never_becomes_markup() {
         assert!(!page.contains('\u{202e}'), "{name}");
     }
     // The text is in the results too, whatever wrote them.
-    let (_, evidence) = samples().swap_remove(0);
+    let evidence = sample("pfc-good");
     let (mut results, exit) = judged(&evidence);
     for result in &mut results {
         result.case = HOSTILE.into();
@@ -98,7 +96,7 @@ fn text_of_evidence_never_becomes_markup() {
 
 #[test]
 fn figures_out_of_all_proportion_are_drawn_somehow() {
-    let (_, evidence) = samples().swap_remove(2);
+    let evidence = sample("pfc-inconclusive");
     for (extreme, width) in [(u64::MAX, 1), (0, 0), (u64::MAX, u64::MAX), (1, 1)] {
         let mut evidence = evidence.clone();
         for e in pages::pfc(&mut evidence) {

@@ -24,6 +24,13 @@ fn samples() -> Vec<(String, Evidence)> {
     SAMPLES.get_or_init(pages::samples).clone()
 }
 
+/// The sample of that name.
+fn sample(name: &str) -> Evidence {
+    let mut samples = samples().into_iter();
+    let (_, evidence) = samples.find(|(found, _)| found == name).unwrap();
+    evidence
+}
+
 fn judged(evidence: &Evidence) -> (Vec<CaseResult>, Exit) {
     let results = cases::judge(evidence);
     let exit = Exit::of(&results, evidence.interrupted);
@@ -49,6 +56,19 @@ fn named<'a, 'i>(
 ) -> impl Iterator<Item = Node<'a, 'i>> {
     let all = document.descendants();
     all.filter(move |node| node.tag_name().name() == name)
+}
+
+fn of_class<'a, 'i>(
+    document: &'a Document<'i>,
+    name: &'static str,
+    class: &str,
+) -> impl Iterator<Item = Node<'a, 'i>> {
+    named(document, name).filter(move |node| node.attribute("class") == Some(class))
+}
+
+fn with_id<'a, 'i>(document: &'a Document<'i>, id: &str) -> Option<Node<'a, 'i>> {
+    let mut all = document.descendants();
+    all.find(|node| node.attribute("id") == Some(id))
 }
 
 /// The text of a node, with single spaces.

@@ -8,7 +8,7 @@ use validator_core::evidence::mad::{Exchange, Purpose};
 use validator_core::evidence::{Evidence, Repetition};
 use validator_core::report::html;
 
-use crate::{judged, named, page, pages, parse, samples, text_of};
+use crate::{judged, named, of_class, page, pages, parse, sample, text_of};
 
 /// Events that a drawing shows, and those that the table beside it lists.
 const SHOWN: usize = 160;
@@ -18,17 +18,12 @@ const LISTED: usize = 1000;
 fn in_red(evidence: &Evidence) -> Vec<String> {
     let page = page(evidence);
     let document = parse(&page);
-    let groups = named(&document, "g").filter(|node| node.attribute("class") == Some("wrong"));
-    groups.map(text_of).collect()
+    of_class(&document, "g", "wrong").map(text_of).collect()
 }
 
 #[test]
 fn ladders_show_in_red_what_is_missing_and_nothing_of_a_good_device() {
-    let red = |name: &str| {
-        let samples = samples();
-        let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
-        in_red(evidence)
-    };
+    let red = |name: &str| in_red(&sample(name));
     for name in ["mad-good", "rc-good"] {
         assert_eq!(red(name), [""; 0], "{name}");
     }
@@ -40,8 +35,7 @@ fn ladders_show_in_red_what_is_missing_and_nothing_of_a_good_device() {
 
 #[test]
 fn mad_ladders_show_in_red_an_answer_that_is_wrong_or_late_or_did_not_come() {
-    let samples = samples();
-    let (_, good) = samples.iter().find(|(name, _)| name == "mad-good").unwrap();
+    let good = sample("mad-good");
     let changed = |change: fn(&mut Exchange)| {
         let mut evidence = good.clone();
         let cases = evidence.cases.iter_mut();

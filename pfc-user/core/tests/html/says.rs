@@ -4,7 +4,7 @@ use validator_core::case::{AttemptResult, Verdict};
 use validator_core::cases;
 use validator_core::report::{html, text};
 
-use crate::{assert_sound, judged, named, page, parse, samples, text_of, words};
+use crate::{assert_sound, judged, named, page, parse, sample, samples, text_of, with_id, words};
 
 #[test]
 fn every_page_is_one_well_formed_file_that_leads_everywhere() {
@@ -88,8 +88,7 @@ fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
     for (name, evidence) in samples() {
         let page = page(&evidence);
         let document = parse(&page);
-        let mut sections = named(&document, "section");
-        let failed = sections.find(|node| node.attribute("id") == Some("failed"));
+        let failed = with_id(&document, "failed");
         let (results, _) = judged(&evidence);
         let of = |verdict: Verdict| {
             let checks = results.iter().flat_map(|result| &result.checks);
@@ -117,8 +116,7 @@ fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
                     assert!(title.ends_with("more: the matrix"), "{name}: {title}");
                     continue;
                 }
-                let mut nodes = document.descendants();
-                let card = nodes.find(|node| node.attribute("id") == Some(target));
+                let card = with_id(&document, target);
                 let card = card.unwrap_or_else(|| panic!("{name}: no {target}"));
                 assert!(card.has_attribute("open"), "{name}: {title}");
                 let summary = text_of(card.first_element_child().unwrap());
@@ -142,8 +140,7 @@ fn what_failed_stands_first_with_a_link_and_what_passed_is_folded() {
 
 #[test]
 fn printed_pages_have_numbers_and_no_card_is_split() {
-    let samples = samples();
-    let page = page(&samples[0].1);
+    let page = page(&sample("pfc-good"));
     let document = parse(&page);
     let style = named(&document, "style").next().unwrap().text().unwrap();
     let (_, of_pages) = style.split_once("@page {").unwrap();
@@ -173,9 +170,8 @@ fn printed_pages_have_numbers_and_no_card_is_split() {
 
 #[test]
 fn attempts_and_what_a_pass_would_have_found_stand_at_their_check() {
-    let samples = samples();
-    let (_, evidence) = samples.iter().find(|(name, _)| name == "pfc-good").unwrap();
-    let (mut results, exit) = judged(evidence);
+    let evidence = sample("pfc-good");
+    let (mut results, exit) = judged(&evidence);
     let result = &mut results[0];
     let repetition = result.checks[0].repetition.clone();
     let mut checks: Vec<_> = result.checks.clone();
@@ -191,7 +187,7 @@ fn attempts_and_what_a_pass_would_have_found_stand_at_their_check() {
         attempt: 1,
         checks,
     });
-    let page = html::page(evidence, &results, exit);
+    let page = html::page(&evidence, &results, exit);
     let document = parse(&page);
     let part = |check: &str| {
         let heading = format!("Attempts at {check}");
@@ -213,18 +209,12 @@ fn attempts_and_what_a_pass_would_have_found_stand_at_their_check() {
 
 #[test]
 fn causes_of_what_is_inconclusive_have_a_remedy() {
-    let samples = samples();
-    let of = |name: &str| {
-        let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
-        page(evidence)
-    };
+    let of = |name: &str| page(&sample(name));
     let good = of("pfc-good");
     assert!(!good.contains("id=\"undecided\""));
     let page = of("pfc-inconclusive");
     let document = parse(&page);
-    let mut sections = named(&document, "section");
-    let section = sections.find(|node| node.attribute("id") == Some("undecided"));
-    let text = text_of(section.unwrap());
+    let text = text_of(with_id(&document, "undecided").unwrap());
     for expected in [
         "the DUT's PFC watchdog is off; declare facts.watchdog = \"off\"",
         "drops on the tester's own side: wire lost +5 Take load off the tester",
@@ -242,16 +232,9 @@ fn causes_of_what_is_inconclusive_have_a_remedy() {
 
 #[test]
 fn a_cause_found_in_several_attempts_is_one_row_with_its_remedy() {
-    let samples = samples();
-    let (_, evidence) = samples
-        .iter()
-        .find(|(name, _)| name == "pfc-again")
-        .unwrap();
-    let page = page(evidence);
+    let page = page(&sample("pfc-again"));
     let document = parse(&page);
-    let mut sections = named(&document, "section");
-    let section = sections.find(|node| node.attribute("id") == Some("undecided"));
-    let rows = section.unwrap().descendants();
+    let rows = with_id(&document, "undecided").unwrap().descendants();
     let rows = rows.filter(|node| node.tag_name().name() == "tr");
     let rows: Vec<String> = rows.map(text_of).collect();
     let of: Vec<_> = rows

@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use validator_core::evidence::pfc::{ControlReceived, Withheld};
 use validator_core::evidence::{Evidence, Repetition};
 
-use crate::{assert_sound, named, page, pages, parse, samples, text_of};
+use crate::{assert_sound, named, of_class, page, pages, parse, sample, text_of};
 
 /// Attempts at each repetition: the most that a run makes.
 const ATTEMPTS: u32 = 3;
@@ -14,12 +14,7 @@ const CONTROLS: u64 = 4_096;
 /// A run as long as the longest plan, each repetition measured so often: its PFC repetitions at
 /// full length on a busy link and machine, and its cases of the other families.
 fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
-    let mut samples = samples();
-    let mut take = |name: &str| {
-        let at = samples.iter().position(|(found, _)| found == name).unwrap();
-        samples.swap_remove(at).1
-    };
-    let mut evidence = take("pfc-inconclusive");
+    let mut evidence = sample("pfc-inconclusive");
     // The four cases of the test plan.
     evidence.cases.truncate(repetitions.len());
     for (case, wanted) in evidence.cases.iter_mut().zip(repetitions) {
@@ -75,9 +70,9 @@ fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
     pages::measure_again(&mut evidence, attempts);
     evidence.preflight = Some(pages::preflight());
     // The two of the plan `all`.
-    let mad = take("mad-failing").cases.into_iter();
+    let mad = sample("mad-failing").cases.into_iter();
     evidence.cases.extend(mad.take(2));
-    evidence.cases.extend(take("rc-failing").cases);
+    evidence.cases.extend(sample("rc-failing").cases);
     evidence
 }
 
@@ -87,8 +82,7 @@ fn the_page_of_the_whole_plan_keeps_within_its_size() {
         let page = page(&whole_plan(attempts, [8, 6, 8, 1]));
         assert_sound(&format!("the whole plan, {attempts} attempts"), &page);
         let document = parse(&page);
-        let drawn = named(&document, "svg");
-        let drawn = drawn.filter(|svg| svg.attribute("class") == Some("timeline"));
+        let drawn = of_class(&document, "svg", "timeline");
         // At least the last attempt at each.
         assert_eq!(drawn.count(), 23);
         let not_drawn = page.matches("Not drawn: the page would be too large");
@@ -109,7 +103,6 @@ fn where_there_are_too_many_repetitions_the_rest_is_named() {
     for index in 0..24 {
         assert!(text.contains(&format!("lossless {index}")), "{index}");
     }
-    let drawn = named(&document, "svg");
-    let drawn = drawn.filter(|svg| svg.attribute("class") == Some("timeline"));
+    let drawn = of_class(&document, "svg", "timeline");
     assert!(drawn.count() >= 4);
 }

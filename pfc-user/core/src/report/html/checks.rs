@@ -1,8 +1,9 @@
 //! Each check of a case: its requirement and clause, and what was expected and found.
 
 use super::markup::{Element, el};
-use super::{Numbered, matrix, words};
-use crate::case::{Assertion, Check, CheckResult, Figure, Verdict, least_found};
+use super::{Numbered, words};
+use crate::case::{Assertion, AssertionResult, Check, CheckResult, Verdict, least_found};
+use crate::report::{REPORT, findings};
 
 /// Most comparisons that are shown of a result: those that did not pass, and those that did.
 const SHOWN: usize = 20;
@@ -10,30 +11,23 @@ const PASSED: usize = 3;
 
 /// All checks of a case, each in a part that opens.
 pub fn of_case(case: &Numbered<'_>) -> Vec<Element> {
-    let ids = matrix::checks(case.result);
-    let checks = ids.into_iter().enumerate();
+    let checks = findings::by_check(case.result).into_iter().enumerate();
     checks
-        .map(|(index, id)| {
-            let row = case
-                .case
-                .and_then(|case| case.checks.iter().find(|row| row.id == id));
-            check(case, index, id, row)
-        })
+        .map(|(index, results)| check(case, index, &results))
         .collect()
 }
 
-fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> Element {
-    let results: Vec<&CheckResult> = case
-        .result
-        .checks
-        .iter()
-        .filter(|result| result.check == id)
-        .collect();
+fn check(case: &Numbered<'_>, index: usize, results: &[&CheckResult]) -> Element {
+    let id = results[0].check.as_str();
+    let rows = case.case.map_or(&[][..], |case| case.checks);
+    let row = rows.iter().find(|row| row.id == id);
     let shown = results.iter().copied();
-    let shown: Vec<&CheckResult> = shown
-        .filter(|result| !case.left_out.contains(result.repetition.as_str()))
-        .collect();
-    let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
+    let shown = shown.filter(|result| !case.left_out.contains(result.repetition.as_str()));
+    let groups = findings::alike(shown, |one, other| {
+        (one.verdict, &one.reason) == (other.verdict, &other.reason)
+            && one.assertions == other.assertions
+    });
+    let verdict = findings::worst(results.iter().copied());
     let summary = el("summary")
         .child(words::verdict(verdict))
         .text(" ")
@@ -41,13 +35,9 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
         .text(row.map_or(String::new(), |row| format!(": {}", row.passes_when)));
     let caption = format!("Results of {id}");
     let columns = ["repetition", "verdict", "compared", "expected", "found"];
-    let groups = groups(&shown);
-    let table = words::table(&caption, &columns).children(groups.iter().map(group));
-    let open = matches!(
-        verdict,
-        Verdict::Fail | Verdict::Error | Verdict::Inconclusive
-    );
-    words::fold(summary, open)
+    let groups = groups.iter().map(|results| group(results));
+    let table = words::table(&caption, &columns).children(groups);
+    words::fold(summary, findings::is_open(verdict))
         .with("id", case.check(index))
         .children(row.map(|row| requirement(case, row)))
         .child(words::scroller("scroll", &caption).child(table))
@@ -57,46 +47,36 @@ fn check(case: &Numbered<'_>, index: usize, id: &str, row: Option<&Check>) -> El
 
 /// Lists what each attempt at a repetition found, where there were several.
 fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
-    let caption = format!("Attempts at {id}");
-    let mut body = el("tbody");
+    let mut rows = Vec::new();
     let is_shown = |name: &str| !case.left_out.contains(name);
     let attempts = case.result.attempts.iter();
     for attempt in attempts.filter(|attempt| is_shown(&attempt.repetition)) {
         for found in attempt.checks.iter().filter(|found| found.check == id) {
-            let heading = el("th").with("scope", "row").text(&attempt.repetition);
-            let row = el("tr")
-                .child(heading)
-                .child(el("td").text(attempt.attempt))
-                .child(el("td").child(words::verdict(found.verdict)))
+            let row = words::row(&attempt.repetition, [attempt.attempt])
+                .child(words::cell(found.verdict))
                 .child(el("td").text(&found.reason));
-            body = body.child(row);
+            rows.push(row);
         }
     }
-    (body.len() > 0).then(|| {
-        let columns = ["repetition", "attempt", "verdict", "reason"];
-        let table = words::table(&caption, &columns).child(body);
-        words::scroller("scroll", &caption).child(table)
-    })
+    let caption = format!("Attempts at {id}");
+    let columns = ["repetition", "attempt", "verdict", "reason"];
+    (!rows.is_empty()).then(|| words::listed(&caption, &columns, rows))
 }
 
 /// The smallest violation that each pass would have found.
 fn resolution(case: &Numbered<'_>, id: &str) -> Option<Element> {
-    let caption = format!("The least that {id} would have found");
     let name = least_found(id);
-    let of = |figure: &&Figure| {
-        figure.name == name && !case.left_out.contains(figure.repetition.as_str())
-    };
-    let mut body = el("tbody");
-    for figure in case.result.figures.iter().filter(of) {
-        body = body.child(words::row(&figure.repetition, [&figure.value]));
-    }
-    (body.len() > 0).then(|| {
-        let table = words::table(&caption, &["repetition", "violation"]).child(body);
-        words::scroller("scroll", &caption).child(table)
-    })
+    let figures = case.result.figures.iter();
+    let rows: Vec<Element> = figures
+        .filter(|figure| figure.name == name)
+        .filter(|figure| !case.left_out.contains(figure.repetition.as_str()))
+        .map(|figure| words::row(&figure.repetition, [&figure.value]))
+        .collect();
+    let caption = format!("The least that {id} would have found");
+    (!rows.is_empty()).then(|| words::listed(&caption, &["repetition", "violation"], rows))
 }
 
-/// Where the requirement is from, and under which conditions it is judged.
+/// Source of the requirement, and the conditions under which it is judged.
 fn requirement(case: &Numbered<'_>, row: &Check) -> Element {
     let document = case.case.map_or("", |case| case.document);
     let clause = match (row.step, row.extra) {
@@ -104,10 +84,9 @@ fn requirement(case: &Numbered<'_>, row: &Check) -> Element {
         (step, true) => format!("beyond {document}, at its step {step}"),
         (step, false) => format!("{document}, step {step}"),
     };
-    let tolerance = if row.tolerance.is_empty() {
-        "none"
-    } else {
-        row.tolerance
+    let tolerance = match row.tolerance {
+        "" => "none",
+        tolerance => tolerance,
     };
     let mut pairs = vec![("clause", clause), ("tolerance", tolerance.to_owned())];
     if !row.preconditions.is_empty() {
@@ -119,52 +98,20 @@ fn requirement(case: &Numbered<'_>, row: &Check) -> Element {
     words::pairs(pairs)
 }
 
-/// Equal results of several repetitions.
-struct Group<'a> {
-    first: &'a CheckResult,
-    repetitions: Vec<&'a str>,
-}
-
-fn groups<'a>(results: &[&'a CheckResult]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group> = Vec::new();
-    for result in results.iter().copied() {
-        let same = |group: &&mut Group| {
-            let first = group.first;
-            first.verdict == result.verdict
-                && first.reason == result.reason
-                && first.assertions == result.assertions
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.repetitions.push(&result.repetition),
-            None => groups.push(Group {
-                first: result,
-                repetitions: vec![&result.repetition],
-            }),
-        }
-    }
-    groups
-}
-
-/// The rows of a group: its reason, and its comparisons.
-fn group(group: &Group<'_>) -> Element {
-    let first = group.first;
+/// The rows of equal results of several repetitions: their reason, and their comparisons.
+fn group(results: &[&CheckResult]) -> Element {
+    let first = results[0];
     let (shown, more) = shown(&first.assertions);
     let mut rows: Vec<Vec<Element>> = Vec::new();
     if !first.reason.is_empty() {
-        rows.push(vec![
-            el("td")
-                .with("colspan", 3)
-                .class("reason")
-                .text(&first.reason),
-        ]);
+        let reason = el("td").with("colspan", 3).class("reason");
+        rows.push(vec![reason.text(&first.reason)]);
     }
     for assertion in shown {
         let what = if assertion.verdict == first.verdict {
             el("td").text(&assertion.what)
         } else {
-            el("td")
-                .child(words::verdict(assertion.verdict))
-                .text(format_args!(" {}", assertion.what))
+            words::cell(assertion.verdict).text(format_args!(" {}", assertion.what))
         };
         rows.push(vec![
             what,
@@ -173,42 +120,33 @@ fn group(group: &Group<'_>) -> Element {
         ]);
     }
     if more > 0 || rows.is_empty() {
-        let text = if more > 0 {
-            format!("{more} more: {}", crate::report::REPORT)
-        } else {
-            "nothing was compared".to_owned()
+        let text = match more {
+            0 => "nothing was compared".to_owned(),
+            more => format!("{more} more: {REPORT}"),
         };
         rows.push(vec![el("td").with("colspan", 3).text(text)]);
     }
-    let number = rows.len();
-    let mut body = el("tbody");
-    for (index, cells) in rows.into_iter().enumerate() {
-        let mut row = el("tr");
-        if index == 0 {
-            let heading = el("th")
-                .with("scope", "rowgroup")
-                .with("rowspan", number)
-                .text(group.repetitions.join("; "));
-            let verdict = el("td")
-                .with("rowspan", number)
-                .child(words::verdict(first.verdict));
-            row = row.child(heading).child(verdict);
-        }
-        body = body.child(row.children(cells));
-    }
-    body
+    let repetitions: Vec<&str> = results.iter().map(|of| of.repetition.as_str()).collect();
+    let heading = el("th")
+        .with("scope", "rowgroup")
+        .with("rowspan", rows.len())
+        .text(repetitions.join("; "));
+    let verdict = el("td")
+        .with("rowspan", rows.len())
+        .child(words::verdict(first.verdict));
+    // They stand in the first row alone, for all of them.
+    rows[0].splice(0..0, [heading, verdict]);
+    let rows = rows.into_iter().map(|cells| el("tr").children(cells));
+    el("tbody").children(rows)
 }
 
 /// The comparisons that are shown, those that did not pass first; and how many are left out.
-pub fn shown(all: &[Assertion]) -> (Vec<&Assertion>, usize) {
+fn shown(all: &[Assertion]) -> (Vec<&Assertion>, usize) {
     let (passed, other): (Vec<_>, Vec<_>) = all
         .iter()
         .partition(|assertion| assertion.verdict == Verdict::Pass);
-    let shown: Vec<&Assertion> = other
-        .into_iter()
-        .take(SHOWN)
-        .chain(passed.into_iter().take(PASSED))
-        .collect();
+    let other = other.into_iter().take(SHOWN);
+    let shown: Vec<&Assertion> = other.chain(passed.into_iter().take(PASSED)).collect();
     let more = all.len() - shown.len();
     (shown, more)
 }
@@ -219,20 +157,19 @@ pub fn assertions(case: &Numbered<'_>) -> Option<Element> {
     if found.is_empty() {
         return None;
     }
-    let mut body = el("tbody");
-    for assertion in found {
+    let row = |assertion: &AssertionResult| {
         let outcome = match assertion.verdict {
             Some(verdict) => words::verdict(verdict),
             None => el("span").text(assertion.outcome()),
         };
-        body = body.child(
-            el("tr")
-                .child(el("th").with("scope", "row").text(&assertion.id))
-                .child(el("td").child(outcome))
-                .child(el("td").text(assertion.checks.join(", "))),
-        );
-    }
+        let cells = [
+            el("td").child(outcome),
+            el("td").text(assertion.checks.join(", ")),
+        ];
+        words::row(&assertion.id, [""; 0]).children(cells)
+    };
+    let rows = el("tbody").children(found.iter().map(row));
     let caption = "Assertions of the document";
-    let table = words::table(caption, &["assertion", "outcome", "decided by"]).child(body);
+    let table = words::table(caption, &["assertion", "outcome", "decided by"]).child(rows);
     Some(words::scroller("scroll", &format!("{caption} in {}", case.result.case)).child(table))
 }

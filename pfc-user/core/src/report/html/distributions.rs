@@ -1,7 +1,5 @@
 //! Distributions of a PFC repetition: gaps of the storm, and latencies by phase.
 
-use std::fmt::Write;
-
 use pfc_ebpf::abi::account::LATENCY_BUCKETS;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
@@ -10,6 +8,7 @@ use super::markup::{Element, el};
 use super::plot;
 use super::words::{self, label};
 use crate::evidence::pfc::PfcEvidence;
+use crate::report::storm::quantile;
 
 /// Size of the plot; the axis is below it, a line for marks above.
 const WIDTH: f64 = 420.0;
@@ -28,15 +27,15 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
         } else {
             ("three intervals", "three intervals")
         };
-        let quantile = |q| storm.histogram.quantile(q).map(|at| at.min(storm.max_gap));
         let quantiles = [(0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %")];
-        let told = quantiles
-            .iter()
-            .filter_map(|(q, word)| Some(format!("{word} below {}", plot::time(quantile(*q)?))));
-        let told: Vec<String> = told.collect();
+        let below = quantiles.iter().filter_map(|(q, word)| {
+            let below = quantile(storm, *q)?;
+            Some(format!("{word} below {}", plot::time(below)))
+        });
+        let below: Vec<String> = below.collect();
         let caption = format!(
             "Gaps between pause frames: {}; the largest {}; {beside} {}",
-            told.join(", "),
+            below.join(", "),
             plot::time(storm.max_gap),
             plot::time(lapse)
         );
@@ -87,7 +86,7 @@ fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
     histogram(&bars, None, name, &caption)
 }
 
-/// How many lengths lie in a span, its end not included.
+/// Number of lengths in a span, its end not included.
 #[derive(Clone, Copy)]
 struct Bar {
     from: Nanos,
@@ -110,57 +109,39 @@ fn histogram(
     let (low, high) = ((least as f64).log10() - 0.2, (most as f64).log10() + 0.2);
     let x = |length: Nanos| ((length.max(1) as f64).log10() - low) / (high - low) * WIDTH;
     let highest = bars.iter().map(|bar| bar.count).max()?;
-    let mut d = String::new();
-    for Bar { from, to, count } in &bars {
+    let bottom = ABOVE + HEIGHT;
+    let bar = |Bar { from, to, count }: &Bar| {
         let left = x(*from);
         let width = (x(*to) - left).max(2.0);
         // A single gap among thousands is the one to be seen.
         let height = (*count as f64 / highest as f64 * HEIGHT).max(2.0);
-        let bottom = ABOVE + HEIGHT;
-        write!(
-            d,
-            "M{left:.1} {bottom}v-{height:.1}h{width:.1}v{height:.1}z"
-        )
-        .expect("a String");
-    }
-    let mut drawing = el("svg")
-        .class("histogram")
-        .with("role", "img")
-        .with("aria-label", format_args!("{caption} ({name})"))
-        .with(
-            "viewBox",
-            format_args!("-{LEFT} 0 {} {}", WIDTH + LEFT, ABOVE + HEIGHT + BELOW),
-        )
-        .child(el("path").class("bar").with("d", d))
-        .child(
-            el("path")
-                .class("ground")
-                .with("d", format_args!("M0 {}H{WIDTH}", ABOVE + HEIGHT)),
-        );
+        format!("M{left:.1} {bottom}v-{height:.1}h{width:.1}v{height:.1}z")
+    };
+    let d: String = bars.iter().map(bar).collect();
+    let about = format!("{caption} ({name})");
+    let view_box = format!("-{LEFT} 0 {} {}", WIDTH + LEFT, bottom + BELOW);
+    let mut drawing = words::drawing("histogram", &about, view_box)
+        .child(words::path("bar", d))
+        .child(words::path("ground", format_args!("M0 {bottom}H{WIDTH}")));
     // The numbers of the highest bar and of the ground.
     let unit = if mark.is_some() { "gaps" } else { "frames" };
     for (y, text) in [
         (ABOVE + 9.0, plot::count(highest)),
         (ABOVE + HEIGHT / 2.0 + 4.0, unit.to_owned()),
-        (ABOVE + HEIGHT, "0".to_owned()),
+        (bottom, "0".to_owned()),
     ] {
         drawing = drawing.child(label(-4.0, y, "end", text));
     }
     if let Some((at, word)) = mark {
         let x = x(at);
-        let anchor = if x > WIDTH / 2.0 { "end" } else { "start" };
+        let (anchor, beside) = match x > WIDTH / 2.0 {
+            true => ("end", x - 4.0),
+            false => ("start", x + 4.0),
+        };
+        let text = format!("{word} {}", plot::time(at));
         drawing = drawing
-            .child(
-                el("path")
-                    .class("mark")
-                    .with("d", format_args!("M{x:.1} 4V{}", ABOVE + HEIGHT)),
-            )
-            .child(label(
-                if anchor == "end" { x - 4.0 } else { x + 4.0 },
-                12.0,
-                anchor,
-                format!("{word} {}", plot::time(at)),
-            ));
+            .child(words::path("mark", format_args!("M{x:.1} 4V{bottom}")))
+            .child(label(beside, 12.0, anchor, text));
     }
     let mut free = 0.0;
     // Between two decades there may be no round length but 2 and 5 of them.
@@ -170,7 +151,7 @@ fn histogram(
         let at = x(length);
         if at > free + 30.0 && at < WIDTH - 30.0 {
             let text = plot::time(length);
-            drawing = drawing.child(label(at, ABOVE + HEIGHT + 14.0, "middle", &text));
+            drawing = drawing.child(label(at, bottom + 14.0, "middle", &text));
             free = at + 30.0;
         }
     }

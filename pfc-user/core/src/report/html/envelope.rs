@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use pfc_ebpf::units::Nanos;
 
-use super::plot::Scale;
+use super::plot::{Scale, WIDTH};
 
 /// Least and most frames of a window, by pixel column.
 pub struct Envelope {
@@ -14,17 +14,12 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// One column for each window if there are few, else `columns`.
-    /// `windows` are the begin of the first and the width of each.
-    pub fn of(
-        counts: &[u32],
-        (epoch, width): (Nanos, Nanos),
-        scale: &Scale,
-        columns: usize,
-    ) -> Self {
+    /// One column for each window if there are few, else those of the scale. The pair is the begin
+    /// of the first window and the width of each.
+    pub fn of(counts: &[u32], (epoch, width): (Nanos, Nanos), scale: &Scale) -> Self {
         let width = width.max(1);
         let windows = i128::from(scale.span().div_ceil(width).max(1));
-        let number = windows.min(columns.max(1) as i128);
+        let number = windows.min(scale.of_series() as i128);
         // Windows begin with the sender's clock, the drawing with the first phase.
         let offset = i128::from(scale.from) - i128::from(epoch);
         let first = offset.div_euclid(i128::from(width));
@@ -45,13 +40,13 @@ impl Envelope {
     }
 
     /// A line of steps from left to right; 0 at 100, the peak at 0.
-    pub fn path(&self, width: f64, peak: u32, value: impl Fn(&(u32, u32)) -> u32) -> String {
+    pub fn path(&self, peak: u32, value: impl Fn(&(u32, u32)) -> u32) -> String {
         let y = |frames: u32| 100 - (f64::from(frames) / f64::from(peak) * 100.0).round() as u32;
         let mut d = String::new();
         let mut last = None;
         for (index, column) in self.columns.iter().enumerate() {
             let level = y(value(column));
-            let x = (width * index as f64 / self.columns.len() as f64).round();
+            let x = (WIDTH * index as f64 / self.columns.len() as f64).round();
             match last {
                 None => write!(d, "M{x} {level}"),
                 Some(before) if before != level => write!(d, "H{x}V{level}"),
@@ -60,46 +55,45 @@ impl Envelope {
             .expect("a String");
             last = Some(level);
         }
-        d + &format!("H{width}")
+        d + &format!("H{WIDTH}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::html::plot::Columns;
 
     fn scale(from: Nanos, to: Nanos) -> Scale {
         Scale {
             from,
             to,
-            width: 100.0,
+            columns: Columns::FINEST,
         }
     }
 
     #[test]
     fn few_windows_have_a_column_each() {
-        let series = Envelope::of(&[4, 4, 2, 0], (0, 10), &scale(0, 40), 100);
+        let series = Envelope::of(&[4, 4, 2, 0], (0, 10), &scale(0, 40));
         assert!(!series.thinned);
-        assert_eq!(
-            series.path(100.0, 4, |(_, most)| *most),
-            "M0 0H50V50H75V100H100"
-        );
+        let path = series.path(4, |(_, most)| *most);
+        assert_eq!(path, "M0 0H440V50H660V100H880");
     }
 
     #[test]
     fn thinning_keeps_the_least_and_the_most() {
         let mut counts = vec![10; 10_000];
         (counts[1_234], counts[7_777]) = (0, 20);
-        let series = Envelope::of(&counts, (0, 10), &scale(0, 100_000), 50);
-        assert!(series.thinned && series.columns.len() == 50);
+        let series = Envelope::of(&counts, (0, 10), &scale(0, 100_000));
+        assert!(series.thinned && series.columns.len() == 440);
         let count = |column: (u32, u32)| series.columns.iter().filter(|c| **c == column).count();
-        assert_eq!([(10, 10), (0, 10), (10, 20)].map(count), [48, 1, 1]);
+        assert_eq!([(10, 10), (0, 10), (10, 20)].map(count), [438, 1, 1]);
     }
 
     #[test]
     fn a_drawing_may_begin_before_the_windows_or_after() {
         let of = |epoch, from, to| {
-            let series = Envelope::of(&[1, 2, 3], (epoch, 10), &scale(from, to), 100);
+            let series = Envelope::of(&[1, 2, 3], (epoch, 10), &scale(from, to));
             series.columns
         };
         assert_eq!(of(100, 110, 130), [(2, 2), (3, 3)]);

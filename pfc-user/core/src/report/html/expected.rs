@@ -15,18 +15,18 @@ use crate::plan::mad::MadStimulus;
 pub struct Failed<'a>(BTreeMap<Subject, Vec<&'a str>>);
 
 impl<'a> Failed<'a> {
-    /// Those of all repetitions.
+    /// Failures of all repetitions.
     pub fn in_any(result: &'a CaseResult) -> Self {
         Self::of(result.checks.iter())
     }
 
-    /// Those of a repetition.
+    /// Failures of a repetition.
     pub fn in_repetition(result: &'a CaseResult, name: &str) -> Self {
         let checks = result.checks.iter();
         Self::of(checks.filter(|check| check.repetition == name))
     }
 
-    /// Those of an attempt at a repetition.
+    /// Failures of an attempt at a repetition.
     pub fn in_attempt(result: &'a CaseResult, name: &str, attempt: u32) -> Self {
         let mut attempts = result.attempts.iter();
         match attempts.find(|made| (made.repetition.as_str(), made.attempt) == (name, attempt)) {
@@ -50,7 +50,7 @@ impl<'a> Failed<'a> {
         Self(failed)
     }
 
-    /// Those that failed on `subject`.
+    /// Checks that failed on `subject`.
     pub fn on(&self, subject: Subject) -> &[&'a str] {
         self.0.get(&subject).map(Vec::as_slice).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! List of failures, before everything else: a line each, which leads to the check.
 
 use super::markup::{Element, el};
-use super::{Numbered, matrix, words};
+use super::{Numbered, words};
 use crate::case::{CaseResult, Verdict};
 use crate::report::findings::{self, Finding};
 
@@ -16,18 +16,16 @@ pub fn section(cases: &[Numbered<'_>], results: &[CaseResult]) -> Option<Element
         return None;
     }
     let lines = found.iter().take(SHOWN).map(|finding| {
-        let link = el("a").with("href", format_args!("#{}", target(cases, finding)));
         el("li")
             .child(words::verdict(finding.verdict))
             .text(" ")
-            .child(link.text(finding.title()))
+            .child(words::link(target(cases, finding), finding.title()))
             .text(format_args!(": {}", finding.found))
     });
     let mut list = el("ul").class("failed").children(lines);
     if found.len() > SHOWN {
         let more = format!("and {} more: the matrix", found.len() - SHOWN);
-        let link = el("a").with("href", "#matrix").text(more);
-        list = list.child(el("li").child(link));
+        list = list.child(el("li").child(words::link("matrix", more)));
     }
     Some(
         el("section")
@@ -40,7 +38,7 @@ pub fn section(cases: &[Numbered<'_>], results: &[CaseResult]) -> Option<Element
 /// Anchor of the check, or of the case.
 fn target(cases: &[Numbered<'_>], finding: &Finding<'_>) -> String {
     let case = &cases[finding.index];
-    let ids = matrix::checks(case.result);
+    let ids = findings::check_ids(case.result);
     let first = finding.checks.first();
     match ids.iter().position(|id| Some(id) == first) {
         Some(check) => case.check(check),

@@ -3,13 +3,14 @@
 mod mad;
 mod rc;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pfc_ebpf::units::Nanos;
 
 use super::markup::{Element, el};
 use super::plot;
 use super::words::{self, label};
+use crate::quantity::ms;
 
 pub use mad::mad;
 pub use rc::rc;
@@ -43,7 +44,7 @@ struct Event {
     at: Nanos,
     way: Way,
     label: String,
-    /// Until when something was awaited after it, and what became of that.
+    /// End of a wait after it, and the outcome of that wait.
     wait: Option<(Nanos, String)>,
     /// True if the event should not have happened, or if what was awaited after it should have
     /// come.
@@ -83,7 +84,7 @@ impl Event {
     }
 }
 
-/// Where each time is: an event has a row of its own, and waits longer than that are to scale.
+/// Height of each time: an event has a row of its own, and waits longer than that are to scale.
 struct Rows {
     at: BTreeMap<Nanos, f64>,
     /// Nanoseconds of the height of a row.
@@ -93,24 +94,16 @@ struct Rows {
 
 impl Rows {
     fn of(events: &[Event], top: f64) -> (Self, Vec<f64>) {
-        let mut times: Vec<Nanos> = events.iter().map(|event| event.at).collect();
-        times.extend(
-            events
-                .iter()
-                .filter_map(|event| Some(event.wait.as_ref()?.0)),
-        );
-        times.sort_unstable();
+        let waits = events
+            .iter()
+            .filter_map(|event| Some(event.wait.as_ref()?.0));
+        let times: BTreeSet<Nanos> = events.iter().map(|event| event.at).chain(waits).collect();
         let first = times.first().copied().unwrap_or(0);
-        let all = times
-            .last()
-            .copied()
-            .unwrap_or(0)
-            .saturating_sub(first)
-            .max(1) as f64;
+        let last = times.last().copied().unwrap_or(0);
+        let all = (last - first).max(1) as f64;
         let (mut y, mut before) = (top, first);
         let (mut at, mut rows) = (BTreeMap::new(), Vec::new());
         let mut events = events.iter().peekable();
-        times.dedup();
         for time in times {
             let advance = (time - before) as f64 / all * WAITS;
             let mut own = 0;
@@ -126,12 +119,9 @@ impl Rows {
             at.insert(time, y);
             before = time;
         }
-        let rows_of = Self {
-            at,
-            row: ROW / WAITS * all,
-            bottom: y,
-        };
-        (rows_of, rows)
+        let row = ROW / WAITS * all;
+        let bottom = y;
+        (Self { at, row, bottom }, rows)
     }
 }
 
@@ -146,20 +136,17 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     let about = format!(
         "Packets of {name} between tester and DUT: {all} events; the table below lists them."
     );
-    let mut drawing = el("svg")
-        .class("ladder")
-        .with("role", "img")
-        .with("aria-label", &about)
-        .with("viewBox", format_args!("0 0 {WIDTH} {bottom:.0}"));
-    for (x, word) in [(TESTER, "tester"), (DUT, "DUT")] {
-        let line = el("path")
-            .class("life")
-            .with("d", format_args!("M{x} 18V{bottom:.0}"));
-        drawing = drawing.child(label(x, 12.0, "middle", word)).child(line);
-    }
-    for (event, y) in shown.iter().zip(&at) {
-        drawing = drawing.child(one(event, *y, first, &rows));
-    }
+    let view_box = format!("0 0 {WIDTH} {bottom:.0}");
+    let lives = [(TESTER, "tester"), (DUT, "DUT")]
+        .into_iter()
+        .flat_map(|(x, word)| {
+            let line = words::path("life", format_args!("M{x} 18V{bottom:.0}"));
+            [label(x, 12.0, "middle", word), line]
+        });
+    let packets = shown.iter().zip(&at);
+    let drawing = words::drawing("ladder", &about, view_box)
+        .children(lives)
+        .children(packets.map(|(event, y)| one(event, *y, first, &rows)));
     let more = if all <= SHOWN {
         String::new()
     } else if all <= LISTED {
@@ -175,8 +162,7 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
         plot::time(rows.row as Nanos)
     );
     let region = words::scroller("scroll drawing", &format!("Packets of {name}"));
-    let summary = el("summary").text("packets as a table");
-    let listed = words::fold(summary, false).child(table(&events, first, name));
+    let listed = words::folded("packets as a table", table(&events, first, name));
     Some(
         el("figure")
             .child(region.child(drawing))
@@ -187,7 +173,7 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
 
 /// The time since the first event, always in one unit, so that times in a column compare.
 fn since(at: Nanos, first: Nanos) -> String {
-    format!("{:.3} ms", at.saturating_sub(first) as f64 / 1e6)
+    ms(at.saturating_sub(first))
 }
 
 fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
@@ -199,42 +185,40 @@ fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
         Way::Note => (format!("M{TESTER} {y:.1}H{DUT}"), "note"),
     };
     let middle = (TESTER + DUT) / 2.0;
-    group = group
-        .child(el("path").class(event.class(class)).with("d", d))
-        .child(label(middle, y - 4.0, "middle", short(&event.label, LABEL)));
+    group = group.child(words::path(event.class(class), d)).child(label(
+        middle,
+        y - 4.0,
+        "middle",
+        short(&event.label, LABEL),
+    ));
     if let Some((until, text)) = &event.wait {
         let end = rows.at.get(until).copied().unwrap_or(y);
         let x = DUT + 14.0;
+        let d = format!("M{} {y:.1}H{x}V{end:.1}h-6", x - 6.0);
         group = group
-            .child(
-                el("path")
-                    .class(event.class("wait"))
-                    .with("d", format_args!("M{} {y:.1}H{x}V{end:.1}h-6", x - 6.0)),
-            )
+            .child(words::path(event.class("wait"), d))
             .child(label(x + 8.0, y + 4.0, "start", short(text, WAIT)));
     }
     if event.wrong {
         group = group.class("wrong");
     }
-    group.child(el("title").text(&event.label))
+    group.tip(&event.label)
 }
 
 fn table(events: &[Event], first: Nanos, name: &str) -> Element {
-    let mut body = el("tbody");
-    for event in events {
+    let row = |event: &Event| {
         let way = match event.way {
             Way::ToDut => "tester to DUT",
             Way::ToTester => "DUT to tester",
             Way::Note => "",
         };
         let wait = event.wait.as_ref().map_or("", |wait| &wait.1);
-        let since = since(event.at, first);
-        let row = words::row(&since, [way, &event.label, wait]);
-        body = body.child(if event.wrong { row.class("wrong") } else { row });
-    }
+        let row = words::row(&since(event.at, first), [way, &event.label, wait]);
+        if event.wrong { row.class("wrong") } else { row }
+    };
     let caption = format!("Packets of {name} in order");
     let columns = ["time", "way", "packet or event", "wait"];
-    words::scroller("scroll", &caption).child(words::table(&caption, &columns).child(body))
+    words::listed(&caption, &columns, events.iter().map(row))
 }
 
 /// Returns `text`, cut to at most `most` characters.
@@ -242,8 +226,8 @@ fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most - 1).collect();
-    kept + "\u{2026}"
+    let begin: String = text.chars().take(most - 1).collect();
+    begin + "\u{2026}"
 }
 
 #[cfg(test)]

@@ -1,16 +1,13 @@
 //! Marks of single frames on the time line: those that should not have come, came late, twice or
 //! damaged, those that were lost, and the tester's own single pause frames.
 
-use std::fmt::Write;
-
 use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
-use super::columns::Columns;
 use super::expected::Failed;
-use super::markup::{Element, el};
-use super::plot::{self, Scale};
+use super::markup::Element;
+use super::plot::Scale;
 use crate::cases::pfc::{held_by_probes, leaked};
 use crate::evidence::pfc::{Offence, PfcEvidence, ProbeReport, Windows};
 use crate::plan::FlowPlan;
@@ -34,9 +31,8 @@ pub fn of_lane(
     e: &PfcEvidence,
     failed: &Failed<'_>,
     scale: &Scale,
-    columns: Columns,
     priority: Priority,
-    (top, height): (f64, f64),
+    place: (f64, f64),
 ) -> Vec<Element> {
     let flows = || e.plan.flows.iter().filter(|flow| flow.priority == priority);
     // Nothing else is to be held by the storm, though its arrivals may be logged.
@@ -65,68 +61,29 @@ pub fn of_lane(
             let tip = |first, number| {
                 format!("priority {priority}: {word}: {number} marks, the first at {first} s")
             };
-            ticks(scale, columns, &times, top, height, class, tip)
+            scale.lines(&times, place, class, tip)
         })
         .collect()
 }
 
 /// The tester's own single XOFF and XON frames, in the row of the storm.
-pub fn own_pauses(
-    e: &PfcEvidence,
-    scale: &Scale,
-    columns: Columns,
-    (top, height): (f64, f64),
-) -> Vec<Element> {
-    let times = |asks: bool| -> Vec<Nanos> {
+pub fn own_pauses(e: &PfcEvidence, scale: &Scale, place: (f64, f64)) -> Vec<Element> {
+    let lines = |(word, class): (&str, &str), asks: bool| {
         let of_probe = |probe: &ProbeReport| {
-            let frames = probe
-                .burst
-                .frames
-                .clone()
-                .into_iter()
-                .zip(probe.left.clone());
-            let named = frames.filter(|(one, _)| !one.frame.classes.is_empty());
-            let of = named.filter(move |(one, _)| one.frame.asks() == asks);
-            of.map(|(_, left)| left.before)
+            let frames = probe.burst.frames.iter().zip(&probe.left);
+            let of =
+                frames.filter(|(one, _)| !one.frame.classes.is_empty() && one.frame.asks() == asks);
+            of.map(|(_, left)| left.before).collect::<Vec<_>>()
         };
-        e.probes.iter().flat_map(of_probe).collect()
-    };
-    let (xoff, xon) = (times(true), times(false));
-    let tip = |word| {
-        move |first, number| {
+        let times: Vec<Nanos> = e.probes.iter().flat_map(of_probe).collect();
+        let tip = |first, number| {
             format!("{number} single {word} frames of the tester, the first at {first} s")
-        }
+        };
+        scale.lines(&times, place, class, tip)
     };
-    let xoff = ticks(scale, columns, &xoff, top, height, "own-xoff", tip("XOFF"));
-    let xon = ticks(scale, columns, &xon, top, height, "own-xon", tip("XON"));
+    let xoff = lines(("XOFF", "own-xoff"), true);
+    let xon = lines(("XON", "own-xon"), false);
     xoff.into_iter().chain(xon).collect()
-}
-
-/// A vertical line at each time, none drawn twice; `None` without times. `tip` has the first time
-/// and the number of times.
-pub fn ticks(
-    scale: &Scale,
-    columns: Columns,
-    times: &[Nanos],
-    top: f64,
-    height: f64,
-    class: &'static str,
-    tip: impl Fn(String, String) -> String,
-) -> Option<Element> {
-    let first = times.iter().min()?;
-    let mut places: Vec<u32> = times
-        .iter()
-        .map(|time| columns.left(scale.x(*time)))
-        .collect();
-    places.sort_unstable();
-    places.dedup();
-    let mut d = String::new();
-    for x in places {
-        write!(d, "M{x} {top:.0}v{height:.0}").expect("a String");
-    }
-    let tip = tip(scale.seconds(*first), plot::count(times.len() as u64));
-    let path = el("path").class(class).with("d", d);
-    Some(path.child(el("title").text(tip)))
 }
 
 /// Arrivals of a paused flow between the limit after a single XOFF and the end of its pause.

@@ -62,15 +62,15 @@ impl Element {
         children.into_iter().fold(self, Element::child)
     }
 
+    /// Adds a title, which a pointer on the element shows.
+    pub fn tip(self, text: impl Display) -> Self {
+        self.child(el("title").text(text))
+    }
+
     /// Adds a style sheet or script of ours as it stands.
     pub fn verbatim(mut self, source: &'static str) -> Self {
         self.content.push_str(source);
         self
-    }
-
-    /// Octets of its content.
-    pub fn len(&self) -> usize {
-        self.content.len()
     }
 
     /// Appends its markup.

@@ -1,4 +1,4 @@
-//! Which repetition of which case came out how: the cases at a glance, and the checks of a case.
+//! Outcome of each repetition: the cases at a glance, and the checks of a case.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,9 @@ use crate::report::findings;
 
 /// Names of the repetitions in the order of the results, each once.
 pub fn repetitions(result: &CaseResult) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for check in &result.checks {
-        if !names.contains(&check.repetition.as_str()) {
-            names.push(&check.repetition);
-        }
-    }
-    names
+    let same = |one: &&CheckResult, other: &&CheckResult| one.repetition == other.repetition;
+    let groups = findings::alike(&result.checks, same).into_iter();
+    groups.map(|of| of[0].repetition.as_str()).collect()
 }
 
 /// Repetitions beyond the first `most`, of which those that did not pass come first.
@@ -28,82 +24,43 @@ pub fn beyond(result: &CaseResult, most: usize) -> BTreeSet<&str> {
     names.into_iter().skip(most).collect()
 }
 
-/// Ids of a case's checks in the order of its table.
-pub fn checks(result: &CaseResult) -> Vec<&str> {
-    let mut ids: Vec<&str> = Vec::new();
-    for check in &result.checks {
-        if !ids.contains(&check.check.as_str()) {
-            ids.push(&check.check);
-        }
-    }
-    ids
-}
-
-/// Results of a check in a repetition: several where it was attempted again.
-fn attempts<'a>(
-    result: &'a CaseResult,
-    check: &'a str,
-    repetition: &'a str,
-) -> impl Iterator<Item = &'a CheckResult> {
-    let all = result.checks.iter();
-    all.filter(move |found| found.check == check && found.repetition == repetition)
-}
-
 /// The worst result of a repetition.
 pub fn of_repetition(result: &CaseResult, repetition: &str) -> Verdict {
-    let of = result.checks.iter();
-    let of = of.filter(|check| check.repetition == repetition);
-    Verdict::of_parts(of.map(|check| check.verdict))
+    let checks = result.checks.iter();
+    findings::worst(checks.filter(|check| check.repetition == repetition))
 }
 
 /// The table of all cases, a row each.
 pub fn cases(cases: &[Numbered<'_>]) -> Element {
-    let mut body = el("tbody");
-    for case in cases {
-        let result = case.result;
-        let link = el("a")
-            .with("href", format_args!("#{}", case.anchor()))
-            .text(&result.case);
-        let mut cell = el("ul").class("repetitions");
-        for (index, repetition) in repetitions(result).into_iter().enumerate() {
-            if case.left_out.contains(repetition) {
-                continue;
-            }
-            let verdict = of_repetition(result, repetition);
-            let link = el("a")
-                .with("href", format_args!("#{}", case.repetition(index)))
-                .text(repetition);
-            cell = cell.child(
-                el("li")
-                    .child(words::verdict(verdict))
-                    .text(" ")
-                    .child(link),
-            );
-        }
-        if !case.left_out.is_empty() {
-            let more = format!("and {} more, named below", case.left_out.len());
-            cell = cell.child(el("li").text(more));
-        }
-        let cell = if cell.len() == 0 {
-            el("td").text("none")
-        } else {
-            el("td").child(cell)
-        };
-        body = body.child(
-            el("tr")
-                .child(el("th").with("scope", "row").child(link))
-                .child(el("td").child(words::verdict(result.verdict)))
-                .child(cell),
-        );
-    }
     let caption = "Cases and their repetitions";
-    words::scroller("scroll", caption).child(
-        words::table(
-            caption,
-            &["case", "verdict", "repetitions, each with its worst check"],
-        )
-        .child(body),
-    )
+    let columns = ["case", "verdict", "repetitions, each with its worst check"];
+    words::listed(caption, &columns, cases.iter().map(row))
+}
+
+fn row(case: &Numbered<'_>) -> Element {
+    let result = case.result;
+    let names = repetitions(result).into_iter().enumerate();
+    let shown = names.filter(|(_, name)| !case.left_out.contains(name));
+    let mut entries: Vec<Element> = shown
+        .map(|(index, name)| {
+            el("li")
+                .child(words::verdict(of_repetition(result, name)))
+                .text(" ")
+                .child(words::link(case.repetition(index), name))
+        })
+        .collect();
+    if !case.left_out.is_empty() {
+        let more = format!("and {} more, named below", case.left_out.len());
+        entries.push(el("li").text(more));
+    }
+    let cell = if entries.is_empty() {
+        el("td").text("none")
+    } else {
+        el("td").child(el("ul").class("repetitions").children(entries))
+    };
+    words::headed(words::link(case.anchor(), &result.case))
+        .child(words::cell(result.verdict))
+        .child(cell)
 }
 
 /// The table of a case: checks by repetitions.
@@ -113,24 +70,23 @@ pub fn of_case(case: &Numbered<'_>) -> Element {
     repetitions.retain(|name| !case.left_out.contains(name));
     let mut columns = vec!["check"];
     columns.extend(&repetitions);
-    let mut body = el("tbody");
-    for (index, check) in checks(result).into_iter().enumerate() {
-        let link = el("a")
-            .with("href", format_args!("#{}", case.check(index)))
-            .text(check);
-        let mut row = el("tr").child(el("th").with("scope", "row").child(link));
-        for repetition in &repetitions {
-            let found: Vec<Element> = attempts(result, check, repetition)
+    let checks = findings::by_check(result).into_iter().enumerate();
+    let rows = checks.map(|(index, results)| {
+        // There are several where it was attempted again.
+        let cell = |repetition: &&str| {
+            let of = results.iter();
+            let mut of = of
+                .filter(|found| found.repetition == **repetition)
                 .map(|found| el("div").child(words::verdict(found.verdict)))
-                .collect();
-            row = row.child(if found.is_empty() {
-                el("td").text("not judged")
-            } else {
-                el("td").children(found)
-            });
-        }
-        body = body.child(row);
-    }
+                .peekable();
+            match of.peek() {
+                None => el("td").text("not judged"),
+                Some(_) => el("td").children(of),
+            }
+        };
+        words::headed(words::link(case.check(index), &results[0].check))
+            .children(repetitions.iter().map(cell))
+    });
     let caption = format!("Checks of {} by repetition", result.case);
-    words::scroller("scroll", &caption).child(words::table(&caption, &columns).child(body))
+    words::listed(&caption, &columns, rows)
 }

@@ -1,10 +1,10 @@
 //! Remedies for verdicts that are inconclusive or an error.
 
 use super::markup::{Element, el};
-use super::{Numbered, words};
+use super::{Numbered, section, words};
 use crate::case::{CheckResult, Verdict};
 use crate::cases::attempts;
-use crate::report::findings;
+use crate::report::{REPORT, findings};
 
 /// Remedies for preconditions of all families that are not met, by the precondition's name.
 const REMEDIES: [(&str, &str); 17] = [
@@ -140,84 +140,72 @@ const OTHER: &str = "Mend what is found, and run the case again.";
 /// Most causes that are shown.
 const SHOWN: usize = 60;
 
-/// A cause, and the checks that it left undecided.
-struct Cause {
+/// Cause that left results of a case undecided.
+struct Cause<'a> {
     found: String,
     remedy: &'static str,
-    /// Case, and how many checks of it.
-    touched: Vec<(String, usize)>,
+    case: &'a str,
+    /// Number of results; none where the whole case ended so.
+    results: usize,
 }
 
 /// A section for all checks that were not decided; `None` where all were.
-pub fn section(cases: &[Numbered<'_>]) -> Option<Element> {
+pub fn undecided(cases: &[Numbered<'_>]) -> Option<Element> {
     let causes = causes(cases);
     if causes.is_empty() {
         return None;
     }
     let mut body = el("tbody");
-    for cause in causes.iter().take(SHOWN) {
-        let touched = cause.touched.iter().map(|(case, checks)| match checks {
-            0 => case.clone(),
-            1 => format!("{case} (1 result)"),
-            checks => format!("{case} ({checks} results)"),
+    for alike in causes.iter().take(SHOWN) {
+        let by_case = findings::alike(alike, |one, other| one.case == other.case);
+        let touched = by_case.iter().map(|of| {
+            let case = of[0].case;
+            match of.iter().map(|cause| cause.results).sum() {
+                0 => case.to_owned(),
+                1 => format!("{case} (1 result)"),
+                results => format!("{case} ({results} results)"),
+            }
         });
         let touched = touched.collect::<Vec<_>>().join(", ");
-        body = body.child(words::row(&cause.found, [cause.remedy, &touched]));
+        body = body.child(words::row(&alike[0].found, [alike[0].remedy, &touched]));
     }
     if causes.len() > SHOWN {
-        let more = format!(
-            "and {} more: {}",
-            causes.len() - SHOWN,
-            crate::report::REPORT
-        );
+        let more = format!("and {} more: {REPORT}", causes.len() - SHOWN);
         body = body.child(words::row(&more, ["", ""]));
     }
     let caption = "What would change an inconclusive or an error";
     let columns = ["found", "what would change it", "touches"];
     let table = words::table("Causes, each with a remedy", &columns).child(body);
-    Some(
-        el("section")
-            .with("id", "undecided")
-            .with("aria-labelledby", "undecided-title")
-            .child(el("h2").with("id", "undecided-title").text(caption))
-            .child(words::scroller("scroll", caption).child(table)),
-    )
+    let listed = words::scroller("scroll", caption).child(table);
+    Some(section("undecided", el("h2").text(caption)).child(listed))
 }
 
-/// The causes of what is inconclusive or an error, in the order of the results.
-fn causes(cases: &[Numbered<'_>]) -> Vec<Cause> {
-    let mut causes: Vec<Cause> = Vec::new();
-    let mut add = |found: String, remedy: &'static str, case: &str, results: usize| {
-        let index = causes.iter().position(|cause| cause.found == found);
-        let index = index.unwrap_or_else(|| {
-            causes.push(Cause {
-                found,
-                remedy,
-                touched: Vec::new(),
-            });
-            causes.len() - 1
-        });
-        let touched = &mut causes[index].touched;
-        match touched.iter_mut().find(|(touched, _)| touched == case) {
-            Some((_, number)) => *number += results,
-            None => touched.push((case.to_owned(), results)),
-        }
-    };
+/// The causes of what is inconclusive or an error, in the order of the results; equal ones
+/// together.
+fn causes<'a>(cases: &[Numbered<'a>]) -> Vec<Vec<Cause<'a>>> {
+    let mut causes = Vec::new();
     for case in cases {
         let result = case.result;
+        let mut add = |found: &str, remedy, results| {
+            causes.push(Cause {
+                found: found.to_owned(),
+                remedy,
+                case: &result.case,
+                results,
+            });
+        };
         if result.verdict == Verdict::Error && !result.reason.is_empty() {
-            add(result.reason.clone(), OTHER, &result.case, 0);
+            add(&result.reason, OTHER, 0);
         }
         for check in &result.checks {
-            if !matches!(check.verdict, Verdict::Inconclusive | Verdict::Error) {
-                continue;
-            }
-            for part in parts(attempts::reason_alone(&reason(check))) {
-                add(part.to_owned(), remedy(case, part), &result.case, 1);
+            if matches!(check.verdict, Verdict::Inconclusive | Verdict::Error) {
+                for part in parts(attempts::reason_alone(&reason(check))) {
+                    add(part, remedy(case, part), 1);
+                }
             }
         }
     }
-    causes
+    findings::alike(causes, |one, other| one.found == other.found)
 }
 
 /// The reason of a check, or the first comparison that was not decided.
@@ -234,11 +222,8 @@ fn reason(check: &CheckResult) -> String {
 /// The parts of a reason, each of which begins with the name of a precondition; else all of it.
 fn parts(reason: &str) -> Vec<&str> {
     let named = |text: &str| {
-        let of = |(name, _): &(&str, &str)| {
-            text.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with(": "))
-        };
-        REMEDIES.iter().any(of)
+        let name = text.split_once(": ").map(|(name, _)| name);
+        REMEDIES.iter().any(|(known, _)| Some(*known) == name)
     };
     let mut parts = Vec::new();
     let mut begin = 0;
@@ -259,20 +244,18 @@ fn remedy(case: &Numbered<'_>, part: &str) -> &'static str {
     if let Some((_, remedy)) = REMEDIES.iter().find(|(known, _)| *known == name) {
         return remedy;
     }
-    let omitted = case.evidence.is_some_and(|case| {
-        let mut of = case.omitted.iter();
-        of.any(|omitted| !omitted.not_applicable && omitted.reason == part)
-    });
-    if omitted {
+    let mut omitted = case.evidence.iter().flat_map(|case| &case.omitted);
+    if omitted.any(|omitted| !omitted.not_applicable && omitted.reason == part) {
         return "Make the repetition possible, as it says, and run the case again.";
     }
     if part.contains("interrupted") {
         return "Run the case again, to its end.";
     }
-    let said = BY_WORDS
+    let names = |(all, _): &&(&[&str], _)| all.iter().any(|words| part.contains(words));
+    BY_WORDS
         .iter()
-        .find(|(all, _)| all.iter().any(|words| part.contains(words)));
-    said.map_or(OTHER, |(_, remedy)| remedy)
+        .find(names)
+        .map_or(OTHER, |(_, remedy)| remedy)
 }
 
 #[cfg(test)]

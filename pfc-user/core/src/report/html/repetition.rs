@@ -3,25 +3,15 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use super::columns::Columns;
 use super::expected::Failed;
 use super::markup::{Element, el};
+use super::plot::Columns;
 use super::{Detail, Numbered, distributions, ladder, matrix, plot, timeline, words};
-use crate::case::Verdict;
 use crate::cases::attempts::of_attempt;
 use crate::evidence::Repetition;
-use crate::evidence::hooks;
+use crate::evidence::hooks::{self, DutCounter};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
-use crate::report::flows;
-
-/// Name of the repetition.
-fn name(repetition: &Repetition) -> &str {
-    match repetition {
-        Repetition::Pfc(e) => &e.plan.name,
-        Repetition::Mad(e) => &e.plan.name,
-        Repetition::Rc(e) => &e.plan.name,
-    }
-}
+use crate::report::{findings, flows};
 
 /// All repetitions of a case, each in a part that opens.
 pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
@@ -29,8 +19,8 @@ pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
     let recorded = case.evidence.iter().flat_map(|case| &case.repetitions);
     let recorded: Vec<&Repetition> = recorded.collect();
     for repetition in &recorded {
-        if !names.contains(&name(repetition)) {
-            names.push(name(repetition));
+        if !names.contains(&repetition.name()) {
+            names.push(repetition.name());
         }
     }
     let parts = names.into_iter().enumerate();
@@ -38,26 +28,22 @@ pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
         .filter(|(_, wanted)| !case.left_out.contains(wanted))
         .map(|(index, wanted)| {
             let attempts = recorded.iter().copied();
-            let mut attempts: Vec<_> = attempts.filter(|found| name(found) == wanted).collect();
+            let mut attempts: Vec<_> = attempts.filter(|found| found.name() == wanted).collect();
             attempts.sort_by_key(|attempt| attempt.attempt());
             one(case, index, wanted, &attempts, detail)
         })
         .collect();
     if !case.left_out.is_empty() {
         let names: Vec<&str> = case.left_out.iter().copied().collect();
-        let said = "Left out, for the page would be too large; report.json has them";
-        drawn.push(el("p").text(format_args!("{said}: {}.", names.join("; "))));
+        let reason = "Left out, for the page would be too large; report.json has them";
+        drawn.push(el("p").text(format_args!("{reason}: {}.", names.join("; "))));
     }
     drawn
 }
 
 /// Repetitions whose verdict leaves something to do.
 fn is_open(case: &Numbered<'_>, name: &str) -> bool {
-    let verdict = matrix::of_repetition(case.result, name);
-    matches!(
-        verdict,
-        Verdict::Fail | Verdict::Error | Verdict::Inconclusive
-    )
+    findings::is_open(matrix::of_repetition(case.result, name))
 }
 
 fn one(
@@ -72,14 +58,13 @@ fn one(
         .child(words::verdict(verdict))
         .text(" ")
         .child(el("strong").text(name));
-    let open = is_open(case, name);
     let names = matrix::repetitions(case.result);
     let first = names.into_iter().find(|name| is_open(case, name));
     let class = match first == Some(name) {
         true => "repetition printed",
         false => "repetition",
     };
-    let mut part = words::fold(summary, open)
+    let mut part = words::fold(summary, findings::is_open(verdict))
         .class(class)
         .with("id", case.repetition(index));
     let omitted = case.evidence.iter().flat_map(|case| &case.omitted);
@@ -104,21 +89,21 @@ fn one(
         .children(steps(case, name))
 }
 
-/// The drawings and counts of an attempt; `None`: neither.
+/// The drawings and counts of an attempt; without columns no drawings.
 fn recorded(
     case: &Numbered<'_>,
     repetition: &Repetition,
     title: &str,
     columns: Option<Columns>,
 ) -> Vec<Element> {
-    match repetition {
-        Repetition::Pfc(e) => {
-            let Some(columns) = columns else {
-                let said = "Not drawn: the page would be too large for an e-mail. Its counts are \
-                            in evidence.json.";
-                let not_drawn = el("p").text(said);
-                return [not_drawn].into_iter().chain(own_losses(e)).collect();
-            };
+    match (repetition, columns) {
+        (Repetition::Pfc(e), None) => {
+            let reason = "Not drawn: the page would be too large for an e-mail. Its counts are in \
+                          evidence.json.";
+            let not_drawn = el("p").text(reason);
+            [not_drawn].into_iter().chain(own_losses(e)).collect()
+        }
+        (Repetition::Pfc(e), Some(columns)) => {
             let distributions = distributions::draw(e, title);
             let distributions = (!distributions.is_empty())
                 .then(|| el("div").class("distributions").children(distributions));
@@ -132,14 +117,22 @@ fn recorded(
                 .chain(dut_counters(e, title))
                 .collect()
         }
-        Repetition::Mad(e) => ladder::mad(e, case.result, title).into_iter().collect(),
-        Repetition::Rc(e) => ladder::rc(e, case.result, title).into_iter().collect(),
+        (Repetition::Mad(e), _) => ladder::mad(e, case.result, title).into_iter().collect(),
+        (Repetition::Rc(e), _) => ladder::rc(e, case.result, title).into_iter().collect(),
     }
+}
+
+/// A table of numbers in a part that opens.
+fn numbers(summary: &str, caption: &str, columns: &[&str], rows: Vec<Element>) -> Element {
+    let table = words::table(caption, columns)
+        .class("numbers")
+        .child(el("tbody").children(rows));
+    words::folded(summary, words::scroller("scroll", caption).child(table))
 }
 
 /// Flows as planned.
 fn flows(e: &PfcEvidence) -> Element {
-    words::pairs(flows::told(&e.plan, e.limits.line_rate))
+    words::pairs(flows::by_role(&e.plan, e.limits.line_rate))
 }
 
 /// Frames by phase and priority: what the time line shows, in numbers.
@@ -155,21 +148,17 @@ fn counts(e: &PfcEvidence, title: &str) -> Element {
         "re-marked",
         "longest latency",
     ];
-    let mut body = el("tbody");
+    let mut rows = Vec::new();
     for span in &e.phases {
         for priority in Priority::all() {
             let (sent, received) = timeline::frames(e, priority, span.phase);
             if sent > 0 || received > 0 {
-                body = body.child(count(e, priority, span.phase, sent, received));
+                rows.push(count(e, priority, span.phase, sent, received));
             }
         }
     }
     let caption = format!("Frames of {title}");
-    let table = words::table(&caption, &columns)
-        .class("numbers")
-        .child(body);
-    let summary = el("summary").text("frames by phase and priority");
-    words::fold(summary, false).child(words::scroller("scroll", &caption).child(table))
+    numbers("frames by phase and priority", &caption, &columns, rows)
 }
 
 fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received: u64) -> Element {
@@ -177,10 +166,8 @@ fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received:
     let of = flows.filter(|flow| flow.priority == priority);
     let found: Vec<&FlowReceived> = of.filter_map(|flow| e.received(flow.id, phase)).collect();
     let sum = |field: fn(&FlowReceived) -> u64| {
-        let sum = found
-            .iter()
-            .fold(0u64, |sum, flow| sum.saturating_add(field(flow)));
-        plot::count(sum)
+        let fields = found.iter().map(|flow| field(flow));
+        plot::count(fields.fold(0, u64::saturating_add))
     };
     let latency = found.iter().map(|flow| flow.latency_max).max();
     let cells = [
@@ -198,72 +185,51 @@ fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received:
 
 /// The DUT's counters that changed, by the hook `counters`.
 fn dut_counters(e: &PfcEvidence, title: &str) -> Option<Element> {
-    let mut body = el("tbody");
-    for counter in hooks::changes(&e.hooks) {
-        let values = [
-            plot::count(counter.before),
-            plot::count(counter.after),
-            counter.change(),
-        ];
-        body = body.child(words::row(&counter.counter, values));
-    }
+    let row = |counter: DutCounter| {
+        let [before, after] = [counter.before, counter.after].map(plot::count);
+        words::row(&counter.counter, [before, after, counter.change()])
+    };
+    let rows: Vec<Element> = hooks::changes(&e.hooks).into_iter().map(row).collect();
+    let summary = "counters of the DUT that changed";
     let caption = format!("Counters of the DUT in {title}");
-    (body.len() > 0).then(|| {
-        let columns = ["counter of the DUT", "before", "after", "change"];
-        let table = words::table(&caption, &columns)
-            .class("numbers")
-            .child(body);
-        let summary = el("summary").text("counters of the DUT that changed");
-        words::fold(summary, false).child(words::scroller("scroll", &caption).child(table))
-    })
+    let columns = ["counter of the DUT", "before", "after", "change"];
+    (!rows.is_empty()).then(|| numbers(summary, &caption, &columns, rows))
 }
 
 /// Frames that the tester's own side lost, where it lost some.
 fn own_losses(e: &PfcEvidence) -> Option<Element> {
     let risen = e.accounting.iter().filter(|counter| counter.rise > 0);
-    let told: Vec<String> = risen
+    let lost: Vec<String> = risen
         .map(|counter| format!("{} {} +{}", counter.place, counter.counter, counter.rise))
         .collect();
-    (!told.is_empty()).then(|| {
-        el("p").text(format_args!(
-            "Lost on the tester's own side: {}",
-            told.join("; ")
-        ))
-    })
+    let lost = lost.join("; ");
+    (!lost.is_empty()).then(|| el("p").text(format_args!("Lost on the tester's own side: {lost}")))
 }
 
 /// Figures that are reported and not judged: those of the last attempt have the repetition's name.
 fn figures(case: &Numbered<'_>, name: &str) -> Option<Element> {
-    let all = case.result.figures.iter();
-    let mut body = el("tbody");
-    for figure in all.filter(|figure| figure.repetition == name) {
-        body = body.child(words::row(&figure.name, [&figure.value]));
-    }
+    let figures = case.result.figures.iter();
+    let rows: Vec<Element> = figures
+        .filter(|figure| figure.repetition == name)
+        .map(|figure| words::row(&figure.name, [&figure.value]))
+        .collect();
     let caption = format!("Figures of {} [{name}]", case.result.case);
-    (body.len() > 0).then(|| {
-        let table = words::table(&caption, &["figure", "value"]).child(body);
-        words::scroller("scroll", &caption).child(table)
-    })
+    (!rows.is_empty()).then(|| words::listed(&caption, &["figure", "value"], rows))
 }
 
 /// Steps of the document.
 fn steps(case: &Numbered<'_>, name: &str) -> Option<Element> {
-    let all = case.result.steps.iter();
-    let mut body = el("tbody");
-    for step in all.filter(|step| step.repetition == name) {
-        body = body.child(
-            el("tr")
-                .child(el("th").with("scope", "row").text(&step.step))
-                .child(el("td").text(&step.what))
-                .child(el("td").text(&step.found))
-                .child(el("td").child(words::verdict(step.verdict))),
-        );
-    }
+    let steps = case.result.steps.iter();
+    let rows: Vec<Element> = steps
+        .filter(|step| step.repetition == name)
+        .map(|step| {
+            words::row(&step.step, [&step.what, &step.found]).child(words::cell(step.verdict))
+        })
+        .collect();
     let caption = format!("Steps of {} [{name}]", case.result.case);
-    (body.len() > 0).then(|| {
-        let columns = ["step", "what the document asks", "found", "verdict"];
-        let table = words::table(&caption, &columns).child(body);
-        let summary = el("summary").text("steps of the document");
-        words::fold(summary, false).child(words::scroller("scroll", &caption).child(table))
+    let columns = ["step", "what the document asks", "found", "verdict"];
+    (!rows.is_empty()).then(|| {
+        let listed = words::listed(&caption, &columns, rows);
+        words::folded("steps of the document", listed)
     })
 }

@@ -1,11 +1,12 @@
-//! Where the run took place: testbed, host and versions, and the facts found on the ports.
+//! Place of the run: testbed, host and versions, and the facts found on the ports.
 
 use super::markup::{Element, el};
 use super::words;
 use crate::evidence::Evidence;
 use crate::evidence::preflight::Preflight;
-use crate::preflight::{self, State};
+use crate::preflight;
 use crate::report::identity;
+use crate::report::preflight::word;
 
 /// Testbed, host and versions.
 pub fn of_run(evidence: &Evidence) -> Vec<Element> {
@@ -13,7 +14,7 @@ pub fn of_run(evidence: &Evidence) -> Vec<Element> {
     let file = |what: &str, text: &str| {
         let name = format!("file of the {what}");
         let file = words::scroller("scroll", &name).child(el("pre").text(text));
-        words::fold(el("summary").text(&name), false).child(file)
+        words::folded(&name, file)
     };
     let testbed = file("testbed", &evidence.testbed.toml);
     let plan = &evidence.invocation.toml;
@@ -33,23 +34,13 @@ fn ports(found: &Preflight) -> Element {
         "to mend it",
     ];
     let mut body = el("tbody");
-    let judged = found.ports.iter().zip(preflight::judge(found));
-    for (port, items) in judged {
-        for item in items {
-            let state = match item.state {
-                State::Ok => "ok",
-                State::Problem => "problem",
-                State::Unknown => "unknown",
-            };
-            let subject = format!(
-                "{} {}: {}",
-                port.role.word(),
-                port.facts.interface,
-                item.what
-            );
-            let cells = [state.to_owned(), item.found, item.expected, item.mend];
-            body = body.child(words::row(&subject, cells));
-        }
+    for (port, items) in found.ports.iter().zip(preflight::judge(found)) {
+        let place = format!("{} {}", port.role.word(), port.facts.interface);
+        body = body.children(items.into_iter().map(|item| {
+            let state = word(item.state).0.to_owned();
+            let cells = [state, item.found, item.expected, item.mend];
+            words::row(&format!("{place}: {}", item.what), cells)
+        }));
     }
     let caption = "Ports before the run";
     words::scroller("scroll ports", caption).child(words::table(caption, &columns).child(body))

@@ -1,19 +1,16 @@
 //! The time line of a PFC repetition: phases, the storm and its gaps, and for each priority the
 //! offered and received rate with the DUT's XOFF and XON, losses and stalls.
 
-use std::fmt::Write;
-
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
-use super::columns::{Columns, WIDTH};
 use super::envelope::Envelope;
 use super::expected::Failed;
 use super::marks;
 use super::markup::{Element, el};
-use super::plot::{self, Scale};
+use super::plot::{self, Columns, Scale, WIDTH};
 use super::words::{self, label};
-use crate::evidence::pfc::PfcEvidence;
+use crate::evidence::pfc::{LeftOut, PfcEvidence};
 
 /// Width of the labels on the left of the plot.
 const LEFT: f64 = 84.0;
@@ -21,7 +18,7 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = 92.0;
 /// A lane whose greatest rate is less than that share of the others' has a scale of its own.
 const SMALL: u32 = 4;
-/// Where the labels begin.
+/// Left edge of the labels.
 const MARGIN: f64 = 6.0;
 /// Heights: the row of phases, the row of the storm, a lane with and without its gap, the row of
 /// stalls, the axis.
@@ -36,28 +33,20 @@ const CHARACTER: f64 = 6.6;
 
 /// Draws the time line with its legend. `None` if the repetition recorded no times.
 pub fn draw(e: &PfcEvidence, failed: &Failed<'_>, name: &str, columns: Columns) -> Option<Element> {
-    let scale = scale(e)?;
+    let scale = scale(e, columns)?;
     let priorities: Vec<Priority> = Priority::all()
         .filter(|priority| e.plan.flows.iter().any(|flow| flow.priority == *priority))
         .collect();
     let lanes = PHASES + STORM;
     let stalls = lanes + LANE * priorities.len() as f64;
     let height = stalls + STALLS;
-    let peaks: Vec<u32> = priorities
-        .iter()
-        .map(|priority| peak(e, *priority))
-        .collect();
+    let peaks: Vec<u32> = priorities.iter().map(|of| peak(e, *of)).collect();
     let highest = peaks.iter().copied().max().unwrap_or(1);
-    let peaks: Vec<u32> = peaks
-        .into_iter()
-        .map(|peak| {
-            if peak.saturating_mul(SMALL) < highest {
-                peak
-            } else {
-                highest
-            }
-        })
-        .collect();
+    let scaled = |peak: u32| match peak.saturating_mul(SMALL) < highest {
+        true => peak,
+        false => highest,
+    };
+    let peaks: Vec<u32> = peaks.into_iter().map(scaled).collect();
     let mut plot = el("svg")
         .class("plot")
         .with("x", LEFT)
@@ -67,26 +56,20 @@ pub fn draw(e: &PfcEvidence, failed: &Failed<'_>, name: &str, columns: Columns) 
         .with("viewBox", format_args!("0 0 {WIDTH} {height}"))
         .with("preserveAspectRatio", "none")
         .children(phase_bands(e, &scale, height))
-        .children(storm(e, &scale, columns))
-        .children(marks::own_pauses(e, &scale, columns, (PHASES, STORM - 2.0)));
+        .children(storm(e, &scale))
+        .children(marks::own_pauses(e, &scale, (PHASES, STORM - 2.0)));
     for (index, (priority, peak)) in priorities.iter().zip(&peaks).enumerate() {
         let top = lanes + LANE * index as f64;
-        plot = plot.child(lane(e, failed, &scale, *priority, top, *peak, columns));
+        plot = plot.child(lane(e, failed, &scale, *priority, top, *peak));
     }
-    plot = plot.children(self::stalls(e, &scale, columns, stalls + 3.0));
+    plot = plot.children(self::stalls(e, &scale, stalls + 3.0));
     let about = format!(
         "Time line of {name}: {} s, {} priorities; the table below has its counts.",
         plot::shortest(scale.span() as f64 / 1e9, 2),
         priorities.len()
     );
-    let drawing = el("svg")
-        .class("timeline")
-        .with("role", "img")
-        .with("aria-label", &about)
-        .with(
-            "viewBox",
-            format_args!("0 0 {} {}", LEFT + WIDTH + RIGHT, height + AXIS),
-        )
+    let view_box = format!("0 0 {} {}", LEFT + WIDTH + RIGHT, height + AXIS);
+    let drawing = words::drawing("timeline", &about, view_box)
         .with("data-left", LEFT)
         .with("data-width", WIDTH)
         .with("data-span", scale.span() as f64 / 1e9)
@@ -96,72 +79,69 @@ pub fn draw(e: &PfcEvidence, failed: &Failed<'_>, name: &str, columns: Columns) 
         .child(axis(&scale, height));
     let caption = "Layer-1 rate by priority over time in seconds; the scale of each lane stands on \
                    its right, one of its own where its rates are small.";
+    let region = words::scroller("scroll drawing", &format!("Time line of {name}"));
     Some(
         el("figure")
             .class("zoomable")
-            .child(
-                words::scroller("scroll drawing", &format!("Time line of {name}")).child(drawing),
-            )
+            .child(region.child(drawing))
             .child(el("figcaption").text(caption).child(legend())),
     )
 }
 
 /// Names of the phases that have room for one, and of the rows.
 fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
-    let mut labels = el("g").class("labels");
-    for (from, to, word) in spans(e) {
+    let phase = |(from, to, word): (Nanos, Nanos, &'static str)| {
         let (left, right) = (scale.x(from), scale.x(to));
-        let fits = right - left > word.len() as f64 * CHARACTER;
         let name = label(LEFT + (left + right) / 2.0, 14.0, "middle", word)
             .with("data-from", scale.seconds(from))
             .with("data-to", scale.seconds(to));
-        labels = labels.child(if fits {
-            name
-        } else {
-            name.with("style", "display:none")
-        });
-    }
-    labels = labels.child(label(MARGIN, PHASES + 11.0, "start", "storm"));
-    let mut top = PHASES + STORM;
-    for priority in priorities {
-        let kind = if e.plan.is_stormed(*priority) {
-            "stormed"
-        } else if e.plan.is_lossless(*priority) {
-            "lossless"
-        } else {
-            "lossy"
+        match right - left > word.len() as f64 * CHARACTER {
+            true => name,
+            false => name.with("style", "display:none"),
+        }
+    };
+    let top = PHASES + STORM;
+    let lane = |(index, priority): (usize, &Priority)| {
+        let kind = match (e.plan.is_stormed(*priority), e.plan.is_lossless(*priority)) {
+            (true, _) => "stormed",
+            (false, true) => "lossless",
+            (false, false) => "lossy",
         };
-        let name = format!("{priority} {kind}");
-        labels = labels.child(label(MARGIN, top + DRAWN / 2.0 + 4.0, "start", name));
-        top += LANE;
-    }
-    labels.child(label(MARGIN, top + 12.0, "start", "stalls"))
+        let y = top + LANE * index as f64 + DRAWN / 2.0 + 4.0;
+        label(MARGIN, y, "start", format_args!("{priority} {kind}"))
+    };
+    let stalls = top + LANE * priorities.len() as f64 + 12.0;
+    el("g")
+        .class("labels")
+        .children(spans(e).into_iter().map(phase))
+        .child(label(MARGIN, PHASES + 11.0, "start", "storm"))
+        .children(priorities.iter().enumerate().map(lane))
+        .child(label(MARGIN, stalls, "start", "stalls"))
 }
 
 /// The scale of each lane: its height in Mbit/s, and 0.
 fn scales(e: &PfcEvidence, peaks: &[u32]) -> Element {
-    let mut scales = el("g").class("scales");
     let x = LEFT + WIDTH + MARGIN;
-    for (index, peak) in peaks.iter().enumerate() {
+    let scale = |(index, peak): (usize, &u32)| {
         let top = PHASES + STORM + LANE * index as f64;
         let rate = plot::shortest(rate(e, *peak), 1);
-        scales = scales
-            .child(label(x, top + 9.0, "start", format_args!("{rate} Mbit/s")))
-            .child(label(x, top + DRAWN, "start", "0"));
-    }
-    scales
+        [
+            label(x, top + 9.0, "start", format_args!("{rate} Mbit/s")),
+            label(x, top + DRAWN, "start", "0"),
+        ]
+    };
+    let scales = peaks.iter().enumerate().flat_map(scale);
+    el("g").class("scales").children(scales)
 }
 
 /// Ticks with their seconds, below all rows.
 fn axis(scale: &Scale, height: f64) -> Element {
     let tick = |(time, text): (Nanos, String)| {
         let x = scale.x(time);
-        let anchor = if x < 12.0 {
-            "start"
-        } else if x > WIDTH - 12.0 {
-            "end"
-        } else {
-            "middle"
+        let anchor = match x {
+            ..12.0 => "start",
+            x if x > WIDTH - 12.0 => "end",
+            _ => "middle",
         };
         label(LEFT + x, height + 14.0, anchor, text)
     };
@@ -197,7 +177,7 @@ fn legend() -> Element {
 }
 
 /// Scale from the first event to the last.
-fn scale(e: &PfcEvidence) -> Option<Scale> {
+fn scale(e: &PfcEvidence, columns: Columns) -> Option<Scale> {
     let storm = e.storm.as_ref();
     let begins = e.phases.iter().map(|span| span.from);
     let from = begins.chain(storm.map(|storm| storm.first.before)).min()?;
@@ -212,11 +192,7 @@ fn scale(e: &PfcEvidence) -> Option<Scale> {
         .chain(storm.map(|storm| storm.last.after))
         .chain(end)
         .max()?;
-    (to > from).then_some(Scale {
-        from,
-        to,
-        width: WIDTH,
-    })
+    (to > from).then_some(Scale { from, to, columns })
 }
 
 /// The phases, each with its begin, end and name.
@@ -232,77 +208,38 @@ fn phase_bands(e: &PfcEvidence, scale: &Scale, height: f64) -> Vec<Element> {
     bands
         .map(|(index, (from, to, word))| {
             let tip = format!("{word}: {} to {} s", scale.seconds(from), scale.seconds(to));
-            rect(scale, from, to, 0.0, height)
+            scale
+                .rect((from, to), 0.0, height)
                 .class(if index % 2 == 0 { "phase" } else { "phase odd" })
-                .child(el("title").text(tip))
+                .tip(tip)
         })
         .collect()
 }
 
-/// A rectangle at least one pixel wide.
-fn rect(scale: &Scale, from: Nanos, to: Nanos, y: f64, height: f64) -> Element {
-    let (left, right) = (scale.x(from), scale.x(to));
-    el("rect")
-        .with("x", format_args!("{left:.1}"))
-        .with("y", format_args!("{y:.1}"))
-        .with("width", format_args!("{:.1}", (right - left).max(1.0)))
-        .with("height", format_args!("{height:.1}"))
+/// The span of what a list had no room for.
+fn left_out(spans: &LeftOut) -> Option<(Nanos, Nanos)> {
+    (!spans.is_none()).then_some((spans.from, spans.to))
 }
 
-/// One path of spans, each at least a pixel wide and none drawn twice; `None` without spans.
-fn boxes(
-    scale: &Scale,
-    columns: Columns,
-    spans: impl Iterator<Item = (Nanos, Nanos)>,
-    y: f64,
-    height: f64,
-) -> Option<Element> {
-    let mut pixels: Vec<(u32, u32)> = spans
-        .map(|(from, to)| {
-            let left = columns.left(scale.x(from));
-            (left, columns.right(scale.x(to)).max(left + 1))
-        })
-        .collect();
-    pixels.sort_unstable();
-    let mut merged: Vec<(u32, u32)> = Vec::new();
-    for (from, to) in pixels {
-        match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => merged.push((from, to)),
-        }
-    }
-    let mut d = String::new();
-    for (from, to) in &merged {
-        let width = to - from;
-        write!(d, "M{from} {y:.0}h{width}v{height:.0}h-{width}z").expect("a String");
-    }
-    (!d.is_empty()).then(|| el("path").with("d", d))
-}
-
-fn storm(e: &PfcEvidence, scale: &Scale, columns: Columns) -> Vec<Element> {
+fn storm(e: &PfcEvidence, scale: &Scale) -> Vec<Element> {
     let Some(storm) = &e.storm else {
         return Vec::new();
     };
     let frames = plot::count(storm.frames);
-    let tip = format!("storm: {frames} frames by {}", storm.method);
-    let band = rect(
-        scale,
-        storm.first.before,
-        storm.last.after,
-        PHASES + 2.0,
-        STORM - 6.0,
-    );
+    let span = (storm.first.before, storm.last.after);
+    let band = scale
+        .rect(span, PHASES + 2.0, STORM - 6.0)
+        .class("storm")
+        .tip(format_args!("storm: {frames} frames by {}", storm.method));
     let gaps = storm.gaps.iter().map(|gap| (gap.from, gap.to));
-    let left_out = &storm.gaps_left_out;
-    let left_out = (!left_out.is_none()).then_some((left_out.from, left_out.to));
-    let tip_of_gaps = format!(
+    let gaps = gaps.chain(left_out(&storm.gaps_left_out));
+    let tip = format!(
         "{} gaps in which a pause may have run out; the largest: {}",
         plot::count(storm.gaps_above()),
         plot::time(storm.max_gap)
     );
-    let gaps = boxes(scale, columns, gaps.chain(left_out), PHASES, STORM - 2.0)
-        .map(|path| path.class("gap").child(el("title").text(tip_of_gaps)));
-    let band = band.class("storm").child(el("title").text(tip));
+    let gaps = scale.boxes(gaps, PHASES, STORM - 2.0);
+    let gaps = gaps.map(|path| path.class("gap").tip(tip));
     [band].into_iter().chain(gaps).collect()
 }
 
@@ -328,84 +265,63 @@ fn lane(
     priority: Priority,
     top: f64,
     peak: u32,
-    columns: Columns,
 ) -> Element {
     let index = priority.index();
     let series = |windows: &[[u32; 8]]| {
         let counts: Vec<u32> = windows.iter().map(|window| window[index]).collect();
-        let times = (e.windows.epoch, e.windows.width);
-        Envelope::of(&counts, times, scale, columns.of_series())
+        Envelope::of(&counts, (e.windows.epoch, e.windows.width), scale)
     };
     let (offered, received) = (series(&e.windows.offered), series(&e.windows.received));
-    let mut curves = el("g").with(
-        "transform",
-        format_args!("translate(0 {top}) scale(1 {})", DRAWN / 100.0),
-    );
+    let curve = |class: &str, name: &str, d: String| {
+        el("path")
+            .class(class)
+            .with("data-lane", format_args!("{priority} {name}"))
+            .with("data-peak", format_args!("{:.3}", rate(e, peak)))
+            .with("d", d)
+    };
     let area = |path: String| format!("{path}V100H0z");
-    if received.thinned {
-        let least = area(received.path(WIDTH, peak, |(least, _)| *least));
-        curves = curves.child(el("path").class("received").with("d", least));
-    }
-    let most = area(received.path(WIDTH, peak, |(_, most)| *most));
-    curves = curves.child(
-        el("path")
-            .class(if received.thinned {
-                "received most"
-            } else {
-                "received"
-            })
-            .with("data-lane", format_args!("{priority} received"))
-            .with("data-peak", format_args!("{:.3}", rate(e, peak)))
-            .with("d", most),
-    );
-    curves = curves.child(
-        el("path")
-            .class("offered")
-            .with("data-lane", format_args!("{priority} offered"))
-            .with("data-peak", format_args!("{:.3}", rate(e, peak)))
-            .with("d", offered.path(WIDTH, peak, |(_, most)| *most)),
-    );
+    let least = received.thinned.then(|| {
+        let least = received.path(peak, |(least, _)| *least);
+        words::path("received", area(least))
+    });
+    let class = match received.thinned {
+        true => "received most",
+        false => "received",
+    };
+    let most = area(received.path(peak, |(_, most)| *most));
+    let transform = format!("translate(0 {top}) scale(1 {})", DRAWN / 100.0);
+    let curves = el("g")
+        .with("transform", transform)
+        .children(least)
+        .child(curve(class, "received", most))
+        .child(curve(
+            "offered",
+            "offered",
+            offered.path(peak, |(_, most)| *most),
+        ));
+    let ground = format!("M0 {}H{WIDTH}", top + DRAWN);
     el("g")
-        .child(
-            el("path")
-                .class("ground")
-                .with("d", format_args!("M0 {}H{WIDTH}", top + DRAWN)),
-        )
-        .children(held(e, scale, columns, priority, top))
+        .child(words::path("ground", ground))
+        .children(held(e, scale, priority, top))
         .child(curves)
         .children(losses(e, scale, priority, top))
-        .children(pauses(e, scale, columns, priority, top))
-        .children(marks::of_lane(
-            e,
-            failed,
-            scale,
-            columns,
-            priority,
-            (top, DRAWN),
-        ))
+        .children(pauses(e, scale, priority, top))
+        .children(marks::of_lane(e, failed, scale, priority, (top, DRAWN)))
 }
 
 /// Spans in which the sender obeyed the DUT's XOFF.
-fn held(
-    e: &PfcEvidence,
-    scale: &Scale,
-    columns: Columns,
-    priority: Priority,
-    top: f64,
-) -> Option<Element> {
-    let sender = &e.sender;
-    let spans = sender.withheld.iter();
+fn held(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Option<Element> {
+    let spans = e.sender.withheld.iter();
     let spans = spans
         .filter(|span| span.priority == priority)
         .map(|span| (span.from, span.to));
-    let left_out = sender.withheld_left_out.iter();
-    let left_out = left_out
-        .filter(|span| span.priority == priority && !span.spans.is_none())
-        .map(|span| (span.spans.from, span.spans.to));
-    boxes(scale, columns, spans.chain(left_out), top, DRAWN).map(|path| {
-        let tip = format!("priority {priority}: held back for the DUT's XOFF");
-        path.class("held").child(el("title").text(tip))
-    })
+    let more = e.sender.withheld_left_out.iter();
+    let more = more
+        .filter(|span| span.priority == priority)
+        .filter_map(|span| left_out(&span.spans));
+    let tip = format!("priority {priority}: held back for the DUT's XOFF");
+    let path = scale.boxes(spans.chain(more), top, DRAWN);
+    path.map(|path| path.class("held").tip(tip))
 }
 
 /// Frames of `priority` that left and arrived in `phase`.
@@ -433,66 +349,40 @@ fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
                 plot::count(lost),
                 plot::count(sent)
             );
-            Some(
-                rect(scale, span.from, span.to, top + DRAWN - 5.0, 5.0)
-                    .class("loss")
-                    .child(el("title").text(tip)),
-            )
+            let loss = scale.rect((span.from, span.to), top + DRAWN - 5.0, 5.0);
+            Some(loss.class("loss").tip(tip))
         })
         .collect()
 }
 
 /// Ticks for the XOFF and XON frames of the DUT: above the lane and below it.
-fn pauses(
-    e: &PfcEvidence,
-    scale: &Scale,
-    columns: Columns,
-    priority: Priority,
-    top: f64,
-) -> Vec<Element> {
+fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<Element> {
     let index = priority.index();
-    let of = |xoff: bool| {
-        let controls = e.tx_port.controls.iter().filter(move |control| {
-            control.vector >> index & 1 == 1 && (control.quanta[index] > 0) == xoff
-        });
-        controls.map(|control| control.time).collect::<Vec<_>>()
+    let lines = |(word, class): (&str, &str), top: f64, is_wanted: fn(u16) -> bool| {
+        let controls =
+            e.tx_port.controls.iter().filter(|control| {
+                control.vector >> index & 1 == 1 && is_wanted(control.quanta[index])
+            });
+        let times: Vec<Nanos> = controls.map(|control| control.time).collect();
+        let tip = |_, number| format!("priority {priority}: {number} {word} frames of the DUT");
+        scale.lines(&times, (top, 9.0), class, tip)
     };
-    let tip =
-        |word| move |_, number| format!("priority {priority}: {number} {word} frames of the DUT");
-    let xoff = marks::ticks(scale, columns, &of(true), top, 9.0, "xoff", tip("XOFF"));
-    let xon = marks::ticks(
-        scale,
-        columns,
-        &of(false),
-        top + 10.0,
-        9.0,
-        "xon",
-        tip("XON"),
-    );
+    let xoff = lines(("XOFF", "xoff"), top, |quanta| quanta > 0);
+    let xon = lines(("XON", "xon"), top + 10.0, |quanta| quanta == 0);
     xoff.into_iter().chain(xon).collect()
 }
 
 /// Times at which the tester, or the simulated DUT, did not run though it should have.
-fn stalls(e: &PfcEvidence, scale: &Scale, columns: Columns, y: f64) -> Vec<Element> {
-    let left_out = &e.sender.stalls_left_out;
-    let left_out = (!left_out.is_none()).then_some((left_out.from, left_out.to));
+fn stalls(e: &PfcEvidence, scale: &Scale, y: f64) -> Vec<Element> {
+    let more = &e.sender.stalls_left_out;
     let own = e.sender.stalls.iter().map(|stall| (stall.from, stall.to));
-    let own = boxes(scale, columns, own.chain(left_out), y, 5.0).map(|path| {
-        let number = e.sender.stalls.len() as u64 + e.sender.stalls_left_out.count;
-        let tip = format!("{} stalls of the tester", plot::count(number));
-        path.class("stall").child(el("title").text(tip))
+    let own = scale.boxes(own.chain(left_out(more)), y, 5.0).map(|path| {
+        let number = plot::count(e.sender.stalls.len() as u64 + more.count);
+        path.class("stall")
+            .tip(format_args!("{number} stalls of the tester"))
     });
-    let stalls = e.dut.iter().flat_map(|dut| &dut.stalls);
-    let dut = boxes(
-        scale,
-        columns,
-        stalls.map(|stall| (stall.from, stall.to)),
-        y + 6.0,
-        5.0,
-    );
-    let dut = dut.map(|path| {
-        path.class("dut-stall")
-            .child(el("title").text("stalls of the simulated DUT"))
-    });
+    let dut = e.dut.iter().flat_map(|dut| &dut.stalls);
+    let dut = scale.boxes(dut.map(|stall| (stall.from, stall.to)), y + 6.0, 5.0);
+    let dut = dut.map(|path| path.class("dut-stall").tip("stalls of the simulated DUT"));
     own.into_iter().chain(dut).collect()
 }

@@ -1,5 +1,7 @@
 //! Words and small parts that several sections share.
 
+use std::fmt::Display;
+
 use pfc_ebpf::stamp::Phase;
 
 use super::markup::{Element, el};
@@ -17,7 +19,7 @@ pub const fn phase(phase: Phase) -> &'static str {
 }
 
 /// A sign for a verdict, beside its word: colour alone tells nothing.
-pub const fn sign(verdict: Verdict) -> &'static str {
+const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "\u{2713}",
         Verdict::Fail => "\u{2717}",
@@ -46,6 +48,11 @@ pub fn scroller(class: &str, label: &str) -> Element {
         .with("tabindex", "0")
 }
 
+/// A link to a part of the page.
+pub fn link(anchor: impl Display, text: impl Display) -> Element {
+    el("a").with("href", format_args!("#{anchor}")).text(text)
+}
+
 /// A table with a caption and a heading for each column.
 pub fn table(caption: &str, columns: &[&str]) -> Element {
     let heading = |column: &&str| el("th").with("scope", "col").text(column);
@@ -55,11 +62,27 @@ pub fn table(caption: &str, columns: &[&str]) -> Element {
         .child(el("thead").child(row))
 }
 
+/// A table with these rows, in a part that scrolls.
+pub fn listed(caption: &str, columns: &[&str], rows: impl IntoIterator<Item = Element>) -> Element {
+    let table = table(caption, columns).child(el("tbody").children(rows));
+    scroller("scroll", caption).child(table)
+}
+
+/// A row without cells but its heading.
+pub fn headed(heading: Element) -> Element {
+    el("tr").child(el("th").with("scope", "row").child(heading))
+}
+
 /// A row whose first cell is its heading.
-pub fn row<T: std::fmt::Display>(heading: &str, cells: impl IntoIterator<Item = T>) -> Element {
+pub fn row<T: Display>(heading: &str, cells: impl IntoIterator<Item = T>) -> Element {
     let heading = el("th").with("scope", "row").text(heading);
     let cells = cells.into_iter().map(|cell| el("td").text(cell));
     el("tr").child(heading).children(cells)
+}
+
+/// A cell with a verdict.
+pub fn cell(verdict: Verdict) -> Element {
+    el("td").child(self::verdict(verdict))
 }
 
 /// A part that opens; `summary` is always shown.
@@ -69,20 +92,37 @@ pub fn fold(summary: Element, open: bool) -> Element {
     fold.child(summary)
 }
 
+/// A part that opens, and is closed at first.
+pub fn folded(summary: &str, part: Element) -> Element {
+    fold(el("summary").text(summary), false).child(part)
+}
+
 /// Names and their values.
 pub fn pairs<N: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (N, V)>) -> Element {
-    let mut list = el("dl");
-    for (name, value) in pairs {
-        let pair = el("div")
+    let pair = |(name, value): (N, V)| {
+        el("div")
             .child(el("dt").text(name.as_ref()))
-            .child(el("dd").text(value.as_ref()));
-        list = list.child(pair);
-    }
-    list
+            .child(el("dd").text(value.as_ref()))
+    };
+    el("dl").children(pairs.into_iter().map(pair))
+}
+
+/// A drawing with its description, and the corner and size of what it shows.
+pub fn drawing(class: &str, about: &str, view_box: impl Display) -> Element {
+    el("svg")
+        .class(class)
+        .with("role", "img")
+        .with("aria-label", about)
+        .with("viewBox", view_box)
+}
+
+/// A line or area in a drawing.
+pub fn path(class: impl Display, d: impl Display) -> Element {
+    el("path").class(class).with("d", d)
 }
 
 /// Text in a drawing; `anchor` says which end of it is at `x`.
-pub fn label(x: f64, y: f64, anchor: &str, text: impl std::fmt::Display) -> Element {
+pub fn label(x: f64, y: f64, anchor: &str, text: impl Display) -> Element {
     el("text")
         .with("x", format_args!("{x:.1}"))
         .with("y", format_args!("{y:.1}"))
