@@ -62,9 +62,8 @@ impl Port {
             dips: faults.contains(&Fault::Dips),
             lossy: faults.iter().find_map(|fault| match fault {
                 Fault::ThrottlesLossyInStorm(percent) => {
-                    let lossy = Priority::all().filter(|p| !config.lossless.contains(*p));
                     let rate = throttled(u64::from(percent.get()) / 2)?;
-                    Some((lossy.collect(), Wire::new(rate)))
+                    Some((config.lossless.others(), Wire::new(rate)))
                 }
                 _ => None,
             }),
