@@ -1,7 +1,7 @@
 //! Test Case #1 - PFC PAUSE with single lossless priority.
 
 use super::parameters::{Sets, StormChoice};
-use super::{PfcCase, Watchdog, checks, planning, unfolding};
+use super::{PfcCase, checks, planning, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
 
@@ -19,7 +19,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan: planning::single_storm,
     unfold: unfolding::each,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {
         lossless: 1..=1,
