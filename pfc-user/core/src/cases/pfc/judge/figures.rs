@@ -62,10 +62,8 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
             let share = watched_share(e, phase)?;
             Some(format!("{:.0} % of phase {phase:?}", 100.0 * share))
         };
-        let watched: Vec<_> = [Phase::Baseline, Phase::Storm]
-            .into_iter()
-            .filter_map(share)
-            .collect();
+        let phases = [Phase::Baseline, Phase::Storm].into_iter();
+        let watched: Vec<_> = phases.filter_map(share).collect();
         named.push(("watched for dips".into(), watched.join(", ")));
     }
     if e.sender.waits > 0 {
@@ -136,12 +134,9 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
     });
     let by_priority = Priority::all().filter_map(|priority| {
         let class = &e.tx_port.pfc[priority.index()];
-        (class.xoff + class.xon > 0).then(|| {
-            (
-                format!("PFC from the DUT, priority {priority}"),
-                format!("{} XOFF, {} XON", class.xoff, class.xon),
-            )
-        })
+        let name = format!("PFC from the DUT, priority {priority}");
+        let counts = format!("{} XOFF, {} XON", class.xoff, class.xon);
+        (class.xoff + class.xon > 0).then_some((name, counts))
     });
     by_priority.chain(pause)
 }
@@ -149,18 +144,15 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
 /// Sampling of the programs, frames of other senders, and the largest latency without a storm.
 fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
     let mut named = Vec::new();
-    if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
-        let clock = if e.counting.clock == Clock::Batched {
-            format!("for up to {BATCH} frames")
-        } else {
-            "for each frame".into()
+    let (clock, every) = (e.counting.clock, e.counting.verify_every);
+    if clock == Clock::Batched || every > 1 {
+        let clock = match clock {
+            Clock::Batched => format!("for up to {BATCH} frames"),
+            Clock::Exact => "for each frame".into(),
         };
         named.push((
             "accounting at this rate".into(),
-            format!(
-                "one reading of the clock {clock}, octets verified of one frame in {}",
-                e.counting.verify_every
-            ),
+            format!("one reading of the clock {clock}, octets verified of one frame in {every}"),
         ));
     }
     for (name, port) in [("tx", &e.tx_port), ("rx", &e.rx_port)] {
@@ -171,12 +163,9 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
             ));
         }
     }
-    let worst = e
-        .received
-        .iter()
-        .filter(|received| received.phase == Phase::Baseline)
-        .map(|received| received.latency_max)
-        .max();
+    let received = e.received.iter();
+    let baseline = received.filter(|received| received.phase == Phase::Baseline);
+    let worst = baseline.map(|received| received.latency_max).max();
     named.extend(worst.map(|worst| ("largest latency in the baseline".into(), ms(worst))));
     named
 }
@@ -190,22 +179,15 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
         ("three intervals,", "that")
     };
     let below = |(name, q)| {
-        let length = storm
-            .histogram
-            .quantile(q)
-            .map(|length| length.min(storm.max_gap));
-        length.map_or(String::new(), |length| {
-            format!("{name} {}, ", brief(length))
-        })
+        let length = storm.histogram.quantile(q)?.min(storm.max_gap);
+        Some(format!("{name} {}, ", brief(length)))
     };
-    let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
-        .map(below)
-        .concat();
+    let quantiles = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].into_iter();
+    let quantiles: String = quantiles.filter_map(below).collect();
     let share = 100.0 * storm.max_gap as f64 / lapse.max(1) as f64;
-    let above = if storm.gaps_above() == 0 {
-        "none".to_owned()
-    } else {
-        storm.gaps_above().to_string()
+    let above = match storm.gaps_above() {
+        0 => "none".to_owned(),
+        gaps => gaps.to_string(),
     };
     format!(
         "{quantiles}max {}, {share:.1} % of {beside} {}; {above} above {least}",

@@ -72,7 +72,7 @@ pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// Says in words how many frames were verified, if not all. None verified leaves the check
+/// Returns in words how many frames were verified, if not all. None verified leaves the check
 /// undecided.
 fn verified(finding: &mut Finding, e: &PfcEvidence) -> String {
     let arrived = total(e, |flow| flow.frames + flow.duplicate);
@@ -138,13 +138,11 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         cut.map(|reason| e.rx_port.damaged_by(reason)).iter().sum(),
     );
     for flow in &e.plan.flows {
-        let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
-        let (frames, octets) = of_flow.fold((0u64, 0u64), |(frames, octets), found| {
-            (
-                frames.saturating_add(found.frames),
-                octets.saturating_add(found.octets),
-            )
-        });
+        let of_flow = || e.received.iter().filter(|found| found.flow == flow.id);
+        let frames = of_flow().map(|found| found.frames);
+        let frames = frames.fold(0, u64::saturating_add);
+        let octets = of_flow().map(|found| found.octets);
+        let octets = octets.fold(0, u64::saturating_add);
         let expected = frames.saturating_mul(flow.length as u64);
         let more = i128::from(octets) - i128::from(expected);
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
@@ -165,10 +163,8 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
 /// `no-remark`.
 pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let (remarked, untagged) = (
-        total(e, |flow| flow.remarked),
-        total(e, |flow| flow.untagged),
-    );
+    let remarked = total(e, |flow| flow.remarked);
+    let untagged = total(e, |flow| flow.untagged);
     if untagged > 0 {
         // A tag that offload has taken out of the frame looks like one that was removed.
         finding.undecidable(
@@ -187,9 +183,8 @@ pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
 
 /// `no-pfc-on-lossy`.
 pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
-    let lossy: Vec<Priority> = Priority::all()
-        .filter(|priority| !e.plan.is_lossless(*priority))
-        .collect();
+    let is_lossy = |priority: &Priority| !e.plan.is_lossless(*priority);
+    let lossy: Vec<Priority> = Priority::all().filter(is_lossy).collect();
     if lossy.is_empty() {
         return Finding::not_applicable("every priority is lossless in this repetition");
     }
@@ -203,27 +198,25 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
             );
             let forwarded = e.tx_port.own_control;
             match (mac::xoff_at_rx(e, priority), mac::xoff(mac, priority)) {
-                (Some(how), _) => finding.prove(what, "0", how, false, true),
                 // A MAC tells no source: what it counted may be frames of the tester's own storm.
                 (None, Counted::Some(how)) if forwarded > 0 => finding.undecidable(
                     what,
                     "0",
                     format!("{how}, but {forwarded} frames of the storm came in there too"),
                 ),
-                (None, Counted::Some(how)) => finding.prove(what, "0", how, false, true),
-                (None, Counted::None(how)) => finding.prove(what, "0", how, true, false),
+                (Some(how), _) | (None, Counted::Some(how)) => {
+                    finding.prove(what, "0", how, false, true);
+                }
+                (None, Counted::None(how)) => finding.expect(what, "0", how, true),
                 (None, Counted::Unknown(why) | Counted::Unshown(why)) => {
                     finding.undecidable(what, "0", why);
                 }
             }
             continue;
         }
-        let found = e.tx_port.pfc[priority.index()].xoff + e.rx_port.pfc[priority.index()].xoff;
-        expect_none(
-            &mut finding,
-            &format!("XOFF frames of the DUT for lossy priority {priority}"),
-            found,
-        );
+        let what = format!("XOFF frames of the DUT for lossy priority {priority}");
+        let [tx, rx] = [&e.tx_port, &e.rx_port].map(|port| port.pfc[priority.index()].xoff);
+        expect_none(&mut finding, &what, tx + rx);
     }
     finding
 }
@@ -241,7 +234,7 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
             mac.interface, mac.driver
         );
         match mac::pause(mac) {
-            Counted::None(how) => finding.prove(what, "0", how, true, false),
+            Counted::None(how) => finding.expect(what, "0", how, true),
             Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(what, "0", how),
             // On a port for PFC no PAUSE frame comes that would show its counter to count.
             Counted::Unshown(how) => {
@@ -251,11 +244,8 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
         }
         return finding;
     }
-    expect_none(
-        &mut finding,
-        "802.3x PAUSE frames of the DUT with a time above 0",
-        found,
-    );
+    let what = "802.3x PAUSE frames of the DUT with a time above 0";
+    expect_none(&mut finding, what, found);
     finding
 }
 
@@ -275,20 +265,15 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
             mac.interface, mac.driver
         );
         match mac::storm_at_tx(e, mac) {
-            Counted::None(how) => finding.prove(what, "0", how, true, false),
-            Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => finding
-                .undecidable(
-                    what,
-                    "0",
-                    format!("{how}; a MAC's counters do not tell whose they are"),
-                ),
+            Counted::None(how) => finding.expect(what, "0", how, true),
+            Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => {
+                let why = format!("{how}; a MAC's counters do not tell whose they are");
+                finding.undecidable(what, "0", why);
+            }
         }
         return finding;
     }
-    expect_none(
-        &mut finding,
-        "PAUSE/PFC frames of the storm seen at the tx port",
-        e.tx_port.own_control,
-    );
+    let what = "PAUSE/PFC frames of the storm seen at the tx port";
+    expect_none(&mut finding, what, e.tx_port.own_control);
     finding
 }

@@ -2,12 +2,11 @@
 //! asks for pauses without need delivers less than what was to be sent.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::LineRate;
 
-use super::preconditions::{name, withheld, withheld_until};
+use super::preconditions::{frames_at, name, sent, target, withheld, withheld_until};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::PfcEvidence;
+use crate::evidence::pfc::{PfcEvidence, PhaseSpan};
 use crate::plan::{FlowPlan, Nanos};
 use crate::quantity::ms;
 
@@ -24,21 +23,17 @@ pub(super) fn expect_offered(
     flows: &[&FlowPlan],
     phases: &[Phase],
 ) {
-    for phase in phases {
+    for phase in phases.iter().filter_map(|phase| e.span(*phase)) {
         for flow in flows {
-            expect(finding, e, flow, *phase);
+            expect(finding, e, flow, phase);
         }
     }
 }
 
-fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, phase: Phase) {
-    let Some(span) = e.span(phase) else { return };
-    let frames = |rate: u64, time: Nanos| {
-        rate as f64 * time as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
-    };
+fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) {
+    let phase = span.phase;
     let withheld = withheld(e, flow, phase);
-    let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
-    let offered = sent as f64 + frames(flow.rate, withheld);
+    let offered = sent(e, flow, phase) as f64 + target(flow, withheld);
     let arrived = in_time(e, flow, phase, span.to + EDGE);
     let missing = offered - arrived as f64;
     // Lost and late frames have findings of their own.
@@ -61,7 +56,7 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, phase: Phase)
     // After a stall the DUT's queues are fuller by what the line takes in that time.
     let until = span.to.min(withheld_until(e, flow, phase));
     let stalled = stalled_within(e, span.from, until);
-    let explained = frames(e.limits.line_rate.bits_per_second(), stalled);
+    let explained = frames_at(e.limits.line_rate.bits_per_second(), flow, stalled);
     if !holds && missing - explained <= (1.0 - SHARE) * offered {
         let why = format!(
             "{actual}, but the tester or the simulated DUT stalled for {}",
