@@ -186,7 +186,8 @@ impl Layout {
     }
 }
 
-/// Sets the checksum at `at` right after one word that it covers has changed (RFC 1624, equation 3).
+/// Sets the checksum at `at` right after one word that it covers has changed (RFC 1624, equation
+/// 3).
 fn update_checksum(frame: &mut [u8], at: usize, before: u16, after: u16) -> Option<()> {
     let sum = u32::from(!word(frame, at)?) + u32::from(!before) + u32::from(after);
     let sum = (sum & 0xffff) + (sum >> 16);

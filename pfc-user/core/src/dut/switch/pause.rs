@@ -22,8 +22,6 @@ const AFTER_XON: Nanos = 20_000_000;
 pub struct Reaction {
     line_rate: LineRate,
     lossless: Priorities,
-    /// Priorities that PFC for a class pauses, by class.
-    by_class: [Priorities; Priority::COUNT],
     faults: Vec<Fault>,
     /// Time from a frame's arrival until it takes effect.
     pub delay: Nanos,
@@ -68,7 +66,6 @@ impl Reaction {
         let mut reaction = Self {
             line_rate: config.line_rate,
             lossless: config.lossless,
-            by_class: [Priorities::default(); Priority::COUNT],
             faults: faults.to_vec(),
             delay: 0,
             when_full: 0,
@@ -78,9 +75,6 @@ impl Reaction {
             xon_lets_go: 0,
             lossy_stop: None,
         };
-        for class in Priority::all() {
-            reaction.by_class[class.index()] = reaction.paused_by(class);
-        }
         for fault in faults {
             match *fault {
                 Fault::SlowResponse(delay) => reaction.delay = delay.as_nanos() as Nanos,
@@ -159,7 +153,7 @@ impl Reaction {
             } else if self.has(Fault::XonEndsAll) && quanta == Quanta::ZERO {
                 self.lossless
             } else {
-                self.by_class[class.index()]
+                self.paused_by(class)
             };
             self.set(priorities, quanta, now, pauses);
         }

@@ -63,9 +63,9 @@ impl Queues {
         queue.frames.push_back(frame);
     }
 
-    /// Lets one frame of `priority` leave despite a pause.
-    pub fn leak(&mut self, priority: Priority) {
-        self.queues[priority.index()].leaks += 1;
+    /// Lets so many more frames of `priority` leave despite a pause.
+    pub fn leak(&mut self, priority: Priority, frames: u64) {
+        self.queues[priority.index()].leaks += frames;
     }
 
     /// When the next frame may start, `now` or later.
@@ -94,15 +94,11 @@ impl Queues {
         let ready = |priority: &Priority| {
             self.queues[priority.index()].ready_at(*priority, pauses, now) == Some(now)
         };
-        let in_turn = || {
-            let turns = self.turn..self.turn + Priority::COUNT;
-            turns
-                .map(|turn| Priority::from_low_bits(turn as u8))
-                .find(ready)
-        };
+        let turns = self.turn..self.turn + Priority::COUNT;
+        let mut in_turn = turns.map(|turn| Priority::from_low_bits(turn as u8));
         let next = match self.scheduler {
             Scheduler::Strict => Priority::all().rfind(ready),
-            Scheduler::RoundRobin | Scheduler::Drr => in_turn(),
+            Scheduler::RoundRobin | Scheduler::Drr => in_turn.find(ready),
         }?;
         match self.scheduler {
             Scheduler::Strict => {}
