@@ -17,7 +17,7 @@ pub(super) const CASE: PfcCase = PfcCase {
         assertions: &[],
         checks: &words(&checks::LOSSLESS_STORM),
     },
-    plan: planning::multi_storm,
+    plan: |port, request| planning::lossless_storm(port, request, request.lossless),
     unfold: unfolding::several,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {

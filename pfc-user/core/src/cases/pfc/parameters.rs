@@ -99,7 +99,7 @@ impl Storm {
     }
 }
 
-/// Which sets of priorities make sense in a case, and why.
+/// Sets of priorities that make sense in a case, and the reason.
 pub(super) struct Sets {
     /// Number of lossless priorities.
     pub(super) lossless: RangeInclusive<usize>,

@@ -303,25 +303,8 @@ pub fn name(lossless: &[Priority], storm: Option<&[Priority]>) -> String {
     }
 }
 
-/// Case 1: half the line for the stormed priority, half for the lossy ones. Other lossless
-/// priorities of the DUT have no traffic.
-pub(super) fn single_storm(
-    port: &PortContext,
-    request: &RepetitionRequest,
-) -> Result<RepetitionPlan, NotApplicable> {
-    lossless_storm(port, request, request.storm.unwrap_or(request.lossless))
-}
-
-/// Case 2: half the line for the lossless priorities, stormed or not, half for the lossy ones.
-pub(super) fn multi_storm(
-    port: &PortContext,
-    request: &RepetitionRequest,
-) -> Result<RepetitionPlan, NotApplicable> {
-    lossless_storm(port, request, request.lossless)
-}
-
 /// The storm on lossless priorities, with traffic of those in `sent` and of all lossy ones.
-fn lossless_storm(
+pub(super) fn lossless_storm(
     port: &PortContext,
     request: &RepetitionRequest,
     sent: &[Priority],
@@ -363,14 +346,10 @@ mod tests {
 
     fn port(trust: Trust, vlan: bool, map: fn(u8) -> u8) -> PortContext {
         PortContext {
-            line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
-            max_response: MS,
-            max_residence: 1000 * MS,
-            load: 1.0,
             trust,
             vlan,
             dscp_map: std::array::from_fn(|dscp| Priority::new(map(dscp as u8)).unwrap()),
-            fixed_lossless: None,
+            ..PortContext::at(1_000_000_000)
         }
     }
 

@@ -2,6 +2,7 @@
 
 use pfc_ebpf::stamp::Phase;
 
+use super::judge::integrity::total;
 use super::judge::probe::Measured;
 use super::judge::{dip, latency, preconditions};
 use crate::case::{CheckResult, Figure};
@@ -21,7 +22,7 @@ pub(super) fn figures(checks: &[CheckResult], e: &PfcEvidence) -> Vec<Figure> {
 /// The resolution of `check` in this repetition; `None` for a check that has none, or where nothing
 /// was looked at.
 fn of(check: &str, e: &PfcEvidence) -> Option<String> {
-    let arrived = received(e, |flow| flow.frames);
+    let arrived = total(e, |flow| flow.frames);
     let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, Some(role), phases));
     match check {
         "paused" | "only-enabled" => leak(e),
@@ -42,8 +43,8 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "no-duplicate" => smallest_share("duplicated", arrived),
         "no-reorder" => smallest_share("reordered", arrived),
         "no-remark" => smallest_share("re-marked", arrived),
-        "no-resize" => smallest_share("resized", received(e, verified)),
-        "no-corruption" => smallest_share("corrupted", received(e, verified)),
+        "no-resize" => smallest_share("resized", total(e, verified)),
+        "no-corruption" => smallest_share("corrupted", total(e, verified)),
         "no-delay" => latency::resolution(e)
             .map(|delay| format!("the median later by {} at some priority", ms(delay))),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
@@ -69,11 +70,6 @@ fn sent(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> u64 {
             .map(move |phase| preconditions::sent(e, flow, *phase))
     };
     preconditions::flows(e, role).flat_map(of_flow).sum()
-}
-
-/// The sum of a count of what arrived.
-fn received(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
-    e.received.iter().map(count).sum()
 }
 
 /// Frames of which the checksum was verified.

@@ -17,7 +17,10 @@ pub(super) const CASE: PfcCase = PfcCase {
         assertions: &[],
         checks: &words(&checks::LOSSLESS_STORM),
     },
-    plan: planning::single_storm,
+    // Other lossless priorities of the DUT have no traffic.
+    plan: |port, request| {
+        planning::lossless_storm(port, request, request.storm.unwrap_or(request.lossless))
+    },
     unfold: unfolding::each,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {

@@ -7,7 +7,7 @@ use pfc_ebpf::stamp::Phase;
 use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{
-    self, has_narrow_gap, lost_by_tester, name, received, sent, shortest_lapse, storm_end,
+    flows, has_narrow_gap, lost_by_tester, name, received, sent, shortest_lapse, storm_end,
 };
 use super::stalls::delay;
 use super::withheld::expect_offered;
@@ -22,10 +22,6 @@ const LONGEST_TICK: Nanos = 10_000_000;
 
 /// Phases in which the DUT has no reason for an XOFF of flows not stormed. A probe may pause it.
 const OFFERED: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
-
-fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
-    preconditions::flows(e, Some(role)).collect()
-}
 
 /// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step;
 /// where silence ended it early, the time until which it might have gone on. What arrives after the
@@ -50,12 +46,12 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     later.min().unwrap_or(Nanos::MAX)
 }
 
-/// Expects each frame of `flows` that left in one of `phases` to have arrived within the bounded
-/// wait.
-fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phases: &[Phase]) {
+/// Expects each frame of the flows of `role` that left in one of `phases` to have arrived within the
+/// bounded wait.
+fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
     let phases = phases.iter().filter_map(|phase| e.span(*phase));
     let counted: Vec<_> = phases
-        .flat_map(|span| flows.iter().map(move |flow| (*flow, span.phase)))
+        .flat_map(|span| flows(e, Some(role)).map(move |flow| (flow, span.phase)))
         .map(|(flow, phase)| {
             let (sent, received) = (sent(e, flow, phase), received(e, flow, phase));
             let excuses = if received < sent {
@@ -162,8 +158,8 @@ fn expect_in_time(
     }
 }
 
-/// Expects the storm-phase frames of `flows` to have arrived while the storm still ran.
-fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan]) {
+/// Expects the storm-phase frames of the flows of `role` to have arrived while the storm still ran.
+fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
     let (Some(storm), Some(data)) = (&e.storm, e.span(Phase::Storm)) else {
         finding.undecided("the storm", "traffic during a storm", "none");
         return;
@@ -175,7 +171,7 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
         finding.undecided("the storm", "longer than the traffic", actual);
         return;
     }
-    for flow in flows {
+    for flow in flows(e, Some(role)) {
         let Some(arrived) = e.received(flow.id, Phase::Storm) else {
             continue;
         };
@@ -191,19 +187,18 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
     }
 }
 
-fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
+fn expect_undisturbed(e: &PfcEvidence, role: Role) -> Finding {
     let mut finding = Finding::new();
     let phases = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];
-    expect_all(&mut finding, e, flows, &phases);
-    expect_during_storm(&mut finding, e, flows);
+    expect_all(&mut finding, e, role, &phases);
+    expect_during_storm(&mut finding, e, role);
     finding
 }
 
 /// Expects that nothing disturbs the flows of `role`, neither a loss nor an XOFF of the DUT.
 fn expect_ignored(e: &PfcEvidence, role: Role) -> Finding {
-    let flows = flows(e, role);
-    let mut finding = expect_undisturbed(e, &flows);
-    expect_offered(&mut finding, e, &flows, &OFFERED);
+    let mut finding = expect_undisturbed(e, role);
+    expect_offered(&mut finding, e, role, &OFFERED);
     finding
 }
 
@@ -214,7 +209,7 @@ pub(in crate::cases::pfc) fn background(e: &PfcEvidence) -> Finding {
 
 /// `isolation`.
 pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
-    if flows(e, Role::Isolation).is_empty() {
+    if flows(e, Some(Role::Isolation)).next().is_none() {
         return Finding::not_applicable("every lossless priority is stormed in this repetition");
     }
     expect_ignored(e, Role::Isolation)
@@ -241,7 +236,7 @@ pub(in crate::cases::pfc) fn only_enabled(e: &PfcEvidence) -> Finding {
 
 /// `no-loss` of case 4; `throughput` has what the DUT's XOFF withheld.
 pub(in crate::cases::pfc) fn no_loss(e: &PfcEvidence) -> Finding {
-    expect_undisturbed(e, &flows(e, Role::Test))
+    expect_undisturbed(e, Role::Test)
 }
 
 /// Spans in which frames of the stormed priorities may have been let go because the storm had a
@@ -250,8 +245,8 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
     if has_narrow_gap(e, storm) {
         return vec![(0, Nanos::MAX)];
     }
-    let test = preconditions::flows(e, Some(Role::Test));
-    let baseline = test.filter_map(|flow| e.received(flow.id, Phase::Baseline));
+    let baseline =
+        flows(e, Some(Role::Test)).filter_map(|flow| e.received(flow.id, Phase::Baseline));
     let path = baseline.map(|received| received.latency_max).max();
     let path = path.unwrap_or(0);
     // The simulated DUT may have sent later what it let go in the gap, where its process came late.
@@ -294,7 +289,7 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
     };
     let end = storm_end(e, storm);
     let excused = excused(e, storm);
-    for flow in flows(e, Role::Test) {
+    for flow in flows(e, Some(Role::Test)) {
         let leaks = leaked(e, flow.id);
         let is_unexcused =
             |leak: &&Nanos| !excused.iter().any(|(from, to)| (from..=to).contains(leak));
@@ -334,13 +329,13 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
 pub(in crate::cases::pfc) fn delivered(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let phases = [Phase::Baseline, Phase::Storm];
-    expect_all(&mut finding, e, &flows(e, Role::Test), &phases);
+    expect_all(&mut finding, e, Role::Test, &phases);
     finding
 }
 
 /// Expects no loss of the frames that the probe held back.
 pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) {
-    expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
+    expect_all(finding, e, Role::Test, &[Phase::Probe]);
 }
 
 /// Names the counter of the MAC, if the MAC is the witness that the DUT did not ask for a pause.
@@ -359,11 +354,10 @@ fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
 /// `resume`.
 pub(in crate::cases::pfc) fn resume(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let test = flows(e, Role::Test);
     if e.span(Phase::Resume).is_none() {
         finding.undecided("resume", "traffic after the drain", "none was sent");
     }
-    expect_all(&mut finding, e, &test, &[Phase::Resume]);
-    expect_offered(&mut finding, e, &test, &[Phase::Resume]);
+    expect_all(&mut finding, e, Role::Test, &[Phase::Resume]);
+    expect_offered(&mut finding, e, Role::Test, &[Phase::Resume]);
     finding
 }

@@ -11,7 +11,7 @@ use super::preconditions::lost_by_tester;
 use super::stalls::{beside, left_out, overlaps, stalls, union};
 use super::throughput::share_beside;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, Stall};
+use crate::evidence::pfc::{PfcEvidence, PhaseSpan, Stall};
 use crate::plan::{FlowPlan, Nanos};
 use crate::quantity::ms;
 
@@ -42,6 +42,11 @@ pub(super) fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<Range<usize
 /// Number of windows in a [`DIP_WINDOW`].
 pub(super) fn windows_in_a_dip(e: &PfcEvidence) -> usize {
     (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
+}
+
+/// The first ones of each `many` of these windows.
+pub(super) fn starts(windows: &Range<usize>, many: usize) -> Range<usize> {
+    windows.start..(windows.end + 1).saturating_sub(many)
 }
 
 /// Frames of the priorities in `group` in these windows.
@@ -170,9 +175,7 @@ fn longest_stall(e: &PfcEvidence, times: Range<Nanos>) -> Nanos {
 /// The windows of a phase: the first of each 100 ms without a long stall.
 struct Watched<'e> {
     e: &'e PfcEvidence,
-    phase: Phase,
-    /// Begin of the phase.
-    begin: Nanos,
+    span: PhaseSpan,
     /// All of them.
     windows: Range<usize>,
     starts: Vec<usize>,
@@ -184,10 +187,7 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched<'_>> {
     let (span, windows) = (e.span(phase)?, whole_windows(e, phase)?);
     let (width, many) = (e.windows.width.max(1), windows_in_a_dip(e));
     // Every 100 ms, and not every tenth: a dip may straddle two of those.
-    let all = windows
-        .clone()
-        .take_while(|start| start + many <= windows.end);
-    let starts: Vec<usize> = all
+    let starts: Vec<usize> = starts(&windows, many)
         .filter(|start| {
             // Frames held up a window earlier arrive in this one.
             let from = (e.windows.epoch + *start as Nanos * width).saturating_sub(width);
@@ -209,8 +209,7 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched<'_>> {
     let length = (span.to - span.from).max(1);
     Some(Watched {
         e,
-        phase,
-        begin: span.from,
+        span,
         windows,
         starts,
         share: (covered as f64 * width as f64 / length as f64).min(1.0),
@@ -225,10 +224,8 @@ pub(super) fn watched_share(e: &PfcEvidence, phase: Phase) -> Option<f64> {
 /// `no-dip`.
 pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    for phase in [Phase::Baseline, Phase::Storm] {
-        if e.span(phase).is_none() {
-            continue;
-        }
+    let phases = [Phase::Baseline, Phase::Storm].into_iter();
+    for phase in phases.filter(|phase| e.span(*phase).is_some()) {
         let Some(watched) = watched(e, phase) else {
             let what = format!("windows of phase {phase:?}");
             finding.undecided(what, "all", "some were not counted in");
@@ -237,41 +234,12 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
         for group in groups(e, phase) {
             watched.least_share(&mut finding, &group);
         }
-        expect_watched(&mut finding, e, phase, watched.share);
+        watched.expect_watched(&mut finding);
     }
     if finding.assertions.is_empty() {
         finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
     }
     finding
-}
-
-/// Expects that most of a phase was watched: the rest may hide a dip.
-fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f64) {
-    let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
-    let expected = format!(">= {WATCHED}");
-    if share >= WATCHED {
-        finding.expect(what, expected, format!("{share:.2}"), true);
-        return;
-    }
-    let span = e.span(phase).map_or((0, 0), |span| (span.from, span.to));
-    let within = stalls(e).filter(|stall| overlaps(stall, span.0, span.1));
-    let lengths = within.map(Stall::length);
-    let listed: Vec<Nanos> = lengths.filter(|length| *length > SHORT_STALL).collect();
-    let others = left_out(e).filter(|spans| spans.may_overlap(span.0, span.1));
-    let (count, total) = others.fold(
-        (listed.len() as u64, listed.iter().sum::<Nanos>()),
-        |(count, total), spans| (count + spans.count, total + spans.total),
-    );
-    let actual = format!(
-        "{}: the tester or the simulated DUT stalled {count} times, for {} in all",
-        share_beside(share, WATCHED),
-        ms(total)
-    );
-    if count == 0 {
-        finding.undecidable(what, expected, "the phase is too short for 100 ms");
-    } else {
-        finding.undecided(what, expected, actual);
-    }
 }
 
 /// A span of windows, for a group.
@@ -299,6 +267,35 @@ impl Seen {
 }
 
 impl Watched<'_> {
+    /// Expects that most of the phase was watched: the rest may hide a dip.
+    fn expect_watched(&self, finding: &mut Finding) {
+        let (e, PhaseSpan { phase, from, to }) = (self.e, self.span);
+        let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
+        let expected = format!(">= {WATCHED}");
+        if self.share >= WATCHED {
+            finding.expect(what, expected, format!("{:.2}", self.share), true);
+            return;
+        }
+        let within = stalls(e).filter(|stall| overlaps(stall, from, to));
+        let lengths = within.map(Stall::length);
+        let long = lengths.filter(|length| *length > SHORT_STALL);
+        let others = left_out(e).filter(|spans| spans.may_overlap(from, to));
+        let others = others.map(|spans| (spans.count, spans.total));
+        let (count, total) = long
+            .map(|length| (1, length))
+            .chain(others)
+            .fold((0, 0), |sum, (count, total)| (sum.0 + count, sum.1 + total));
+        if count == 0 {
+            finding.undecidable(what, expected, "the phase is too short for 100 ms");
+            return;
+        }
+        let (share, total) = (share_beside(self.share, WATCHED), ms(total));
+        let actual = format!(
+            "{share}: the tester or the simulated DUT stalled {count} times, for {total} in all"
+        );
+        finding.undecided(what, expected, actual);
+    }
+
     /// The watched windows, as `group` has them.
     fn seen(&self, group: &Group) -> impl Iterator<Item = Seen> {
         let many = windows_in_a_dip(self.e);
@@ -328,16 +325,16 @@ impl Watched<'_> {
             .filter(|span| !span.is_empty())
             .filter(move |span| {
                 let end = self.e.windows.epoch + span.end as Nanos * self.e.windows.width;
-                !left_out(self.e).any(|spans| spans.may_overlap(self.begin, end))
+                !left_out(self.e).any(|spans| spans.may_overlap(self.span.from, end))
             })
-            .map(move |span| self.span_of(group, span, self.begin))
+            .map(move |span| self.span_of(group, span, self.span.from))
     }
 
     /// Takes these windows for `group`; frames held up since `from` may arrive in them.
     fn span_of(&self, group: &Group, windows: Range<usize>, from: Nanos) -> Seen {
         let e = self.e;
         let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
-        let waiting = stalled_beside(e, &times) + group.burst(e, self.begin, times);
+        let waiting = stalled_beside(e, &times) + group.burst(e, self.span.from, times);
         Seen {
             offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
             received: sum(&e.windows.received, windows.clone(), &group.priorities),
@@ -348,7 +345,7 @@ impl Watched<'_> {
 
     /// Compares the least share of `group` in any 100 ms that are watched.
     fn least_share(&self, finding: &mut Finding, group: &Group) {
-        let (e, phase) = (self.e, self.phase);
+        let (e, phase) = (self.e, self.span.phase);
         let windows: Vec<Seen> = self.seen(group).collect();
         let most_offered = windows.iter().map(|seen| seen.offered).max().unwrap_or(0);
         let share = |seen: Seen| Some((seen.share()?, seen));
@@ -395,8 +392,8 @@ impl Watched<'_> {
         );
         if share < DIP_SHARE && path_latency(e).is_none() {
             let unknown = format!(
-                "{found}, but the latency of the path is not known: a reading of the clock served up \
-                 to {BATCH} frames, and no probe was logged"
+                "{found}, but the latency of the path is not known: a reading of the clock served \
+                 up to {BATCH} frames, and no probe was logged"
             );
             finding.undecided(what, expected, unknown);
         } else {

@@ -1,10 +1,12 @@
 //! Figures that are reported and not judged.
 
+use std::ops::Range;
+
 use pfc_ebpf::abi::account::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::dip::{sum, watched_share, whole_windows, windows_in_a_dip};
+use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
 use crate::case::Figure;
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
@@ -78,10 +80,9 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
 /// Layer-1 rates of the storm phase in bit/s, offered and received, both in its whole windows.
 fn rates_in_phase(e: &PfcEvidence) -> Option<(f64, f64)> {
     let windows = whole_windows(e, Phase::Storm)?;
-    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
     let time = windows.len() as f64 * e.windows.width as f64 / 1e9;
-    let all: Vec<Priority> = Priority::all().collect();
-    let rate = |counts: &[[u32; 8]]| sum(counts, windows.clone(), &all) as f64 * bits / time;
+    let length = e.plan.flows.first()?.length;
+    let rate = |counts: &[[u32; 8]]| bits(counts, windows.clone(), length) / time;
     let rates = (rate(&e.windows.offered), rate(&e.windows.received));
     (time > 0.0).then_some(rates)
 }
@@ -209,12 +210,15 @@ fn brief(nanos: Nanos) -> String {
 fn worst_window(e: &PfcEvidence) -> Option<f64> {
     let windows = whole_windows(e, Phase::Storm)?;
     let many = windows_in_a_dip(e);
-    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
-    let all: Vec<Priority> = Priority::all().collect();
-    windows
-        .clone()
-        .take_while(|start| start + many <= windows.end)
-        .map(|start| sum(&e.windows.received, start..start + many, &all) as f64 * bits * 10.0)
+    let length = e.plan.flows.first()?.length;
+    starts(&windows, many)
+        .map(|start| bits(&e.windows.received, start..start + many, length) * 10.0)
         .min_by(f64::total_cmp)
         .map(|rate| rate / e.limits.line_rate.bits_per_second() as f64)
+}
+
+/// Layer-1 bits of the frames of that length in these windows.
+fn bits(counts: &[[u32; 8]], windows: Range<usize>, length: usize) -> f64 {
+    let all: Vec<Priority> = Priority::all().collect();
+    sum(counts, windows, &all) as f64 * LineRate::frame_bits(length) as f64
 }

@@ -7,14 +7,21 @@ use pfc_ebpf::wire::Malformed;
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{lost_by_tester, name};
 use crate::cases::finding::Finding;
+use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
-fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
+/// The sum of a count of what arrived.
+pub(in crate::cases::pfc) fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
     e.received.iter().map(count).sum()
 }
 
 fn expect_none(finding: &mut Finding, what: &str, found: u64) {
     finding.prove(what, "0", found.to_string(), found == 0, true);
+}
+
+/// The MAC whose counters show it.
+fn by(mac: &MacReport) -> String {
+    format!("by the MAC of {} ({})", mac.interface, mac.driver)
 }
 
 /// Frames far behind the newest of their flow, which came too late for the program to know if their
@@ -193,8 +200,8 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
     for priority in lossy {
         if let Ok(Witness::Mac(mac)) = &witness {
             let what = format!(
-                "XOFF frames of the DUT for lossy priority {priority}, by the MAC of {} ({})",
-                mac.interface, mac.driver
+                "XOFF frames of the DUT for lossy priority {priority}, {}",
+                by(mac)
             );
             let forwarded = e.tx_port.own_control;
             match (mac::xoff_at_rx(e, priority), mac::xoff(mac, priority)) {
@@ -229,10 +236,7 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
     if found == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
-        let what = format!(
-            "802.3x PAUSE frames of the DUT, by the MAC of {} ({})",
-            mac.interface, mac.driver
-        );
+        let what = format!("802.3x PAUSE frames of the DUT, {}", by(mac));
         match mac::pause(mac) {
             Counted::None(how) => finding.expect(what, "0", how, true),
             Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(what, "0", how),
@@ -260,10 +264,7 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     if e.tx_port.own_control == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
-        let what = format!(
-            "PAUSE/PFC frames like those of the storm, by the MAC of {} ({})",
-            mac.interface, mac.driver
-        );
+        let what = format!("PAUSE/PFC frames like those of the storm, {}", by(mac));
         match mac::storm_at_tx(e, mac) {
             Counted::None(how) => finding.expect(what, "0", how, true),
             Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => {

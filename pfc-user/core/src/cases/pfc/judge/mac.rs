@@ -133,8 +133,8 @@ pub(super) fn pause(mac: &MacReport) -> Counted {
     counted(mac, Subject::Pause, "PAUSE", |_| true)
 }
 
-/// Frames of `subject` that came in, where a rise of a counter of frames that `proves` accepts shows
-/// that one did.
+/// Frames of `subject` that came in, where a rise of a counter of frames that `proves` accepts
+/// shows that one did.
 fn counted(
     mac: &MacReport,
     subject: Subject,

@@ -9,6 +9,8 @@ use crate::evidence::pfc::{Gap, LeftOut, PfcEvidence, PhaseSpan, Stall, StormRep
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 
+type Need = Precondition<Pfc>;
+
 /// The phases at full rate.
 const ALL: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
@@ -34,71 +36,62 @@ pub(in crate::cases::pfc) fn storm_names_none(e: &PfcEvidence) -> Result<(), Str
 /// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no
 /// loss or lateness of the tester does: a pause then does not last as long as was asked, and frames
 /// are lost.
-pub(in crate::cases::pfc) const PORTS: Precondition<Pfc> = Precondition {
+pub(in crate::cases::pfc) const PORTS: Need = Need {
     explains_certain: true,
     ..PORTS_OF_ARRIVALS
 };
 /// `PORTS` for checks on frames that arrived: a breach of it makes no DUT double, damage, re-mark,
 /// send or forward a frame.
-pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Precondition<Pfc> =
-    Precondition::<Pfc>::new("ports", ports);
+pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Need = Need::new("ports", ports);
 /// The tester's side lost nothing.
-pub(in crate::cases::pfc) const ACCOUNTING: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("accounting", accounting);
+pub(in crate::cases::pfc) const ACCOUNTING: Need = Need::of_tester("accounting", accounting);
 /// Every flow arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, None));
+pub(in crate::cases::pfc) const BASELINE: Need = Need::new("baseline", |e| baseline(e, None));
 /// The test traffic arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_TEST: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Test)));
+pub(in crate::cases::pfc) const BASELINE_OF_TEST: Need =
+    Need::new("baseline", |e| baseline(e, Some(Role::Test)));
 /// The background traffic arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Background)));
+pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Need =
+    Need::new("baseline", |e| baseline(e, Some(Role::Background)));
 /// The lossless traffic that is not stormed arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Isolation)));
+pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Need =
+    Need::new("baseline", |e| baseline(e, Some(Role::Isolation)));
 /// The sender kept the rate of every flow.
-pub(in crate::cases::pfc) const RATE: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &ALL));
+pub(in crate::cases::pfc) const RATE: Need = Need::of_tester("rate", |e| rate(e, None, &ALL));
 /// The sender kept the rate of every flow in the storm.
-pub(in crate::cases::pfc) const RATE_IN_STORM: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
+pub(in crate::cases::pfc) const RATE_IN_STORM: Need =
+    Need::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
 /// The sender kept the rate of the test traffic; that of the baseline stands in for what the DUT
 /// withholds in the storm.
-pub(in crate::cases::pfc) const RATE_OF_TEST: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| {
-        rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])
-    });
+pub(in crate::cases::pfc) const RATE_OF_TEST: Need = Need::of_tester("rate", |e| {
+    rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])
+});
 /// The sender kept the rate of the test traffic after the drain.
-pub(in crate::cases::pfc) const RATE_OF_RESUME: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Test), &[Phase::Resume]));
+pub(in crate::cases::pfc) const RATE_OF_RESUME: Need =
+    Need::of_tester("rate", |e| rate(e, Some(Role::Test), &[Phase::Resume]));
 /// The sender kept the rate of the background traffic.
-pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Background), &ALL));
+pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Need =
+    Need::of_tester("rate", |e| rate(e, Some(Role::Background), &ALL));
 /// The sender kept the rate of the lossless traffic that is not stormed.
-pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Isolation), &ALL));
+pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Need =
+    Need::of_tester("rate", |e| rate(e, Some(Role::Isolation), &ALL));
 /// The storm had no gap above its pause time.
-pub(in crate::cases::pfc) const STORM_CONTINUITY: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("storm-continuity", storm_continuity);
+pub(in crate::cases::pfc) const STORM_CONTINUITY: Need =
+    Need::of_tester("storm-continuity", storm_continuity);
 /// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
-pub(in crate::cases::pfc) const PFC_VISIBLE: Precondition<Pfc> =
-    Precondition::<Pfc>::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
+pub(in crate::cases::pfc) const PFC_VISIBLE: Need =
+    Need::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
 /// The tx port's MAC does not obey the storm that the rx port sends.
-pub(in crate::cases::pfc) const OWN_STORM: Precondition<Pfc> =
-    Precondition::<Pfc>::new("own-storm", own_storm);
+pub(in crate::cases::pfc) const OWN_STORM: Need = Need::new("own-storm", own_storm);
 /// Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
-pub(in crate::cases::pfc) const HONOURED: Precondition<Pfc> =
-    Precondition::<Pfc>::new("honoured", |_| Ok(()));
+pub(in crate::cases::pfc) const HONOURED: Need = Need::new("honoured", |_| Ok(()));
 /// Weighed attempt by attempt by the checks of the probe.
-pub(in crate::cases::pfc) const PROBE_LATENCY: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("probe-latency", |_| Ok(()));
+pub(in crate::cases::pfc) const PROBE_LATENCY: Need = Need::of_tester("probe-latency", |_| Ok(()));
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
     for port in [&e.ports.tx, &e.ports.rx] {
-        let disturbed = port.disturbed.as_deref();
         let disturbed = if port.carrier {
-            disturbed
+            port.disturbed.as_deref()
         } else {
             Some("had no carrier")
         };
@@ -194,11 +187,6 @@ fn baseline(e: &PfcEvidence, role: Option<Role>) -> Result<(), String> {
         "nothing was received in the baseline, so that a count of zero proves nothing: {}",
         dead.join(", ")
     ))
-}
-
-/// Frames of `flow` that its rate allows in `span`.
-pub(super) fn target(flow: &FlowPlan, span: Nanos) -> f64 {
-    frames_at(flow.rate, flow, span)
 }
 
 /// Frames as long as those of `flow` that a layer-1 rate allows in `span`.
@@ -312,8 +300,8 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     // sender may look as rarely as that; more rarely is a stall.
     let held_at_end = withheld_listed(e, flow, phase).any(|held| held.to + Stall::ABOVE >= span.to);
     let unsent = if held_at_end { Stall::ABOVE } else { 0 };
-    let least = target(flow, time.saturating_sub(unsent));
-    let most = target(flow, time);
+    let least = frames_at(flow.rate, flow, time.saturating_sub(unsent));
+    let most = frames_at(flow.rate, flow, time);
     // A count is a whole number: one frame either way.
     if (sent as f64) < least * 0.99 - 1.0 || sent as f64 > most + 1.0 {
         let name = name(flow);
