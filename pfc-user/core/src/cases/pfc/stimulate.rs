@@ -173,12 +173,11 @@ impl<B: Bench> Steps<'_, B> {
     /// Traffic of `phase` between these times.
     fn traffic(&mut self, phase: Phase, from: Nanos, to: Nanos) -> Result<(), Stop> {
         self.done.phases.push(PhaseSpan { phase, from, to });
-        let load = 100;
         self.bench.start_traffic(Burst {
             phase,
             from,
             to,
-            load,
+            load: 100,
         })?;
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()

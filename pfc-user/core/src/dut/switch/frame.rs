@@ -14,7 +14,7 @@ const IPV6: u16 = 0x86dd;
 const MAC_CONTROL: u16 = 0x8808;
 const UDP: u8 = 17;
 
-/// Where a frame's headers are.
+/// Places of a frame's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     tagged: bool,

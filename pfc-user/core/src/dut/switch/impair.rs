@@ -14,7 +14,7 @@ use crate::plan::Nanos;
 /// Changes a frame; `None` where that has not what is to be changed.
 type Spoil = fn(Layout, &mut Vec<u8>) -> Option<()>;
 
-/// How long a frame that is to be swapped waits for the next one of its flow.
+/// Time for which a frame that is to be swapped waits for the next one of its flow.
 const SWAP_WAIT: Nanos = 10_000_000;
 
 /// Time after which a late copy of a frame follows it, with the next frame that comes.
@@ -224,7 +224,7 @@ impl Impairments {
         None
     }
 
-    /// When a frame kept back is to go on though none has overtaken it.
+    /// Time at which a frame kept back is to go on though none has overtaken it.
     pub fn release_at(&self) -> Option<Nanos> {
         let overtaken = self.overtaken.as_ref().map(|(_, until, _)| *until);
         let delayed = self.delayed.front().map(|(until, ..)| *until);

@@ -54,7 +54,7 @@ pub const fn other(port: usize) -> usize {
 pub struct Departure {
     /// Port, 0 or 1.
     pub port: usize,
-    /// When its time on the wire was over.
+    /// Time at which its time on the wire was over.
     pub at: Nanos,
     /// Octets, without FCS.
     pub frame: Vec<u8>,
@@ -150,7 +150,7 @@ impl Switch {
         self.forward(port, layout, frame);
     }
 
-    /// When the next thing happens by itself, if anything does.
+    /// Time at which the next thing happens by itself, if anything does.
     pub fn next_event(&self) -> Option<Nanos> {
         let ports = self.ports.iter();
         let ports = ports.filter_map(|port| port.next_event(self.now));

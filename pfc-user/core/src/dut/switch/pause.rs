@@ -37,7 +37,7 @@ pub struct Reaction {
     lossy_stop: Option<Nanos>,
 }
 
-/// When a priority is paused: from `since` until just before `until`.
+/// Pause of a priority: from `since` until just before `until`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timer {
     since: Nanos,
@@ -50,11 +50,11 @@ struct Timer {
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     timers: [Timer; Priority::COUNT],
-    /// When the longest time of any PFC received, obeyed or not, is over.
+    /// Time at which the longest pause of any PFC received, obeyed or not, is over.
     storm_until: Nanos,
-    /// When the last PFC frame was received.
+    /// Time at which the last PFC frame was received.
     last: Option<Nanos>,
-    /// When the last XON for a lossless priority was received.
+    /// Time at which the last XON for a lossless priority was received.
     last_xon: Option<Nanos>,
     /// The time before which no frame of a priority may start.
     slow: [Nanos; Priority::COUNT],

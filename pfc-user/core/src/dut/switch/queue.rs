@@ -25,14 +25,14 @@ const QUANTUM: u64 = 4096;
 pub struct Queues {
     queues: [Queue; Priority::COUNT],
     scheduler: Scheduler,
-    /// Where the next turn begins.
+    /// Priority with which the next turn begins.
     turn: usize,
     /// Octets that the priority at `turn` may still send in it.
     credit: u64,
 }
 
 impl Queue {
-    /// When its first frame may start, `now` or later.
+    /// Time at which its first frame may start, `now` or later.
     fn ready_at(&self, priority: Priority, pauses: &Pauses, now: Nanos) -> Option<Nanos> {
         match (self.frames.is_empty(), self.leaks) {
             (true, _) => None,
@@ -68,7 +68,7 @@ impl Queues {
         self.queues[priority.index()].leaks += frames;
     }
 
-    /// When the next frame may start, `now` or later.
+    /// Time at which the next frame may start, `now` or later.
     pub fn ready_at(&self, pauses: &Pauses, now: Nanos) -> Option<Nanos> {
         Priority::all()
             .filter_map(|priority| self.queues[priority.index()].ready_at(priority, pauses, now))

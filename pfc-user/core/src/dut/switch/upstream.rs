@@ -142,7 +142,7 @@ impl Upstream {
         }
     }
 
-    /// When XOFF is due again, or XON for what is held back without need.
+    /// Time at which XOFF is due again, or XON for what is held back without need.
     pub fn refresh_at(&self) -> Option<Nanos> {
         let release = (!self.held.0.is_empty()).then_some(self.held.1);
         let refresh = self.is_asking().then_some(self.refresh_at);

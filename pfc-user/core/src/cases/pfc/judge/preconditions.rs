@@ -217,8 +217,10 @@ pub(in crate::cases::pfc) fn flows(
 /// Time for which the DUT's XOFF held `flow` back in `phase`.
 pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
     let Some(data) = e.span(phase) else { return 0 };
-    let within = |held: &Withheld| (held.to.min(data.to)).saturating_sub(held.from.max(data.from));
-    let listed = withheld_listed(e, flow, phase).map(within);
+    let listed = withheld_listed(e, flow, phase).map(|held| {
+        let (from, to) = (held.from.max(data.from), held.to.min(data.to));
+        to.saturating_sub(from)
+    });
     let left_out = withheld_left_out(e, flow, phase).map(|spans| spans.total);
     listed.chain(left_out).fold(0, Nanos::saturating_add)
 }
