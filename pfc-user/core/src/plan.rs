@@ -395,12 +395,6 @@ impl RepetitionPlan {
         phases
     }
 
-    /// Returns the plan without traffic after the drain, for cases that have no such step.
-    pub fn without_resume(mut self) -> Self {
-        self.durations.resume = 0;
-        self
-    }
-
     /// True if `priority` is lossless.
     pub fn is_lossless(&self, priority: Priority) -> bool {
         self.lossless.contains(&priority)

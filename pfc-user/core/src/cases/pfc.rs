@@ -21,14 +21,15 @@ mod zero_time;
 pub use judge::delivery::leaked;
 pub use judge::probe::held_by_probes;
 
+pub(super) use judge::consistency::check as consistent;
+
 use judge::Pfc;
 use parameters::Sets;
 use planning::{NotApplicable, RepetitionRequest};
 use port::PortContext;
 
 use super::judge::Table;
-use crate::case::{Case, Judged};
-use crate::evidence::pfc::PfcEvidence;
+use crate::case::Case;
 use crate::plan::RepetitionPlan;
 
 /// The document of the four.
@@ -51,25 +52,6 @@ const LOSSLESS_STEPS: &[&str] = &[
     "8  repeat with the next lossless priorities",
 ];
 
-/// The state of a PFC watchdog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watchdog {
-    /// The watchdog ends no storm.
-    Off,
-    /// The watchdog ends a storm.
-    On,
-}
-
-impl Watchdog {
-    /// The word in testbeds and reports.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::On => "on",
-        }
-    }
-}
-
 /// A case of this family.
 pub struct PfcCase {
     /// Its description.
@@ -78,8 +60,6 @@ pub struct PfcCase {
     pub plan: fn(&PortContext, &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable>,
     /// The repetitions on a DUT whose lossless set is fixed.
     unfold: unfolding::Unfold,
-    /// The state in which the DUT's PFC watchdog has to be.
-    pub watchdog: Watchdog,
     /// Its checks.
     table: Table<Pfc>,
     /// The sets of priorities that make sense in it.
@@ -96,22 +76,7 @@ pub static CASES: [PfcCase; 6] = [
     zero_time::CASE,
 ];
 
-/// Fails where the evidence of a repetition makes no sense, so that no check is judged.
-pub(super) fn consistent(evidence: &PfcEvidence) -> Result<(), String> {
-    judge::consistent(evidence)
-}
-
 impl PfcCase {
-    /// Judges one repetition.
-    pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
-        judge::repetition(self, evidence)
-    }
-
-    /// Ids of the checks that the repetition left open, and that measuring again may decide.
-    pub(super) fn open(&self, evidence: &PfcEvidence) -> Vec<&'static str> {
-        judge::open(self, evidence)
-    }
-
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

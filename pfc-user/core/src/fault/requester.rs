@@ -2,12 +2,7 @@
 
 use ib_mad::catalogue::Kind;
 
-const STATUS: Kind<u32> = Kind {
-    shape: "N",
-    expected: "a number of ibv_wc_status",
-    read: |text| text.parse().ok(),
-    write: u32::to_string,
-};
+const STATUS: Kind<u32> = super::number("N", "a number of ibv_wc_status");
 
 ib_mad::faults! {
     /// A way in which the simulated requester departs from the specification.

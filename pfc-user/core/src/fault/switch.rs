@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::num::{NonZeroU16, NonZeroU64};
-use std::str::FromStr;
 use std::time::Duration;
 
 use ib_mad::catalogue::{Kind, MILLISECONDS};
@@ -11,7 +10,7 @@ use pfc_ebpf::units::{Nanos, Priority};
 /// Number of events of which a fault hits one.
 pub type OneIn = NonZeroU64;
 
-/// Whose frames a fault hits.
+/// Frames that a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every frame.
@@ -46,18 +45,13 @@ impl PercentLonger {
     }
 }
 
-const FRAMES: Kind<OneIn> = Kind {
-    shape: "N",
-    expected: "a number of frames above 0",
-    read: |text| text.parse().ok(),
-    write: OneIn::to_string,
-};
+const FRAMES: Kind<OneIn> = super::number("N", "a number of frames above 0");
 const LOSSES: Kind<(Scope, OneIn)> = Kind {
     shape: "WHICH[:N]",
     expected: "all, lossless, lossy or a priority, and :N for one in N frames",
     read: |text| {
         let (which, n) = text.split_once(':').unwrap_or((text, "100"));
-        which.parse().ok().zip(n.parse().ok())
+        Some((Scope::read(which)?, n.parse().ok()?))
     },
     write: |(scope, n)| format!("{scope}:{n}"),
 };
@@ -72,12 +66,7 @@ const LONGER: Kind<PercentLonger> = Kind {
     },
     write: |longer| longer.0.to_string(),
 };
-const QUANTA: Kind<NonZeroU16> = Kind {
-    shape: "QUANTA",
-    expected: "a pause time of 1 to 65535 quanta",
-    read: |text| text.parse().ok(),
-    write: NonZeroU16::to_string,
-};
+const QUANTA: Kind<NonZeroU16> = super::number("QUANTA", "a pause time of 1 to 65535 quanta");
 const PERCENT: Kind<Percent> = Kind {
     shape: "PERCENT",
     expected: "a share of 1 to 99 percent",
@@ -264,19 +253,14 @@ ib_mad::faults! {
     }
 }
 
-impl FromStr for Scope {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "all" => Ok(Self::All),
-            "lossless" => Ok(Self::Lossless),
-            "lossy" => Ok(Self::Lossy),
-            priority => {
-                let priority = priority.parse().map_err(drop)?;
-                Priority::new(priority).map(Self::Priority).map_err(drop)
-            }
-        }
+impl Scope {
+    fn read(text: &str) -> Option<Self> {
+        Some(match text {
+            "all" => Self::All,
+            "lossless" => Self::Lossless,
+            "lossy" => Self::Lossy,
+            priority => Self::Priority(Priority::new(priority.parse().ok()?).ok()?),
+        })
     }
 }
 

@@ -18,7 +18,10 @@ pub(super) const fn table(rows: &'static [Row<Pfc>]) -> Table<Pfc> {
     }
 }
 
-pub(super) const PAUSED: Row<Pfc> = Row {
+const OFFERED: &str = "of what was offered, time withheld by the DUT's XOFF included, 0.99 within \
+    100 ms after the phase";
+
+const PAUSED: Row<Pfc> = Row {
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, \
         up to max_response and the path's latency after it, make it inconclusive",
     needs: needs![
@@ -39,9 +42,8 @@ pub(super) const PAUSED: Row<Pfc> = Row {
     )
 };
 
-pub(super) const BACKGROUND: Row<Pfc> = Row {
-    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
-        after the phase",
+const BACKGROUND: Row<Pfc> = Row {
+    tolerance: OFFERED,
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -59,10 +61,9 @@ pub(super) const BACKGROUND: Row<Pfc> = Row {
     )
 };
 
-pub(super) const ISOLATION: Row<Pfc> = Row {
+const ISOLATION: Row<Pfc> = Row {
     extra: true,
-    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
-        after the phase",
+    tolerance: OFFERED,
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -81,7 +82,7 @@ pub(super) const ISOLATION: Row<Pfc> = Row {
     )
 };
 
-pub(super) const DELIVERED: Row<Pfc> = Row {
+const DELIVERED: Row<Pfc> = Row {
     extra: true,
     tolerance: "bounded wait of 2 s",
     needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, HONOURED],
@@ -94,7 +95,7 @@ pub(super) const DELIVERED: Row<Pfc> = Row {
     )
 };
 
-pub(super) const LETS_GO: Row<Pfc> = Row {
+const LETS_GO: Row<Pfc> = Row {
     extra: true,
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance) + the measured uncertainty of the \
         departure; time in which other priorities filled the link back to back does not count \
@@ -118,7 +119,7 @@ pub(super) const LETS_GO: Row<Pfc> = Row {
     )
 };
 
-pub(super) const RESUME: Row<Pfc> = Row {
+const RESUME: Row<Pfc> = Row {
     tolerance: "bounded wait of 2 s; of what was offered, time withheld by the DUT's XOFF \
         included, 0.99 within 100 ms after the phase",
     needs: needs![
@@ -139,7 +140,7 @@ pub(super) const RESUME: Row<Pfc> = Row {
     )
 };
 
-pub(super) const RESPONSE: Row<Pfc> = Row {
+const RESPONSE: Row<Pfc> = Row {
     extra: true,
     tolerance: "2 quanta + 100 ppm + the measured uncertainty of the departure; time in which \
         other priorities filled the link back to back does not count (802.1Q 8.6.8)",
@@ -159,7 +160,7 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
     )
 };
 
-pub(super) const XON: Row<Pfc> = Row {
+const XON: Row<Pfc> = Row {
     extra: true,
     tolerance: "the measured uncertainty of the departure; time in which other priorities filled \
         the link back to back does not count (802.1Q 8.6.8)",
@@ -175,9 +176,8 @@ pub(super) const XON: Row<Pfc> = Row {
     )
 };
 
-pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
-    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
-        after the phase",
+const TEST_TRAFFIC: Row<Pfc> = Row {
+    tolerance: OFFERED,
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -196,9 +196,8 @@ pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
     )
 };
 
-pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
-    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
-        after the phase",
+const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
+    tolerance: OFFERED,
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -218,7 +217,7 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_DIP: Row<Pfc> = Row {
+const NO_DIP: Row<Pfc> = Row {
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -231,7 +230,7 @@ pub(super) const NO_DIP: Row<Pfc> = Row {
 };
 
 /// Beside priorities that the storm holds.
-pub(super) const NO_DIP_BESIDE: Row<Pfc> = Row {
+const NO_DIP_BESIDE: Row<Pfc> = Row {
     extra: true,
     tolerance: "at the edge of a window one frame of each flow, the largest burst that may still \
         wait there, and what the path's least latency and a stall of up to 4 ms hold; windows in \
@@ -256,13 +255,13 @@ pub(super) const NO_DIP_BESIDE: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_DELAY: Row<Pfc> = Row {
+const NO_DELAY: Row<Pfc> = Row {
     needs: needs![PORTS, ACCOUNTING, BASELINE, STORM_CONTINUITY, STORM_ARRIVAL],
     ..NO_DELAY_BESIDE
 };
 
 /// Beside priorities that the storm holds.
-pub(super) const NO_DELAY_BESIDE: Row<Pfc> = Row {
+const NO_DELAY_BESIDE: Row<Pfc> = Row {
     extra: true,
     tolerance: "max_response, the next frame of each flow, and at full load the largest burst; at \
         least three spans of 10 ms, those in which tester or simulated DUT stalled left out",
@@ -283,7 +282,7 @@ pub(super) const NO_DELAY_BESIDE: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_PAUSE: Row<Pfc> = Row {
+const NO_PAUSE: Row<Pfc> = Row {
     extra: true,
     needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
     ..Row::<Pfc>::new(
@@ -295,16 +294,8 @@ pub(super) const NO_PAUSE: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_LOSS: Row<Pfc> = Row {
-    needs: needs![
-        PORTS,
-        ACCOUNTING,
-        BASELINE,
-        RATE,
-        STORM_CONTINUITY,
-        STORM_ARRIVAL,
-        HONOURED
-    ],
+const NO_LOSS: Row<Pfc> = Row {
+    needs: IGNORED.needs,
     ..Row::<Pfc>::new(
         "no-loss",
         "5",
@@ -315,7 +306,7 @@ pub(super) const NO_LOSS: Row<Pfc> = Row {
     )
 };
 
-pub(super) const THROUGHPUT: Row<Pfc> = Row {
+const THROUGHPUT: Row<Pfc> = Row {
     tolerance: "min_throughput (testbed, 0.99); lateness of the tester makes it inconclusive, \
         never a pass",
     needs: needs![
@@ -336,7 +327,7 @@ pub(super) const THROUGHPUT: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
+const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
     needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
     ..Row::<Pfc>::new(
         "no-pfc-on-lossy",
@@ -347,7 +338,7 @@ pub(super) const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_DUPLICATE: Row<Pfc> = Row {
+const NO_DUPLICATE: Row<Pfc> = Row {
     extra: true,
     tolerance: "more than 1024 frames behind, as many as are missing may be late instead",
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
@@ -360,7 +351,7 @@ pub(super) const NO_DUPLICATE: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_REORDER: Row<Pfc> = Row {
+const NO_REORDER: Row<Pfc> = Row {
     extra: true,
     tolerance: "of the frames more than 1024 behind, as many as are missing count here; the others \
         are duplicates",
@@ -378,7 +369,7 @@ pub(super) const NO_REORDER: Row<Pfc> = Row {
 const SAMPLED: &str = "above 3 million frames/s or 20 Gbit/s one frame in 16 is verified, evenly \
     spread over each flow; the finding says of how many";
 
-pub(super) const NO_CORRUPTION: Row<Pfc> = Row {
+const NO_CORRUPTION: Row<Pfc> = Row {
     extra: true,
     tolerance: SAMPLED,
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
@@ -392,7 +383,7 @@ pub(super) const NO_CORRUPTION: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_RESIZE: Row<Pfc> = Row {
+const NO_RESIZE: Row<Pfc> = Row {
     extra: true,
     tolerance: SAMPLED,
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
@@ -406,7 +397,7 @@ pub(super) const NO_RESIZE: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_REMARK: Row<Pfc> = Row {
+const NO_REMARK: Row<Pfc> = Row {
     extra: true,
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
@@ -418,7 +409,7 @@ pub(super) const NO_REMARK: Row<Pfc> = Row {
     )
 };
 
-pub(super) const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
+const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     extra: true,
     needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
     ..Row::<Pfc>::new(
@@ -431,8 +422,7 @@ pub(super) const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 };
 
 const IGNORED: Row<Pfc> = Row {
-    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
-        after the phase",
+    tolerance: OFFERED,
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -485,7 +475,7 @@ const ENABLED_DELIVERED: Row<Pfc> = Row {
 };
 
 const ZERO_IGNORED: Row<Pfc> = Row {
-    tolerance: IGNORED.tolerance,
+    tolerance: OFFERED,
     needs: IGNORED.needs,
     ..Row::<Pfc>::new(
         "ignored",

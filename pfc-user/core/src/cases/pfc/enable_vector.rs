@@ -3,10 +3,10 @@
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, probing, unfolding};
+use super::{PfcCase, checks, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
-use crate::plan::{ProbePlan, RepetitionPlan, StormKind};
+use crate::plan::{RepetitionPlan, StormKind};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -36,7 +36,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::none_and_each,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::ENABLE_VECTOR),
     sets: Sets {
         lossless: 1..=7,
@@ -48,11 +47,5 @@ pub(super) const CASE: PfcCase = PfcCase {
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     let named = request.storm.unwrap_or(request.lossless);
     let builder = Builder::new(port, request).halves(request.lossless, named)?;
-    let probe = ProbePlan {
-        priorities: request.lossless.to_vec(),
-        judged: false,
-        bursts: probing::arrival(port, builder.probe_load(), request.lossless),
-    };
-    let plan = builder.build(StormKind::Vector(named.to_vec()), probe, true);
-    Ok(plan.without_resume())
+    Ok(builder.without_resume(StormKind::Vector(named.to_vec())))
 }

@@ -94,7 +94,6 @@ pub fn frames_too_long(limits: &Limits, plan: &RepetitionPlan) -> Option<Unfit> 
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::abi::Trust;
     use pfc_ebpf::units::Priority;
 
     use super::super::parameters::{PfcParameters, PlannedRepetition, Storm};
@@ -108,19 +107,6 @@ mod tests {
 
     fn rate(bits_per_second: u64) -> LineRate {
         LineRate::from_bits_per_second(bits_per_second).unwrap()
-    }
-
-    fn port(bits_per_second: u64) -> PortContext {
-        PortContext {
-            line_rate: rate(bits_per_second),
-            max_response: MS,
-            max_residence: 1000 * MS,
-            load: 1.0,
-            trust: Trust::Dscp,
-            vlan: false,
-            dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
-            fixed_lossless: None,
-        }
     }
 
     fn parameters(frame: usize, interval: Option<Nanos>) -> PfcParameters {
@@ -148,7 +134,7 @@ mod tests {
     }
 
     fn plan(case: &PfcCase, speed: u64, frame: usize, interval: Option<Nanos>) -> Repetitions {
-        case.repetitions(&port(speed), &parameters(frame, interval))
+        case.repetitions(&PortContext::at(speed), &parameters(frame, interval))
     }
 
     #[test]
@@ -186,7 +172,7 @@ mod tests {
         parameters.repetitions[0]
             .lossless
             .push(Priority::from_low_bits(4));
-        let found = CASES[1].repetitions(&port(2_500_000), &parameters);
+        let found = CASES[1].repetitions(&PortContext::at(2_500_000), &parameters);
         assert_eq!(
             (found.plans.len(), found.omitted.len()),
             (1, 1),
@@ -218,7 +204,7 @@ mod tests {
     fn a_load_that_leaves_nothing_is_named() {
         let port = PortContext {
             load: 1e-9,
-            ..port(10_000_000)
+            ..PortContext::at(10_000_000)
         };
         let found = CASES[3].repetitions(&port, &parameters(1024, None));
         assert!(found.omitted[0].reason.contains("raise limits.load"));

@@ -3,10 +3,10 @@
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, probing, unfolding};
+use super::{PfcCase, checks, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
-use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
+use crate::plan::{RepetitionPlan, StormKind};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -31,7 +31,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::as_it_is,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::GLOBAL_PAUSE),
     sets: Sets {
         lossless: 1..=8,
@@ -41,12 +40,6 @@ pub(super) const CASE: PfcCase = PfcCase {
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
-    let builder = Builder::new(port, request).every_dscp(Role::Test);
-    let probe = ProbePlan {
-        priorities: request.lossless.to_vec(),
-        judged: false,
-        bursts: probing::arrival(port, builder.probe_load(), request.lossless),
-    };
-    let plan = builder.build(StormKind::Pause, probe, true);
-    Ok(plan.without_resume())
+    let builder = Builder::new(port, request).every_dscp();
+    Ok(builder.without_resume(StormKind::Pause))
 }

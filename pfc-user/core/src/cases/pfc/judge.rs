@@ -1,6 +1,6 @@
 //! From evidence to checks: pure, so that stored evidence gives the same verdict again.
 
-mod consistency;
+pub(super) mod consistency;
 pub(super) mod delivery;
 pub(super) mod dip;
 mod excuse;
@@ -42,29 +42,29 @@ impl Family for Pfc {
     }
 }
 
-pub(super) use consistency::check as consistent;
-
-/// The checks of `case` that the repetition left open, and that measuring again may decide.
-pub(super) fn open(case: &PfcCase, e: &PfcEvidence) -> Vec<&'static str> {
-    match consistency::check(e) {
-        Ok(()) => case.table.judge_attempt(&e.plan.name, Ok(e)).1,
-        Err(_) => Vec::new(),
+impl PfcCase {
+    /// Judges one repetition. Its steps are the phases of the repetition, and not listed one by
+    /// one.
+    pub fn judge(&self, e: &PfcEvidence) -> Judged {
+        let consistent = consistency::check(e);
+        let view = consistent.as_ref().map(|()| e).map_err(String::as_str);
+        let checks = self.table.judge(&e.plan.name, view);
+        let figures = match view {
+            Ok(e) => [figures::of(e), resolution::figures(&checks, e)].concat(),
+            Err(_) => Vec::new(),
+        };
+        Judged {
+            checks,
+            figures,
+            ..Judged::default()
+        }
     }
-}
 
-/// Judges one repetition of `case`. Its steps are the phases of the repetition, and not listed one
-/// by one.
-pub(super) fn repetition(case: &PfcCase, e: &PfcEvidence) -> Judged {
-    let consistent = consistency::check(e);
-    let view = consistent.as_ref().map(|()| e).map_err(String::as_str);
-    let checks = case.table.judge(&e.plan.name, view);
-    let figures = match view {
-        Ok(e) => [figures::of(e), resolution::figures(&checks, e)].concat(),
-        Err(_) => Vec::new(),
-    };
-    Judged {
-        checks,
-        steps: Vec::new(),
-        figures,
+    /// Ids of the checks that the repetition left open, and that measuring again may decide.
+    pub(in crate::cases) fn open(&self, e: &PfcEvidence) -> Vec<&'static str> {
+        match consistency::check(e) {
+            Ok(()) => self.table.judge_attempt(&e.plan.name, Ok(e)).1,
+            Err(_) => Vec::new(),
+        }
     }
 }

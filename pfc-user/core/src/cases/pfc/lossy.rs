@@ -3,10 +3,10 @@
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, probing, unfolding};
+use super::{PfcCase, checks, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
-use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
+use crate::plan::{RepetitionPlan, Role, StormKind};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -32,7 +32,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::as_it_is,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSY_STORM),
     sets: Sets {
         lossless: 1..=7,
@@ -43,26 +42,13 @@ pub(super) const CASE: PfcCase = PfcCase {
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     let builder = Builder::new(port, request);
-    let stormed = request.storm.map_or_else(|| builder.lossy(), <[_]>::to_vec);
-    let lossy: Vec<_> = builder
-        .lossy()
-        .into_iter()
-        .map(|priority| (Role::Test, priority))
-        .collect();
+    let lossy = builder.lossy();
     if lossy.is_empty() {
         return Err("no lossy priority can be reached, so that there is no test traffic".into());
     }
-    let lossless: Vec<_> = request
-        .lossless
-        .iter()
-        .map(|priority| (Role::Background, *priority))
-        .collect();
-    let builder = builder.flows(&lossy, 50)?.flows(&lossless, 50)?;
-    let probe = ProbePlan {
-        priorities: request.lossless.to_vec(),
-        judged: false,
-        bursts: probing::arrival(port, builder.probe_load(), request.lossless),
-    };
-    let plan = builder.build(StormKind::Pfc(stormed), probe, true);
-    Ok(plan.without_resume())
+    let stormed = request.storm.unwrap_or(&lossy);
+    let builder = builder
+        .flows(&lossy, |_| Role::Test)?
+        .flows(request.lossless, |_| Role::Background)?;
+    Ok(builder.without_resume(StormKind::Pfc(stormed.to_vec())))
 }

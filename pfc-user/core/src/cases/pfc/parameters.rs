@@ -1,10 +1,12 @@
 //! Parameters of a PFC case: the sets of priorities, the times, the frames and the storm.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::PfcCase;
+use super::planning::listed;
 use crate::cases::parameters::{
     CaseTable, DurationsTable, Misfit, PlanTables, RepetitionTable, StormTable, above_zero,
 };
@@ -49,62 +51,55 @@ pub struct PlannedRepetition {
 /// above it at every line rate.
 const LEAST_INTERVAL: Nanos = 5_000;
 
-/// A storm that cannot be had.
+/// A storm that cannot be had: no sender keeps its interval, or the interval would leave gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IntervalError {
-    /// The interval would leave gaps.
-    #[error(
-        "expected an interval below the pause time, which is {} at {line_rate}; found {}",
-        Span(*.pause),
-        Span(*.interval)
-    )]
-    TooLong {
-        /// Interval asked for.
-        interval: Nanos,
-        /// Pause time of one frame.
-        pause: Nanos,
-        /// Speed of the port.
-        line_rate: LineRate,
-    },
-    /// No sender keeps it.
-    #[error(
-        "expected an interval of at least {}, found {} (the pause time is {} at {line_rate}; \
-         `storm.quanta` sets it, `storm.interval` is a third of it by default)",
-        Span(LEAST_INTERVAL),
-        Span(*.interval),
-        Span(*.pause)
-    )]
-    TooShort {
-        /// Interval asked for, or that follows from the pause time.
-        interval: Nanos,
-        /// Pause time of one frame.
-        pause: Nanos,
-        /// Speed of the port.
-        line_rate: LineRate,
-    },
+pub struct IntervalError {
+    /// Interval asked for, or that follows from the pause time.
+    interval: Nanos,
+    /// Pause time of one frame.
+    pause: Nanos,
+    /// Speed of the port.
+    line_rate: LineRate,
+}
+
+impl fmt::Display for IntervalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pause, found, line_rate) = (Span(self.pause), Span(self.interval), self.line_rate);
+        if self.interval < LEAST_INTERVAL {
+            let least = Span(LEAST_INTERVAL);
+            write!(
+                f,
+                "expected an interval of at least {least}, found {found} (the pause time is \
+                 {pause} at {line_rate}; `storm.quanta` sets it, `storm.interval` is a third of it \
+                 by default)"
+            )
+        } else {
+            write!(
+                f,
+                "expected an interval below the pause time, which is {pause} at {line_rate}; found \
+                 {found}"
+            )
+        }
+    }
 }
 
 impl Storm {
     /// The interval between frames on a port of that speed.
     pub fn interval_at(&self, line_rate: LineRate) -> Result<Nanos, IntervalError> {
         let pause = self.quanta.nanos(line_rate);
-        match self.interval.unwrap_or(pause / INTERVALS) {
-            interval if interval < LEAST_INTERVAL => Err(IntervalError::TooShort {
-                interval,
-                pause,
-                line_rate,
-            }),
-            interval if interval < pause => Ok(interval),
-            interval => Err(IntervalError::TooLong {
-                interval,
-                pause,
-                line_rate,
-            }),
+        let interval = self.interval.unwrap_or(pause / INTERVALS);
+        if (LEAST_INTERVAL..pause).contains(&interval) {
+            return Ok(interval);
         }
+        Err(IntervalError {
+            interval,
+            pause,
+            line_rate,
+        })
     }
 }
 
-/// Which sets of priorities make sense in a case, and why.
+/// Sets of priorities that make sense in a case, and the reason.
 pub(super) struct Sets {
     /// Number of lossless priorities.
     pub(super) lossless: RangeInclusive<usize>,
@@ -196,14 +191,14 @@ fn bounded(found: Nanos) -> Result<Nanos, String> {
 fn storm(case: StormTable, plan: &PlanTables) -> Result<Storm, Misfit> {
     let given = case.quanta.or(plan.storm.quanta);
     let given = given.unwrap_or(Quanta::MAX.0.into());
-    let quanta = u16::try_from(given)
-        .map(Quanta)
-        .ok()
-        .filter(|quanta| *quanta != Quanta::ZERO)
-        .ok_or_else(|| {
+    let wrong_quanta = |problem| Misfit::at(case.quanta.is_some(), "storm.quanta", problem);
+    let quanta = match u16::try_from(given) {
+        Ok(quanta @ 1..) => Quanta(quanta),
+        _ => {
             let problem = format!("expected 1 to 65535 (time 0 would be an XON), found {given}");
-            Misfit::at(case.quanta.is_some(), "storm.quanta", problem)
-        })?;
+            return Err(wrong_quanta(problem));
+        }
+    };
     let wrong = |problem: String| Misfit::at(case.interval.is_some(), "storm.interval", problem);
     let interval = case.interval.or(plan.storm.interval);
     let interval = interval.map(above_zero).transpose();
@@ -212,11 +207,7 @@ fn storm(case: StormTable, plan: &PlanTables) -> Result<Storm, Misfit> {
         interval: interval.map_err(|problem| wrong(problem.into()))?,
     };
     match plan.line_rate.map(|rate| storm.interval_at(rate)) {
-        Some(Err(error)) if storm.interval.is_none() => Err(Misfit::at(
-            case.quanta.is_some(),
-            "storm.quanta",
-            error.to_string(),
-        )),
+        Some(Err(error)) if storm.interval.is_none() => Err(wrong_quanta(error.to_string())),
         Some(Err(error)) => Err(wrong(error.to_string())),
         _ => Ok(storm),
     }
@@ -247,23 +238,18 @@ fn repetitions(
 
 fn lossless(key: &str, sets: &Sets, table: &RepetitionTable) -> Result<Vec<Priority>, Misfit> {
     let count = table.lossless.len();
-    let (least, most) = (*sets.lossless.start(), *sets.lossless.end());
-    let wanted = if most == 1 {
-        "one lossless priority".to_owned()
-    } else {
-        format!("{least} to {most} lossless priorities")
+    if count > 0 {
+        let lossless = set(key, &table.lossless)?;
+        if sets.lossless.contains(&count) {
+            return Ok(lossless);
+        }
+    }
+    let wanted = match (sets.lossless.start(), sets.lossless.end()) {
+        (_, 1) => "one lossless priority".to_owned(),
+        (least, most) => format!("{least} to {most} lossless priorities"),
     };
-    let why = sets.why;
-    let wrong = || Misfit::of_case(key, format!("expected {wanted}, found {count}: {why}"));
-    if count == 0 {
-        return Err(wrong());
-    }
-    let lossless = set(key, &table.lossless)?;
-    if sets.lossless.contains(&count) {
-        Ok(lossless)
-    } else {
-        Err(wrong())
-    }
+    let problem = format!("expected {wanted}, found {count}: {}", sets.why);
+    Err(Misfit::of_case(key, problem))
 }
 
 /// The stormed priorities, where they are not all lossless ones.
@@ -292,7 +278,7 @@ fn stormed(
             key,
             format!(
                 "priority {lossy} is not lossless here; expected a subset of {}",
-                list(&lossless)
+                listed(&lossless, ",")
             ),
         )),
         None => Ok(Some(storm).filter(|storm| *storm != lossless)),
@@ -315,12 +301,4 @@ pub fn sorted_set(given: &[Priority]) -> Result<Vec<Priority>, String> {
         return Err("expected at least one priority (0 to 7), found none".into());
     }
     Ok(set)
-}
-
-fn list(priorities: &[Priority]) -> String {
-    priorities
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(",")
 }

@@ -6,7 +6,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use super::port::PortContext;
 use super::probing;
 use crate::plan::{
-    Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
+    Durations, FlowPlan, Nanos, ProbeBurst, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
 };
 
 /// One repetition as a plan asks for it.
@@ -86,14 +86,11 @@ impl<'a> Builder<'a> {
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
         let pcp = match self.port.trust {
             Trust::Pcp => Some(priority),
-            Trust::Dscp => self
-                .port
-                .vlan
-                .then(|| others(priority).next().unwrap_or(priority)),
+            Trust::Dscp if self.port.vlan => others(priority).next(),
+            Trust::Dscp => None,
         };
-        let id = self.flows.len() as u16;
         self.flows.push(FlowPlan {
-            id,
+            id: self.flows.len() as u16,
             role,
             priority,
             dscp,
@@ -126,10 +123,8 @@ impl<'a> Builder<'a> {
 
     /// The code points that are mapped to `priority`, its own number first.
     fn mapped_to(&self, priority: Priority) -> Vec<Dscp> {
-        let map = &self.port.dscp_map;
-        let mut mapped: Vec<_> = Dscp::all()
-            .filter(|dscp| map[dscp.index()] == priority)
-            .collect();
+        let is_mapped = |dscp: &Dscp| self.port.dscp_map[dscp.index()] == priority;
+        let mut mapped: Vec<_> = Dscp::all().filter(is_mapped).collect();
         mapped.sort_by_key(|dscp| dscp.get() != priority.get());
         mapped
     }
@@ -142,13 +137,12 @@ impl<'a> Builder<'a> {
         let (low, high): (Vec<Dscp>, Vec<Dscp>) =
             mapped.iter().partition(|dscp| dscp.get() < HIGH_DSCP);
         let pick = |of: &[Dscp], turn: usize| of.get(turn % of.len().max(1)).copied();
-        let mut found: Vec<_> = match (low.is_empty(), high.is_empty()) {
-            (false, false) => [pick(&low, turn), pick(&high, turn)],
-            _ => [pick(mapped, turn), pick(mapped, turn + 1)],
-        }
-        .into_iter()
-        .flatten()
-        .collect();
+        let found = if low.is_empty() || high.is_empty() {
+            [pick(mapped, turn), pick(mapped, turn + 1)]
+        } else {
+            [pick(&low, turn), pick(&high, turn)]
+        };
+        let mut found: Vec<_> = found.into_iter().flatten().collect();
         found.dedup();
         found
     }
@@ -167,17 +161,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Flows for each of `priorities`, which share `percent` of the line: one for each of their
-    /// code points, which share the rate of the priority.
+    /// Flows for each of `priorities`, which share half the line: one for each of their code
+    /// points, which share the rate of the priority.
     pub(super) fn flows(
         mut self,
-        priorities: &[(Role, Priority)],
-        percent: u64,
+        priorities: &[Priority],
+        role: impl Fn(Priority) -> Role,
     ) -> Result<Self, NotApplicable> {
-        let rate = self.rate(percent, priorities.len());
-        for (role, priority) in priorities {
-            let mut dscps = self.dscps_of(*priority)?;
-            let lossless = self.request.lossless.contains(priority);
+        let rate = self.rate(50, priorities.len());
+        for &priority in priorities {
+            let mut dscps = self.dscps_of(priority)?;
+            let role = role(priority);
+            let lossless = self.request.lossless.contains(&priority);
             let (part, whole) = if lossless { MOST } else { (1, 2) };
             let first = rate * part / whole;
             let second = rate - first;
@@ -186,12 +181,12 @@ impl<'a> Builder<'a> {
             }
             match dscps.as_slice() {
                 [one, other] => {
-                    self.push(*role, *priority, *one, first);
-                    self.push(*role, *priority, *other, second);
+                    self.push(role, priority, *one, first);
+                    self.push(role, priority, *other, second);
                 }
                 all => {
                     for dscp in all {
-                        self.push(*role, *priority, *dscp, rate);
+                        self.push(role, priority, *dscp, rate);
                     }
                 }
             }
@@ -206,29 +201,27 @@ impl<'a> Builder<'a> {
         sent: &[Priority],
         stormed: &[Priority],
     ) -> Result<Self, NotApplicable> {
-        let role = |priority: &Priority| {
-            if stormed.contains(priority) {
+        let role = |priority| {
+            if stormed.contains(&priority) {
                 Role::Test
             } else {
                 Role::Isolation
             }
         };
-        let lossless: Vec<_> = sent.iter().map(|one| (role(one), *one)).collect();
-        let lossy = self.lossy().into_iter();
-        let lossy: Vec<_> = lossy.map(|one| (Role::Background, one)).collect();
+        let lossy = self.lossy();
         if lossy.is_empty() {
             return Err(
                 "no lossy priority can be reached, so that there is no background traffic".into(),
             );
         }
-        self.flows(&lossless, 50)?.flows(&lossy, 50)
+        self.flows(sent, role)?.flows(&lossy, |_| Role::Background)
     }
 
     /// One flow for each of the 64 code points, at 100 % of the line in all.
-    pub(super) fn every_dscp(mut self, role: Role) -> Self {
+    pub(super) fn every_dscp(mut self) -> Self {
         let rate = self.rate(100, Dscp::COUNT);
         for dscp in Dscp::all() {
-            self.push(role, self.priority_of(dscp), dscp, rate);
+            self.push(Role::Test, self.priority_of(dscp), dscp, rate);
         }
         self
     }
@@ -247,12 +240,31 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    pub(super) fn build(
+    /// The repetition of a case whose document has no traffic after the drain. Its probe comes
+    /// first, and shows that the storm arrives.
+    pub(super) fn without_resume(self, kind: StormKind) -> RepetitionPlan {
+        let bursts = probing::arrival(self.port, self.probe_load(), self.request.lossless);
+        self.after_probe(kind, bursts, false)
+    }
+
+    /// The repetition of such a case, with a probe of all lossless priorities.
+    pub(super) fn after_probe(
         self,
         kind: StormKind,
-        probe: ProbePlan,
-        probe_first: bool,
+        bursts: Vec<ProbeBurst>,
+        judged: bool,
     ) -> RepetitionPlan {
+        let probe = ProbePlan {
+            priorities: self.request.lossless.to_vec(),
+            judged,
+            bursts,
+        };
+        let mut plan = self.build(kind, probe, true);
+        plan.durations.resume = 0;
+        plan
+    }
+
+    fn build(self, kind: StormKind, probe: ProbePlan, probe_first: bool) -> RepetitionPlan {
         let request = self.request;
         RepetitionPlan {
             name: name(request.lossless, request.storm),
@@ -273,13 +285,16 @@ impl<'a> Builder<'a> {
 /// Priorities as `3+4`, or `none`.
 pub fn join(priorities: &[Priority]) -> String {
     if priorities.is_empty() {
-        return "none".into();
+        "none".into()
+    } else {
+        listed(priorities, "+")
     }
-    priorities
-        .iter()
-        .map(Priority::to_string)
-        .collect::<Vec<_>>()
-        .join("+")
+}
+
+/// Priorities with `separator` between them.
+pub(super) fn listed(priorities: &[Priority], separator: &str) -> String {
+    let numbers: Vec<_> = priorities.iter().map(Priority::to_string).collect();
+    numbers.join(separator)
 }
 
 /// The name of a repetition with this storm (`None`: on all lossless priorities), unique in its
@@ -293,25 +308,8 @@ pub fn name(lossless: &[Priority], storm: Option<&[Priority]>) -> String {
     }
 }
 
-/// Case 1: half the line for the stormed priority, half for the lossy ones. Other lossless
-/// priorities of the DUT have no traffic.
-pub(super) fn single_storm(
-    port: &PortContext,
-    request: &RepetitionRequest,
-) -> Result<RepetitionPlan, NotApplicable> {
-    lossless_storm(port, request, request.storm.unwrap_or(request.lossless))
-}
-
-/// Case 2: half the line for the lossless priorities, stormed or not, half for the lossy ones.
-pub(super) fn multi_storm(
-    port: &PortContext,
-    request: &RepetitionRequest,
-) -> Result<RepetitionPlan, NotApplicable> {
-    lossless_storm(port, request, request.lossless)
-}
-
 /// The storm on lossless priorities, with traffic of those in `sent` and of all lossy ones.
-fn lossless_storm(
+pub(super) fn lossless_storm(
     port: &PortContext,
     request: &RepetitionRequest,
     sent: &[Priority],
@@ -353,14 +351,10 @@ mod tests {
 
     fn port(trust: Trust, vlan: bool, map: fn(u8) -> u8) -> PortContext {
         PortContext {
-            line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
-            max_response: MS,
-            max_residence: 1000 * MS,
-            load: 1.0,
             trust,
             vlan,
             dscp_map: std::array::from_fn(|dscp| Priority::new(map(dscp as u8)).unwrap()),
-            fixed_lossless: None,
+            ..PortContext::at(1_000_000_000)
         }
     }
 

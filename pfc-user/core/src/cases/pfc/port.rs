@@ -25,3 +25,24 @@ pub struct PortContext {
     /// The DUT's lossless priorities, where the tester cannot configure others.
     pub fixed_lossless: Option<Vec<Priority>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl PortContext {
+        /// A port of that speed; the DSCP is trusted, and the priority is the DSCP mod 8.
+        pub(in crate::cases::pfc) fn at(bits_per_second: u64) -> Self {
+            Self {
+                line_rate: LineRate::from_bits_per_second(bits_per_second).unwrap(),
+                max_response: 1_000_000,
+                max_residence: 1_000_000_000,
+                load: 1.0,
+                trust: Trust::Dscp,
+                dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+                vlan: false,
+                fixed_lossless: None,
+            }
+        }
+    }
+}

@@ -2,11 +2,12 @@
 
 use pfc_ebpf::stamp::Phase;
 
+use super::judge::integrity::total;
 use super::judge::probe::Measured;
-use super::judge::{dip, latency};
+use super::judge::{dip, latency, preconditions};
 use crate::case::{CheckResult, Figure};
 use crate::cases::resolution::{self, percent};
-use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
+use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role};
 use crate::quantity::ms;
 
@@ -21,11 +22,11 @@ pub(super) fn figures(checks: &[CheckResult], e: &PfcEvidence) -> Vec<Figure> {
 /// The resolution of `check` in this repetition; `None` for a check that has none, or where nothing
 /// was looked at.
 fn of(check: &str, e: &PfcEvidence) -> Option<String> {
-    let arrived = received(e, |flow| flow.frames);
-    let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, role, phases));
+    let arrived = total(e, |flow| flow.frames);
+    let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, Some(role), phases));
     match check {
         "paused" | "only-enabled" => leak(e),
-        "ignored" => smallest_share("lost", sent_in_all(e)),
+        "ignored" => smallest_share("lost", sent(e, None, &ALL)),
         "background" => lost(Role::Background, &ALL),
         "isolation" => lost(Role::Isolation, &ALL),
         "test-traffic" | "no-loss" => lost(Role::Test, &ALL),
@@ -42,8 +43,8 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "no-duplicate" => smallest_share("duplicated", arrived),
         "no-reorder" => smallest_share("reordered", arrived),
         "no-remark" => smallest_share("re-marked", arrived),
-        "no-resize" => smallest_share("resized", received(e, verified)),
-        "no-corruption" => smallest_share("corrupted", received(e, verified)),
+        "no-resize" => smallest_share("resized", total(e, verified)),
+        "no-corruption" => smallest_share("corrupted", total(e, verified)),
         "no-delay" => latency::resolution(e)
             .map(|delay| format!("the median later by {} at some priority", ms(delay))),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
@@ -61,24 +62,14 @@ fn smallest_share(what: &str, frames: u64) -> Option<String> {
     resolution::smallest_share(&format!("frame {what}"), frames)
 }
 
-/// Frames of a traffic item that left.
-fn sent(e: &PfcEvidence, role: Role, phases: &[Phase]) -> u64 {
-    let flows = e.plan.flows.iter().filter(|flow| flow.role == role);
-    flows
-        .flat_map(|flow| phases.iter().filter_map(|phase| e.sent(flow.id, *phase)))
-        .map(|sent| sent.frames)
-        .sum()
-}
-
-/// Frames of all traffic that left.
-fn sent_in_all(e: &PfcEvidence) -> u64 {
-    let roles = [Role::Test, Role::Background, Role::Isolation];
-    roles.map(|role| sent(e, role, &ALL)).iter().sum()
-}
-
-/// The sum of a count of what arrived.
-fn received(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
-    e.received.iter().map(count).sum()
+/// Frames of a traffic item, or of all, that left.
+fn sent(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> u64 {
+    let of_flow = |flow| {
+        phases
+            .iter()
+            .map(move |phase| preconditions::sent(e, flow, *phase))
+    };
+    preconditions::flows(e, role).flat_map(of_flow).sum()
 }
 
 /// Frames of which the checksum was verified.
@@ -88,7 +79,7 @@ fn verified(flow: &FlowReceived) -> u64 {
 
 /// One frame that leaks, and the least by which a pause may end early without letting one through.
 fn leak(e: &PfcEvidence) -> Option<String> {
-    let frames = smallest_share("leaked", sent(e, Role::Test, &[Phase::Storm]))?;
+    let frames = smallest_share("leaked", sent(e, Some(Role::Test), &[Phase::Storm]))?;
     let tolerance = e.limits.pause_tolerance(e.plan.storm.quanta);
     Some(format!(
         "{frames}; the last pause ended {} early",
@@ -116,16 +107,16 @@ fn release(e: &PfcEvidence) -> Option<String> {
     ))
 }
 
-/// Longest time between which one of these frames left: by that its effect may be misjudged.
-fn uncertain(departures: impl Iterator<Item = Departure>) -> Option<Nanos> {
-    departures
-        .map(|frame| frame.after.saturating_sub(frame.before))
-        .max()
+/// The longest time in which a frame of a probe left: by that its effect may be misjudged.
+fn uncertain(e: &PfcEvidence) -> Option<Nanos> {
+    let frames = e.probes.iter().flat_map(|probe| &probe.left);
+    let times = frames.map(|frame| frame.after.saturating_sub(frame.before));
+    times.max()
 }
 
 /// The least by which an XOFF may be obeyed late, or a pause end early; the pauses that show it.
 fn response(e: &PfcEvidence) -> Option<String> {
-    let uncertain = uncertain(e.probes.iter().flat_map(|probe| probe.left.iter().copied()))?;
+    let uncertain = uncertain(e)?;
     let measured = Measured::of(e);
     let pauses = measured.pauses().into_iter().map(|(_, pause)| pause);
     let run_out: Vec<_> = pauses.filter(|pause| !pause.by_xon).collect();
@@ -155,7 +146,7 @@ fn beside(measured: &Measured) -> String {
 
 /// The least by which an XON may be obeyed late.
 fn xon(e: &PfcEvidence) -> Option<String> {
-    let uncertain = uncertain(e.probes.iter().flat_map(|probe| probe.left.iter().copied()))?;
+    let uncertain = uncertain(e)?;
     let [_, late] = Measured::of(e).least_late_of_all();
     Some(format!("obeyed later than {}", ms(late? + uncertain)))
 }

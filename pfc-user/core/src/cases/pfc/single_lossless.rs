@@ -1,7 +1,7 @@
 //! Test Case #1 - PFC PAUSE with single lossless priority.
 
 use super::parameters::{Sets, StormChoice};
-use super::{PfcCase, Watchdog, checks, planning, unfolding};
+use super::{PfcCase, checks, planning, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
 
@@ -17,9 +17,11 @@ pub(super) const CASE: PfcCase = PfcCase {
         assertions: &[],
         checks: &words(&checks::LOSSLESS_STORM),
     },
-    plan: planning::single_storm,
+    // Other lossless priorities of the DUT have no traffic.
+    plan: |port, request| {
+        planning::lossless_storm(port, request, request.storm.unwrap_or(request.lossless))
+    },
     unfold: unfolding::each,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {
         lossless: 1..=1,

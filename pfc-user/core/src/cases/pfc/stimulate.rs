@@ -70,10 +70,9 @@ impl Stimulus {
     /// Phases of `plan` that did not begin.
     pub fn not_begun(&self, plan: &RepetitionPlan) -> Vec<Phase> {
         let begun = |phase: &Phase| self.phases.iter().any(|span| span.phase == *phase);
-        plan.phases()
-            .into_iter()
-            .filter(|phase| !begun(phase))
-            .collect()
+        let mut phases = plan.phases();
+        phases.retain(|phase| !begun(phase));
+        phases
     }
 }
 
@@ -167,6 +166,12 @@ impl<B: Bench> Steps<'_, B> {
         self.pauses_run_out()?;
         let from = self.bench.now() + PREPARE;
         let to = from + duration;
+        self.traffic(phase, from, to)?;
+        self.bench.settle(phase, to + self.plan.durations.drain_max)
+    }
+
+    /// Traffic of `phase` between these times.
+    fn traffic(&mut self, phase: Phase, from: Nanos, to: Nanos) -> Result<(), Stop> {
         self.done.phases.push(PhaseSpan { phase, from, to });
         self.bench.start_traffic(Burst {
             phase,
@@ -175,8 +180,7 @@ impl<B: Bench> Steps<'_, B> {
             load: 100,
         })?;
         self.bench.wait_until(to)?;
-        self.bench.finish_traffic()?;
-        self.bench.settle(phase, to + self.plan.durations.drain_max)
+        self.bench.finish_traffic()
     }
 
     /// Steps 1 to 5 of the test plan: the storm, traffic in it, its end, and the drain.
@@ -187,7 +191,8 @@ impl<B: Bench> Steps<'_, B> {
         self.bench.start_storm()?;
         let from = self.bench.now() + durations.lead;
         let to = from + durations.traffic;
-        let outcome = self.traffic_in_storm(from, to);
+        let outcome = self.traffic(Phase::Storm, from, to);
+        let outcome = outcome.and_then(|()| self.bench.wait_until(to + durations.tail));
         // Also after an early end: the gaps that it had belong to what was measured.
         let storm = self.bench.stop_storm();
         outcome?;
@@ -198,33 +203,15 @@ impl<B: Bench> Steps<'_, B> {
         self.done.storm = Some(storm);
         self.bench.announce("drain");
         let stopped = self.bench.now();
-        let outcome = self.bench.settle(
-            Phase::Storm,
-            stopped + self.limits.pause_time(self.plan.storm.quanta) + durations.drain_max,
-        );
+        let pause = self.limits.pause_time(self.plan.storm.quanta);
+        let deadline = stopped + pause + durations.drain_max;
+        let outcome = self.bench.settle(Phase::Storm, deadline);
         self.done.phases.push(PhaseSpan {
             phase: Phase::Drain,
             from: stopped,
             to: self.bench.now(),
         });
         outcome
-    }
-
-    fn traffic_in_storm(&mut self, from: Nanos, to: Nanos) -> Result<(), Stop> {
-        self.done.phases.push(PhaseSpan {
-            phase: Phase::Storm,
-            from,
-            to,
-        });
-        self.bench.start_traffic(Burst {
-            phase: Phase::Storm,
-            from,
-            to,
-            load: 100,
-        })?;
-        self.bench.wait_until(to)?;
-        self.bench.finish_traffic()?;
-        self.bench.wait_until(to + self.plan.durations.tail)
     }
 
     /// The bursts of the probe; where the case judges them, each until it was measured well.
@@ -238,14 +225,7 @@ impl<B: Bench> Steps<'_, B> {
             let open = if number < probe.bursts.len() {
                 vec![number]
             } else if probe.judged {
-                let measured = Measured {
-                    plan: self.plan,
-                    limits: self.limits,
-                    probes: &self.done.probes,
-                    records: self.bench.arrivals()?,
-                    whole: true,
-                };
-                open(probe, &measured)
+                open(probe, &self.measured()?)
             } else {
                 Vec::new()
             };
@@ -261,26 +241,31 @@ impl<B: Bench> Steps<'_, B> {
         self.bench.settle(Phase::Probe, end)
     }
 
-    /// Waits, before a burst that is to confirm what it showed, until there was no pause frame for
-    /// as long as before it showed that.
-    fn as_quiet_as_before(&mut self, burst: &ProbeBurst) -> Result<(), Stop> {
-        let measured = Measured {
+    /// The probes so far.
+    fn measured(&mut self) -> Result<Measured<'_>, Stop> {
+        Ok(Measured {
             plan: self.plan,
             limits: self.limits,
             probes: &self.done.probes,
             records: self.bench.arrivals()?,
             whole: true,
-        };
-        let mut probes = self.done.probes.iter();
+        })
+    }
+
+    /// Waits, before a burst that is to confirm what it showed, until there was no pause frame for
+    /// as long as before it showed that.
+    fn as_quiet_as_before(&mut self, burst: &ProbeBurst) -> Result<(), Stop> {
+        let measured = self.measured()?;
+        let mut probes = measured.probes.iter();
         let before = probes.rfind(|probe| probe.burst == *burst);
         let Some(shown) = before.filter(|probe| !measured.held_beside(probe).is_empty()) else {
             return Ok(());
         };
+        let then = shown.left.first().map_or(0, |left| left.before);
         let storm = self.done.storm.iter().map(|storm| storm.last.before);
         let probes = self.done.probes.iter().flat_map(|probe| &probe.left);
         let frames = || storm.clone().chain(probes.clone().map(|left| left.before));
         let begun = self.done.phases.first().map_or(0, |span| span.from);
-        let then = shown.left.first().map_or(0, |left| left.before);
         let earlier = frames().filter(|frame| *frame < then).max();
         let quiet = then - earlier.unwrap_or(begun);
         let lead = PREPARE + Timing::of(self.plan, burst, self.limits).quiet;
@@ -318,19 +303,14 @@ impl<B: Bench> Steps<'_, B> {
                 self.asked(departure, *class, frame.times[class.index()]);
             }
         }
-        self.end_of_burst(&timing)?;
+        self.bench.wait_until(to)?;
+        self.bench.finish_traffic()?;
+        // Also until the frames that a pause held back have come: the next XOFF is to find no queue
+        // but its own.
+        self.bench.settle(Phase::Probe, to + timing.drain)?;
         let burst = burst.clone();
         self.done.probes.push(ProbeReport { burst, left });
         Ok(())
-    }
-
-    /// Waits for the end of the traffic, and until the frames that a pause held back have come: the
-    /// next XOFF is to find no queue but its own.
-    fn end_of_burst(&mut self, timing: &Timing) -> Result<(), Stop> {
-        let to = self.done.phases.last().map_or(0, |span| span.to);
-        self.bench.wait_until(to)?;
-        self.bench.finish_traffic()?;
-        self.bench.settle(Phase::Probe, to + timing.drain)
     }
 }
 

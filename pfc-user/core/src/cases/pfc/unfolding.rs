@@ -100,15 +100,13 @@ impl PfcCase {
     /// is always among them.
     fn unfolded(&self, set: &[Priority], parameters: &PfcParameters) -> Vec<PlannedRepetition> {
         let asked = &parameters.repetitions;
-        let fit = asked.iter().filter(|asked| asked.lossless == set).cloned();
-        let of_set = (self.unfold)(set);
-        let (first, then): (Vec<_>, Vec<_>) = if parameters.short {
-            (fit.collect(), of_set)
-        } else {
-            (of_set, fit.collect())
-        };
-        let mut found = first;
-        for repetition in then {
+        let fit = asked.iter().filter(|asked| asked.lossless == set);
+        let mut all = [(self.unfold)(set), fit.cloned().collect()];
+        if parameters.short {
+            all.reverse();
+        }
+        let mut found = Vec::new();
+        for repetition in all.concat() {
             if !found.contains(&repetition) {
                 found.push(repetition);
             }
@@ -137,21 +135,22 @@ impl PfcCase {
                 quanta: parameters.storm.quanta,
                 interval: interval.as_ref().map_or(1, |interval| *interval),
             };
-            let (reason, not_applicable) = match (self.plan)(port, &request) {
-                Err(reason) => (reason, true),
-                Ok(plan) => {
-                    let never = match &interval {
-                        Ok(_) => impossible(&plan),
-                        Err(error) => Some(format!("storm.interval: {error}")),
-                    };
-                    let Some(reason) = never else {
+            let planned = (self.plan)(port, &request);
+            let not_applicable = planned.is_err();
+            let reason = match (planned, &interval) {
+                (Err(reason), _) => reason,
+                (Ok(_), Err(error)) => format!("storm.interval: {error}"),
+                (Ok(plan), Ok(_)) => match impossible(&plan) {
+                    Some(reason) => reason,
+                    None => {
                         found.plans.push(plan);
                         continue;
-                    };
-                    found.impossible.get_or_insert_with(|| reason.clone());
-                    (reason, false)
-                }
+                    }
+                },
             };
+            if !not_applicable {
+                found.impossible.get_or_insert_with(|| reason.clone());
+            }
             found.omitted.push(Omitted {
                 name: name(lossless, storm.as_deref()),
                 reason,
@@ -164,8 +163,7 @@ impl PfcCase {
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::abi::Trust;
-    use pfc_ebpf::units::{LineRate, Quanta};
+    use pfc_ebpf::units::Quanta;
 
     use super::*;
     use crate::cases::pfc::CASES;
@@ -186,14 +184,8 @@ mod tests {
         asked: &[(&[u8], Option<&[u8]>)],
     ) -> Vec<(Vec<String>, Vec<String>)> {
         let port = PortContext {
-            line_rate: LineRate::from_bits_per_second(SECOND).unwrap(),
-            max_response: 1_000_000,
-            max_residence: 1_000_000_000,
-            load: 1.0,
-            trust: Trust::Dscp,
-            vlan: false,
-            dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
             fixed_lossless: Some(priorities(fixed)),
+            ..PortContext::at(1_000_000_000)
         };
         let asked = asked.iter().map(|(lossless, storm)| PlannedRepetition {
             lossless: priorities(lossless),

@@ -5,10 +5,10 @@ use pfc_ebpf::units::{Priority, Quanta};
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, probing, unfolding};
+use super::{PfcCase, checks, probing, unfolding};
 use crate::case::Case;
 use crate::cases::judge::words;
-use crate::plan::{ProbePlan, RepetitionPlan, StormKind};
+use crate::plan::{RepetitionPlan, StormKind};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -36,7 +36,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::as_it_is,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::ZERO_TIME),
     sets: Sets {
         lossless: 1..=7,
@@ -48,13 +47,9 @@ pub(super) const CASE: PfcCase = PfcCase {
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     // Nothing of this storm is to be held.
     let builder = Builder::new(port, request).halves(request.lossless, &[])?;
-    let probe = ProbePlan {
-        priorities: request.lossless.to_vec(),
-        judged: true,
-        bursts: probing::zeroed(port, builder.probe_load(), request.lossless),
-    };
     let all = Priority::all().collect();
-    let mut plan = builder.build(StormKind::Vector(all), probe, true);
+    let bursts = probing::zeroed(port, builder.probe_load(), request.lossless);
+    let mut plan = builder.after_probe(StormKind::Vector(all), bursts, true);
     plan.storm.quanta = Quanta::ZERO;
-    Ok(plan.without_resume())
+    Ok(plan)
 }

@@ -118,18 +118,9 @@ impl Model {
     /// If there is one already, or if no queue pair of this port can have an attribute.
     pub fn open(&mut self, _now: Nanos, wanted: &OpenChannel) -> Result<Channel, Failure> {
         if self.queue_pair.is_some() {
-            return Err(Failure::new(
-                FailureKind::Request,
-                "there is a queue pair already: close it first",
-            ));
+            return Err(refused("there is a queue pair already: close it first"));
         }
         self.check(wanted)?;
-        let Adapter {
-            mac,
-            peer_mac,
-            address,
-            ..
-        } = self.adapter;
         let number = self.next_number;
         // Never the number of the last one, so that an answer to that finds no queue pair.
         self.next_number = if number == MASK - 1 {
@@ -141,9 +132,9 @@ impl Model {
             number,
             wanted: wanted.clone(),
             path: Path {
-                mac,
-                peer_mac,
-                address,
+                mac: self.adapter.mac,
+                peer_mac: self.adapter.peer_mac,
+                address: self.adapter.address,
                 peer: wanted.remote,
             },
             state: State::Rts,
@@ -154,32 +145,22 @@ impl Model {
         });
         Ok(Channel {
             queue_pair: number,
-            address,
+            address: self.adapter.address,
             attributes: self.query()?,
         })
     }
 
     fn check(&self, wanted: &OpenChannel) -> Result<(), Failure> {
         wanted.check()?;
-        let OpenChannel {
-            path_mtu, remote, ..
-        } = *wanted;
-        let Adapter {
-            address,
-            active_mtu,
-            ..
-        } = self.adapter;
+        let (path_mtu, remote) = (wanted.path_mtu, wanted.remote);
+        let (active_mtu, address) = (self.adapter.active_mtu, self.adapter.address);
         let rtr = |why: String| {
-            Err(Failure::new(
-                FailureKind::State,
-                format!("cannot bring the queue pair to RTR: {why}"),
-            ))
+            let message = format!("cannot bring the queue pair to RTR: {why}");
+            Err(Failure::new(FailureKind::State, message))
         };
         if self.has(Fault::NoNeighbour) {
-            return Err(Failure::new(
-                FailureKind::Neighbour,
-                format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour),
-            ));
+            let message = format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour);
+            return Err(Failure::new(FailureKind::Neighbour, message));
         }
         if self.has(Fault::RefusesState) {
             return rtr(format!("fault {}", Fault::RefusesState));
@@ -207,18 +188,15 @@ impl Model {
         let queue_pair = self.queue_pair.as_mut().ok_or_else(no_queue_pair)?;
         let path_mtu = queue_pair.wanted.path_mtu;
         if read.length > path_mtu.into() {
-            let message = format!(
+            return Err(refused(format!(
                 "only READs of one packet are simulated: expected at most {path_mtu} octets, found \
                  {}",
                 read.length
-            );
-            return Err(Failure::new(FailureKind::Request, message));
+            )));
         }
         if queue_pair.posted.len() == MAX_POSTED {
-            return Err(Failure::new(
-                FailureKind::Request,
-                format!("the send queue is full: {MAX_POSTED} READs wait"),
-            ));
+            let message = format!("the send queue is full: {MAX_POSTED} READs wait");
+            return Err(refused(message));
         }
         queue_pair.posted.push_back(*read);
         match queue_pair.state {
@@ -237,10 +215,10 @@ impl Model {
         let Some(queue_pair) = &mut self.queue_pair else {
             return;
         };
-        let Some(current) = &mut queue_pair.current else {
-            return;
-        };
-        let Some(response) = queue_pair.path.read_response(frame) else {
+        let (Some(current), Some(response)) = (
+            &mut queue_pair.current,
+            queue_pair.path.read_response(frame),
+        ) else {
             return;
         };
         let answers = |request: &Request| {
@@ -275,15 +253,9 @@ impl Model {
             return Some(frame);
         }
         let period = self.period();
-        if let Some(Current {
-            timer: timer @ Timer::Waiting,
-            ..
-        }) = self
-            .queue_pair
-            .as_mut()
-            .and_then(|pair| pair.current.as_mut())
-        {
-            *timer = started(now, period);
+        let current = self.queue_pair.as_mut()?.current.as_mut()?;
+        if let Timer::Waiting = current.timer {
+            current.timer = started(now, period);
         }
         None
     }
@@ -310,12 +282,7 @@ impl Model {
     /// If there is no queue pair.
     pub fn query(&self) -> Result<QueuePair, Failure> {
         let queue_pair = self.queue_pair.as_ref().ok_or_else(no_queue_pair)?;
-        let OpenChannel {
-            path_mtu,
-            retry_count,
-            timeout,
-            ..
-        } = queue_pair.wanted;
+        let wanted = &queue_pair.wanted;
         let used = if self.has(Fault::KeepsCount) {
             0
         } else {
@@ -323,11 +290,11 @@ impl Model {
         };
         Ok(QueuePair {
             state: queue_pair.state,
-            path_mtu,
-            retry_count,
-            timeout,
+            path_mtu: wanted.path_mtu,
+            retry_count: wanted.retry_count,
+            timeout: wanted.timeout,
             psn: queue_pair.psn,
-            retries_left: Some(retry_count.saturating_sub(used)),
+            retries_left: Some(wanted.retry_count.saturating_sub(used)),
         })
     }
 
@@ -344,31 +311,24 @@ impl Model {
 
     /// Retries before it gives up.
     fn retry_limit(&self, retry_count: u8) -> u8 {
-        let mut limit = retry_count;
-        for fault in &self.faults {
-            limit = match fault {
-                Fault::OneRetryLess => limit.saturating_sub(1),
-                Fault::OneRetryMore => limit + 1,
-                Fault::NoRetry => 0,
-                _ => limit,
-            };
-        }
-        limit
+        let next = |limit: u8, fault: &Fault| match fault {
+            Fault::OneRetryLess => limit.saturating_sub(1),
+            Fault::OneRetryMore => limit + 1,
+            Fault::NoRetry => 0,
+            _ => limit,
+        };
+        self.faults.iter().fold(retry_count, next)
     }
 
     /// Time to wait for an answer to the last requests; `None`: for ever.
     fn period(&self) -> Option<Nanos> {
         let queue_pair = self.queue_pair.as_ref()?;
-        let OpenChannel {
-            timeout,
-            retry_count,
-            ..
-        } = queue_pair.wanted;
-        if timeout == 0 {
+        let wanted = &queue_pair.wanted;
+        if wanted.timeout == 0 {
             return None;
         }
-        let period = RcPlan::transport_timer(timeout);
-        let last = queue_pair.retries >= self.retry_limit(retry_count);
+        let period = RcPlan::transport_timer(wanted.timeout);
+        let last = queue_pair.retries >= self.retry_limit(wanted.retry_count);
         Some(if last && self.has(Fault::LateCompletion) {
             LATE * period
         } else if self.has(Fault::ShortTimeout) {
@@ -384,43 +344,40 @@ impl Model {
 
     /// Sends the next READ if none is under way.
     fn begin(&mut self) {
-        let Some(queue_pair) = self
-            .queue_pair
-            .as_mut()
-            .filter(|pair| pair.current.is_none())
-        else {
+        let idle = |pair: &&mut Requester| pair.current.is_none();
+        let Some(queue_pair) = self.queue_pair.as_mut().filter(idle) else {
             return;
         };
         let Some(read) = queue_pair.posted.pop_front() else {
             return;
         };
         let has = |fault| self.faults.contains(&fault);
-        let mut length = read.length;
-        if has(Fault::WrongLength) {
-            length = length.saturating_sub(4);
-        }
+        let fewer = if has(Fault::WrongLength) { 4 } else { 0 };
+        let length = read.length.saturating_sub(fewer);
         let lengths = if has(Fault::TwoPackets) {
             vec![length / 2, length - length / 2]
         } else {
             vec![length]
         };
+        let opcode = if has(Fault::WrongOpcode) {
+            RDMA_WRITE_ONLY
+        } else {
+            RDMA_READ_REQUEST
+        };
+        let r_key = if has(Fault::WrongRKey) {
+            !read.r_key
+        } else {
+            read.r_key
+        };
         let mut address = read.address;
         let mut requests = Vec::new();
         for length in lengths {
             requests.push(Request {
-                opcode: if has(Fault::WrongOpcode) {
-                    RDMA_WRITE_ONLY
-                } else {
-                    RDMA_READ_REQUEST
-                },
+                opcode,
                 destination: queue_pair.wanted.remote_queue_pair,
                 psn: queue_pair.take_psn(),
                 address,
-                r_key: if has(Fault::WrongRKey) {
-                    !read.r_key
-                } else {
-                    read.r_key
-                },
+                r_key,
                 length,
             });
             address = address.wrapping_add(length.into());
@@ -479,11 +436,9 @@ impl Model {
         let Some(queue_pair) = &mut self.queue_pair else {
             return;
         };
-        let Some(current) = queue_pair
-            .current
-            .as_mut()
-            .filter(|current| current.timer.is_over(now))
-        else {
+        let over =
+            |current: &&mut Current| matches!(current.timer, Timer::Until(end) if end <= now);
+        let Some(current) = queue_pair.current.as_mut().filter(over) else {
             return;
         };
         if queue_pair.retries < limit {
@@ -502,14 +457,13 @@ impl Model {
         }
         let work_request = current.read.work_request;
         queue_pair.current = None;
-        let mut status = RETRY_EXC_ERR;
-        for fault in &self.faults {
-            match fault {
-                Fault::WrongStatus(wrong) => status = *wrong,
-                Fault::ReportsSuccess => status = SUCCESS,
-                _ => {}
-            }
-        }
+        let wrong = |fault: &Fault| match fault {
+            Fault::WrongStatus(wrong) => Some(*wrong),
+            Fault::ReportsSuccess => Some(SUCCESS),
+            _ => None,
+        };
+        let status = self.faults.iter().rev().find_map(wrong);
+        let status = status.unwrap_or(RETRY_EXC_ERR);
         let count =
             usize::from(!has(Fault::NeverCompletes)) << usize::from(has(Fault::TwoCompletions));
         self.completions
@@ -541,12 +495,6 @@ impl Requester {
     }
 }
 
-impl Timer {
-    fn is_over(self, now: Nanos) -> bool {
-        matches!(self, Self::Until(end) if end <= now)
-    }
-}
-
 fn started(now: Nanos, period: Option<Nanos>) -> Timer {
     period.map_or(Timer::Never, |period| {
         Timer::Until(now.saturating_add(period))
@@ -570,10 +518,11 @@ const fn completion(work_request: u64, status: u32) -> Completion {
 }
 
 fn no_queue_pair() -> Failure {
-    Failure::new(
-        FailureKind::Request,
-        "there is no queue pair: open one first",
-    )
+    refused("there is no queue pair: open one first")
+}
+
+fn refused(message: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::Request, message)
 }
 
 /// A dynamic port that stays the same for a queue pair, so that its packets take one way through

@@ -77,17 +77,14 @@ impl FromStr for Scheduler {
     }
 }
 
-/// A configuration that makes no sense.
+/// Thresholds with which XON would be sent before XOFF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ConfigError {
-    /// XON would be sent before XOFF.
-    #[error("xon must not be above xoff ({xoff} octets), found {xon}: lower xon")]
-    Hysteresis {
-        /// Configured threshold.
-        xoff: u64,
-        /// Configured threshold.
-        xon: u64,
-    },
+#[error("xon must not be above xoff ({xoff} octets), found {xon}: lower xon")]
+pub struct ConfigError {
+    /// Configured threshold.
+    pub xoff: u64,
+    /// Configured threshold.
+    pub xon: u64,
 }
 
 impl Priorities {
@@ -119,6 +116,11 @@ impl Priorities {
         self.0 &= !Self::only(priority).0;
     }
 
+    /// The priorities that are not in the set.
+    pub const fn others(self) -> Self {
+        Self(!self.0)
+    }
+
     /// The priorities in both sets.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -132,11 +134,8 @@ impl Priorities {
 
 impl FromIterator<Priority> for Priorities {
     fn from_iter<I: IntoIterator<Item = Priority>>(priorities: I) -> Self {
-        let mut set = Self::default();
-        priorities
-            .into_iter()
-            .for_each(|priority| set.insert(priority));
-        set
+        let one_more = |set: Self, priority| Self(set.0 | Self::only(priority).0);
+        priorities.into_iter().fold(Self::default(), one_more)
     }
 }
 
@@ -163,13 +162,10 @@ impl SwitchConfig {
 
     /// An error when the thresholds contradict each other.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.xon > self.xoff {
-            Err(ConfigError::Hysteresis {
-                xoff: self.xoff,
-                xon: self.xon,
-            })
-        } else {
-            Ok(())
+        let Self { xoff, xon, .. } = *self;
+        if xon > xoff {
+            return Err(ConfigError { xoff, xon });
         }
+        Ok(())
     }
 }

@@ -52,30 +52,23 @@ pub fn parse(frame: &[u8]) -> Option<Control> {
 
 /// A PFC frame from `source` with a time for each class that is enabled.
 pub fn pfc(source: [u8; 6], classes: &[Option<Quanta>; Priority::COUNT]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(MIN_FRAME);
-    frame.extend(DESTINATION);
-    frame.extend(source);
-    frame.extend(ETHERTYPE.to_be_bytes());
-    frame.extend(PFC.to_be_bytes());
     let enabled: Priorities = Priority::all()
         .filter(|class| classes[class.index()].is_some())
         .collect();
-    frame.extend([0, enabled.0]);
-    for time in classes {
-        frame.extend(time.unwrap_or(Quanta::ZERO).0.to_be_bytes());
-    }
-    frame.resize(MIN_FRAME, 0);
-    frame
+    let times = classes.map(|time| time.unwrap_or(Quanta::ZERO).0);
+    control(source, &[&[PFC, enabled.0.into()], &times[..]].concat())
 }
 
 /// A PAUSE frame from `source`.
 pub fn pause(source: [u8; 6], time: Quanta) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(MIN_FRAME);
-    frame.extend(DESTINATION);
-    frame.extend(source);
+    control(source, &[PAUSE, time.0])
+}
+
+/// A MAC control frame from `source` with the opcode and parameters in `words`.
+fn control(source: [u8; 6], words: &[u16]) -> Vec<u8> {
+    let mut frame = [DESTINATION, source].concat();
     frame.extend(ETHERTYPE.to_be_bytes());
-    frame.extend(PAUSE.to_be_bytes());
-    frame.extend(time.0.to_be_bytes());
+    frame.extend(words.iter().flat_map(|word| word.to_be_bytes()));
     frame.resize(MIN_FRAME, 0);
     frame
 }

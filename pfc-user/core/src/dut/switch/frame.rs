@@ -14,7 +14,7 @@ const IPV6: u16 = 0x86dd;
 const MAC_CONTROL: u16 = 0x8808;
 const UDP: u8 = 17;
 
-/// Where a frame's headers are.
+/// Places of a frame's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     tagged: bool,
@@ -112,97 +112,86 @@ impl Layout {
     }
 }
 
-/// Mistakes in frames, of one shape: some make them longer.
+/// Mistakes in frames, of one shape: some make them longer. `None` where a frame has not what is to
+/// be changed.
 #[expect(clippy::ptr_arg)]
 impl Layout {
     /// Flips the last bit of a UDP payload.
-    pub fn corrupt(self, frame: &mut Vec<u8>) -> bool {
-        let Some((_, filling)) = self.filling(frame, 1) else {
-            return false;
-        };
+    pub fn corrupt(self, frame: &mut Vec<u8>) -> Option<()> {
+        let (_, filling) = self.filling(frame, 1)?;
         frame[filling.end - 1] ^= 1;
-        true
+        Some(())
     }
 
     /// Swaps two neighbouring words of a UDP payload.
-    pub fn swap_words(self, frame: &mut Vec<u8>) -> bool {
-        let Some((_, filling)) = self.filling(frame, 4) else {
-            return false;
-        };
+    pub fn swap_words(self, frame: &mut Vec<u8>) -> Option<()> {
+        let (_, filling) = self.filling(frame, 4)?;
         frame[filling][..4].rotate_left(2);
-        true
+        Some(())
     }
 
     /// Zeroes the last 64 octets of a UDP payload, and sets the checksum right.
-    pub fn zero_tail(self, frame: &mut Vec<u8>) -> bool {
+    pub fn zero_tail(self, frame: &mut Vec<u8>) -> Option<()> {
         const TAIL: usize = 64;
-        let Some((udp, filling)) = self.filling(frame, TAIL + 1) else {
-            return false;
-        };
+        let (udp, filling) = self.filling(frame, TAIL + 1)?;
         // Words of the checksum begin at the header.
         let begin = filling.end - TAIL - (filling.end - udp) % 2;
         for at in (begin..filling.end).step_by(2) {
             let before = u16::from_be_bytes([frame[at], *frame.get(at + 1).unwrap_or(&0)]);
-            let checksum = u16::from_be_bytes([frame[udp + 6], frame[udp + 7]]);
-            let after = update_checksum(checksum, before, 0).to_be_bytes();
-            frame[udp + 6..udp + 8].copy_from_slice(&after);
+            update_checksum(frame, udp + 6, before, 0)?;
             frame[at..filling.end.min(at + 2)].fill(0);
         }
-        true
+        Some(())
     }
 
     /// Flips the last bit of the UDP destination port.
-    pub fn change_port(self, frame: &mut Vec<u8>) -> bool {
-        let Some((udp, _)) = self.filling(frame, 0) else {
-            return false;
-        };
+    pub fn change_port(self, frame: &mut Vec<u8>) -> Option<()> {
+        let (udp, _) = self.filling(frame, 0)?;
         frame[udp + 3] ^= 1;
-        true
+        Some(())
     }
 
     /// Appends four octets behind what the headers speak of.
-    pub fn append(self, frame: &mut Vec<u8>) -> bool {
+    pub fn append(self, frame: &mut Vec<u8>) -> Option<()> {
         frame.extend([0; 4]);
-        true
+        Some(())
     }
 
     /// Cuts the last four octets off; the headers stay.
-    pub fn cut(self, frame: &mut Vec<u8>) -> bool {
-        if self.filling(frame, 4).is_none() {
-            return false;
-        }
+    pub fn cut(self, frame: &mut Vec<u8>) -> Option<()> {
+        self.filling(frame, 4)?;
         frame.truncate(frame.len() - 4);
-        true
+        Some(())
     }
 }
 
 impl Layout {
     /// Sets another mark in the trusted field: the PCP's low bit, or the DSCP's bit of value 8, so
-    /// that DSCPs stay apart by their value mod 8. False where the field is missing.
-    pub fn remark(self, frame: &mut [u8], trust: Trust) -> bool {
+    /// that DSCPs stay apart by their value mod 8. `None` where the field is missing.
+    pub fn remark(self, frame: &mut [u8], trust: Trust) -> Option<()> {
         const DSCP_8: u8 = 8 << 2;
         let ip = self.payload;
         match (trust, self.ethertype) {
             (Trust::Pcp, _) if self.tagged => frame[HEADER] ^= 1 << 5,
             (Trust::Dscp, IPV4) if frame.len() >= ip + 20 => {
-                let before = u16::from_be_bytes([frame[ip], frame[ip + 1]]);
+                let before = word(frame, ip)?;
                 frame[ip + 1] ^= DSCP_8;
-                let after = u16::from_be_bytes([frame[ip], frame[ip + 1]]);
-                let checksum = u16::from_be_bytes([frame[ip + 10], frame[ip + 11]]);
-                frame[ip + 10..ip + 12]
-                    .copy_from_slice(&update_checksum(checksum, before, after).to_be_bytes());
+                update_checksum(frame, ip + 10, before, word(frame, ip)?)?;
             }
             // The Traffic Class begins in the middle of the first octet.
             (Trust::Dscp, IPV6) if frame.len() >= ip + 40 => frame[ip] ^= DSCP_8 >> 4,
-            _ => return false,
+            _ => return None,
         }
-        true
+        Some(())
     }
 }
 
-/// RFC 1624, equation 3: the header checksum after one word has changed.
-fn update_checksum(checksum: u16, before: u16, after: u16) -> u16 {
-    let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+/// Sets the checksum at `at` right after one word that it covers has changed (RFC 1624, equation
+/// 3).
+fn update_checksum(frame: &mut [u8], at: usize, before: u16, after: u16) -> Option<()> {
+    let sum = u32::from(!word(frame, at)?) + u32::from(!before) + u32::from(after);
     let sum = (sum & 0xffff) + (sum >> 16);
-    !((sum & 0xffff) + (sum >> 16)) as u16
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    Some(())
 }

@@ -11,10 +11,10 @@ use super::frame::Layout;
 use crate::fault::switch::{Fault, OneIn, Scope};
 use crate::plan::Nanos;
 
-/// Changes a frame; false where that has not what is to be changed.
-type Spoil = fn(Layout, &mut Vec<u8>) -> bool;
+/// Changes a frame; `None` where that has not what is to be changed.
+type Spoil = fn(Layout, &mut Vec<u8>) -> Option<()>;
 
-/// How long a frame that is to be swapped waits for the next one of its flow.
+/// Time for which a frame that is to be swapped waits for the next one of its flow.
 const SWAP_WAIT: Nanos = 10_000_000;
 
 /// Time after which a late copy of a frame follows it, with the next frame that comes.
@@ -44,25 +44,11 @@ pub struct Arrival {
     pub after_xon: bool,
 }
 
-/// A frame kept back so that the next one of its flow overtakes it.
-#[derive(Clone, Debug)]
-struct Overtaken {
-    flow: Vec<u8>,
-    until: Nanos,
-    arrival: Arrival,
-    frame: Vec<u8>,
-}
-
-/// A copy of a frame that is to come late.
-#[derive(Clone, Debug)]
-struct Copied {
-    due: Nanos,
-    arrival: Arrival,
-    frame: Vec<u8>,
-}
+/// A frame, and how it arrived.
+pub type Arrived = (Arrival, Vec<u8>);
 
 /// The frames to be queued in place of one that came in, in order.
-pub type Admitted = [Option<(Arrival, Vec<u8>)>; 3];
+pub type Admitted = [Option<Arrived>; 3];
 
 /// The faults in force for the frames of one port.
 #[derive(Clone, Debug, Default)]
@@ -79,14 +65,17 @@ pub struct Impairments {
     /// Changes to the octets of frames.
     spoils: Vec<(Spoil, Every)>,
     remarks: Option<Every>,
-    overtaken: Option<Overtaken>,
-    copied: Option<Copied>,
+    /// A frame kept back so that the next one of its flow overtakes it: its flow, the time until
+    /// which it is kept at most, and the frame.
+    overtaken: Option<(Vec<u8>, Nanos, Arrived)>,
+    /// A copy of a frame, and the time from which on it may come.
+    copied: Option<(Nanos, Arrived)>,
     /// Time for which lossy frames are kept in a storm.
     delay: Option<Nanos>,
     /// Time for which they are kept after an XON.
     delay_after_xon: Option<Nanos>,
     /// Lossy frames that are kept, each with the time until which.
-    delayed: VecDeque<(Nanos, Arrival, Vec<u8>)>,
+    delayed: VecDeque<(Nanos, Arrived)>,
 }
 
 impl Every {
@@ -198,15 +187,15 @@ impl Impairments {
             && !arrival.lossless
             && (begins || !self.delayed.is_empty())
         {
-            self.delayed.push_back((now + delay, arrival, frame));
+            self.delayed.push_back((now + delay, (arrival, frame)));
             return Default::default();
         }
         let copy = self.late_copy(arrival, &frame, now);
         for (spoil, every) in &mut self.spoils {
-            every.hit_if(|| spoil(layout, &mut frame));
+            every.hit_if(|| spoil(layout, &mut frame).is_some());
         }
         if let Some(every) = &mut self.remarks {
-            every.hit_if(|| layout.remark(&mut frame, trust));
+            every.hit_if(|| layout.remark(&mut frame, trust).is_some());
         }
         let twin = hits(&mut self.duplicates, true).then(|| (arrival, frame.clone()));
         let twin = copy.or(twin);
@@ -214,58 +203,40 @@ impl Impairments {
             return [twin, Some((arrival, frame)), None];
         }
         let flow = layout.flow(&frame);
-        if let Some(overtaken) = self.overtaken.take_if(|overtaken| overtaken.flow == flow) {
-            return [
-                twin,
-                Some((arrival, frame)),
-                Some((overtaken.arrival, overtaken.frame)),
-            ];
+        if let Some((.., overtaken)) = self.overtaken.take_if(|(of, ..)| *of == flow) {
+            return [twin, Some((arrival, frame)), Some(overtaken)];
         }
         if self.overtaken.is_none() && hits(&mut self.reorders, !flow.is_empty()) {
-            self.overtaken = Some(Overtaken {
-                flow,
-                until: now + SWAP_WAIT,
-                arrival,
-                frame,
-            });
+            self.overtaken = Some((flow, now + SWAP_WAIT, (arrival, frame)));
             return [twin, None, None];
         }
         [twin, Some((arrival, frame)), None]
     }
 
     /// A copy of an earlier frame, if it is time for one.
-    fn late_copy(
-        &mut self,
-        arrival: Arrival,
-        frame: &[u8],
-        now: Nanos,
-    ) -> Option<(Arrival, Vec<u8>)> {
-        if let Some(copied) = self.copied.take_if(|copied| copied.due <= now) {
-            return Some((copied.arrival, copied.frame));
+    fn late_copy(&mut self, arrival: Arrival, frame: &[u8], now: Nanos) -> Option<Arrived> {
+        if let Some((_, copied)) = self.copied.take_if(|(due, _)| *due <= now) {
+            return Some(copied);
         }
         if self.copied.is_none() && hits(&mut self.duplicates_late, true) {
-            self.copied = Some(Copied {
-                due: now + COPY_AFTER,
-                arrival,
-                frame: frame.to_vec(),
-            });
+            self.copied = Some((now + COPY_AFTER, (arrival, frame.to_vec())));
         }
         None
     }
 
-    /// When a frame kept back is to go on though none has overtaken it.
+    /// Time at which a frame kept back is to go on though none has overtaken it.
     pub fn release_at(&self) -> Option<Nanos> {
-        let overtaken = self.overtaken.as_ref().map(|overtaken| overtaken.until);
+        let overtaken = self.overtaken.as_ref().map(|(_, until, _)| *until);
         let delayed = self.delayed.front().map(|(until, ..)| *until);
         overtaken.into_iter().chain(delayed).min()
     }
 
     /// That frame, if its time has come.
-    pub fn release(&mut self, now: Nanos) -> Option<(Arrival, Vec<u8>)> {
-        if let Some(overtaken) = self.overtaken.take_if(|overtaken| overtaken.until <= now) {
-            return Some((overtaken.arrival, overtaken.frame));
+    pub fn release(&mut self, now: Nanos) -> Option<Arrived> {
+        if let Some((.., overtaken)) = self.overtaken.take_if(|(_, until, _)| *until <= now) {
+            return Some(overtaken);
         }
-        let delayed = self.delayed.pop_front_if(|(until, ..)| *until <= now);
-        delayed.map(|(_, arrival, frame)| (arrival, frame))
+        let delayed = self.delayed.pop_front_if(|(until, _)| *until <= now);
+        delayed.map(|(_, arrived)| arrived)
     }
 }

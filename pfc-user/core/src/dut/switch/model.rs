@@ -54,7 +54,7 @@ pub const fn other(port: usize) -> usize {
 pub struct Departure {
     /// Port, 0 or 1.
     pub port: usize,
-    /// When its time on the wire was over.
+    /// Time at which its time on the wire was over.
     pub at: Nanos,
     /// Octets, without FCS.
     pub frame: Vec<u8>,
@@ -113,12 +113,8 @@ impl Switch {
 
     /// XOFF frames sent by both ports, by priority.
     pub fn xoff_sent(&self) -> [u64; Priority::COUNT] {
-        std::array::from_fn(|priority| {
-            self.ports
-                .iter()
-                .map(|port| port.upstream.xoff_sent[priority])
-                .sum()
-        })
+        let [first, second] = self.ports.each_ref().map(|port| port.upstream.xoff_sent);
+        std::array::from_fn(|priority| first[priority] + second[priority])
     }
 
     /// Frames of both ports.
@@ -154,17 +150,13 @@ impl Switch {
         self.forward(port, layout, frame);
     }
 
-    /// When the next thing happens by itself, if anything does.
+    /// Time at which the next thing happens by itself, if anything does.
     pub fn next_event(&self) -> Option<Nanos> {
-        let ports = self
-            .ports
-            .iter()
-            .filter_map(|port| port.next_event(self.now));
+        let ports = self.ports.iter();
+        let ports = ports.filter_map(|port| port.next_event(self.now));
         let releases = self.impairments.iter().filter_map(Impairments::release_at);
-        ports
-            .chain(releases)
-            .chain(self.deferred.front().map(|deferred| deferred.0))
-            .min()
+        let deferred = self.deferred.front().map(|(at, ..)| *at);
+        ports.chain(releases).chain(deferred).min()
     }
 
     /// Lets everything take place up to and including `now`.
@@ -210,19 +202,15 @@ impl Switch {
 
     /// Acts on the PFC whose time has come.
     fn act(&mut self) {
-        while let Some((_, port, control)) = self.deferred.pop_front_if(|(at, ..)| *at <= self.now)
-        {
-            self.reaction
-                .act(&control, self.now, &mut self.ports[port].pauses);
-            for priority in self.reaction.lets_go(&control).iter() {
-                for _ in 0..self.reaction.xon_lets_go {
-                    self.ports[port].queues.leak(priority);
-                }
+        let (now, reaction) = (self.now, &self.reaction);
+        while let Some((_, port, control)) = self.deferred.pop_front_if(|(at, ..)| *at <= now) {
+            reaction.act(&control, now, &mut self.ports[port].pauses);
+            for priority in reaction.lets_go(&control).iter() {
+                self.ports[port].queues.leak(priority, reaction.xon_lets_go);
             }
-            let (spread, time) = self.reaction.spread(&control);
-            self.ports[other(port)]
-                .upstream
-                .hold(spread, self.now, self.now + time);
+            let (spread, time) = reaction.spread(&control);
+            let upstream = &mut self.ports[other(port)].upstream;
+            upstream.hold(spread, now, now + time);
         }
     }
 
@@ -244,7 +232,7 @@ impl Switch {
             return;
         }
         if self.impairments[port].leaks(&arrival) {
-            self.ports[other(port)].queues.leak(priority);
+            self.ports[other(port)].queues.leak(priority, 1);
         }
         let admitted = self.impairments[port].admit(arrival, layout, self.config.trust, frame, now);
         for (arrival, frame) in admitted.into_iter().flatten() {

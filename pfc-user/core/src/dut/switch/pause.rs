@@ -16,45 +16,28 @@ const SILENCE: Nanos = 20_000_000;
 /// Time for which an XON has an effect on lossy frames, where it has one.
 const AFTER_XON: Nanos = 20_000_000;
 
-/// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for
+/// The priorities that a frame pauses, and for how long. A switch without faults acts on PFC for
 /// lossless priorities only.
 #[derive(Clone, Debug)]
 pub struct Reaction {
     line_rate: LineRate,
-    /// Priorities that PFC for a class pauses, by class.
-    by_class: [Priorities; Priority::COUNT],
-    /// Priorities that 802.3x PAUSE pauses.
-    by_pause: Priorities,
-    /// How much later than it is received a frame takes effect.
-    pub delay: Nanos,
     lossless: Priorities,
+    faults: Vec<Fault>,
+    /// Time from a frame's arrival until it takes effect.
+    pub delay: Nanos,
+    /// Further time until then while the link is full.
+    pub when_full: Nanos,
     shorter: Option<Percent>,
     longer: Option<PercentLonger>,
-    adds_up: bool,
     /// A fault in the reading of frames.
     misreads: Option<Fault>,
-    obeys_beside: bool,
-    shares_timer: bool,
-    keeps_longer: bool,
-    misses_first: bool,
-    /// How much later a frame takes effect while the link is full.
-    pub when_full: Nanos,
-    xon_ends_all: bool,
-    zero_pauses_idle: bool,
     /// Frames that leave after an XON which ends no pause.
     pub xon_lets_go: u64,
-    ignores_xon: bool,
-    ignores_refresh: bool,
-    never_resumes: bool,
     /// Time for which lossy priorities stop at the first PFC after `A_WHILE` without any.
     lossy_stop: Option<Nanos>,
-    /// XOFF goes out for all lossless priorities while PFC names a lossy one.
-    spreads_lossy: bool,
-    /// XOFF goes out for the lossless priorities that PFC does not name while it names one.
-    spreads_lossless: bool,
 }
 
-/// When a priority is paused: from `since` until just before `until`.
+/// Pause of a priority: from `since` until just before `until`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timer {
     since: Nanos,
@@ -67,11 +50,11 @@ struct Timer {
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     timers: [Timer; Priority::COUNT],
-    /// When the longest time of any PFC received, obeyed or not, is over.
+    /// Time at which the longest pause of any PFC received, obeyed or not, is over.
     storm_until: Nanos,
-    /// When the last PFC frame was received.
+    /// Time at which the last PFC frame was received.
     last: Option<Nanos>,
-    /// When the last XON for a lossless priority was received.
+    /// Time at which the last XON for a lossless priority was received.
     last_xon: Option<Nanos>,
     /// The time before which no frame of a priority may start.
     slow: [Nanos; Priority::COUNT],
@@ -82,53 +65,22 @@ impl Reaction {
     pub fn new(config: &SwitchConfig, faults: &[Fault]) -> Self {
         let mut reaction = Self {
             line_rate: config.line_rate,
-            by_class: [Priorities::default(); Priority::COUNT],
-            by_pause: Priorities::default(),
-            delay: 0,
             lossless: config.lossless,
+            faults: faults.to_vec(),
+            delay: 0,
+            when_full: 0,
             shorter: None,
             longer: None,
-            adds_up: false,
             misreads: None,
-            obeys_beside: false,
-            shares_timer: false,
-            keeps_longer: false,
-            misses_first: false,
-            when_full: 0,
-            xon_ends_all: false,
-            zero_pauses_idle: false,
             xon_lets_go: 0,
-            ignores_xon: false,
-            ignores_refresh: false,
-            never_resumes: false,
             lossy_stop: None,
-            spreads_lossy: false,
-            spreads_lossless: false,
         };
-        let has = |fault| faults.contains(&fault);
-        for class in Priority::all() {
-            let off_by_one = has(Fault::OffByOneClass) as u8;
-            let acted_on = Priorities::only(Priority::from_low_bits(class.get() + off_by_one));
-            let obeyed = if has(Fault::LossyObeysPfc) {
-                Priorities::ALL
-            } else {
-                config.lossless
-            };
-            reaction.by_class[class.index()] = if has(Fault::IgnoresPfc) {
-                Priorities::default()
-            } else if has(Fault::PfcPausesAll) {
-                Priorities::ALL
-            } else if has(Fault::PausesOtherLossless) && config.lossless.contains(class) {
-                config.lossless
-            } else {
-                acted_on.and(obeyed)
-            };
-        }
         for fault in faults {
             match *fault {
-                Fault::ObeysPause => reaction.by_pause = Priorities::ALL,
                 Fault::SlowResponse(delay) => reaction.delay = delay.as_nanos() as Nanos,
+                Fault::SlowWhenFull(delay) => reaction.when_full = delay.as_nanos() as Nanos,
                 Fault::ResumesEarly(percent) => reaction.shorter = Some(percent),
+                Fault::PausesLonger(longer) => reaction.longer = Some(longer),
                 Fault::CapsQuanta(_)
                 | Fault::SwapsQuanta
                 | Fault::ReadsFirstTime
@@ -137,49 +89,59 @@ impl Reaction {
                 | Fault::ZeroVectorNamesAll
                 | Fault::ReadsHighVector
                 | Fault::ReversesVector => reaction.misreads = Some(*fault),
-                Fault::LossyObeysBeside => reaction.obeys_beside = true,
-                Fault::SharesTimer => reaction.shares_timer = true,
-                Fault::KeepsLonger => reaction.keeps_longer = true,
-                Fault::MissesFirst => reaction.misses_first = true,
-                Fault::SlowWhenFull(delay) => reaction.when_full = delay.as_nanos() as Nanos,
-                Fault::XonEndsAll => reaction.xon_ends_all = true,
-                Fault::ZeroPausesIdle => reaction.zero_pauses_idle = true,
-                Fault::XonLetsGo(frames) => {
-                    reaction.ignores_xon = true;
-                    reaction.xon_lets_go = frames.get();
-                }
-                Fault::PausesLonger(longer) => reaction.longer = Some(longer),
-                Fault::AddsUpPauses => reaction.adds_up = true,
-                Fault::XoffLosslessInLossyStorm => reaction.spreads_lossy = true,
-                Fault::XoffOtherLossless => reaction.spreads_lossless = true,
-                Fault::IgnoresXon => reaction.ignores_xon = true,
-                Fault::IgnoresRefresh => reaction.ignores_refresh = true,
+                Fault::XonLetsGo(frames) => reaction.xon_lets_go = frames.get(),
                 Fault::LossyObeysFirst(stop) => {
                     reaction.lossy_stop = Some(stop.as_nanos() as Nanos);
                 }
-                Fault::NeverResumes => reaction.never_resumes = true,
                 _ => {}
             }
         }
         reaction
     }
 
+    fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
+    /// Priorities that PFC for `class` pauses.
+    fn paused_by(&self, class: Priority) -> Priorities {
+        if self.has(Fault::IgnoresPfc) {
+            return Priorities::default();
+        }
+        if self.has(Fault::PfcPausesAll) {
+            return Priorities::ALL;
+        }
+        if self.has(Fault::PausesOtherLossless) && self.lossless.contains(class) {
+            return self.lossless;
+        }
+        let off_by_one = u8::from(self.has(Fault::OffByOneClass));
+        let acted_on = Priorities::only(Priority::from_low_bits(class.get() + off_by_one));
+        if self.has(Fault::LossyObeysPfc) {
+            acted_on
+        } else {
+            acted_on.and(self.lossless)
+        }
+    }
+
     /// Acts on a frame that takes effect at `now`: a new time replaces the old one at once, be it
     /// longer or shorter.
     pub fn act(&self, control: &Control, now: Nanos, pauses: &mut Pauses) {
         let Control::Pfc { enabled, times } = self.read(control) else {
-            if let Control::Pause(quanta) = control {
-                self.set(self.by_pause, *quanta, now, pauses);
+            if let Control::Pause(quanta) = control
+                && self.has(Fault::ObeysPause)
+            {
+                self.set(Priorities::ALL, *quanta, now, pauses);
             }
             return;
         };
         self.stop_lossy(now, pauses);
         let silent = pauses.last.is_none_or(|last| last + SILENCE <= now);
         pauses.last = Some(now);
-        if self.misses_first && silent {
+        if self.has(Fault::MissesFirst) && silent {
             return;
         }
-        let beside = self.obeys_beside && !enabled.and(self.lossless).is_empty();
+        let names_lossless = !enabled.and(self.lossless).is_empty();
+        let beside = self.has(Fault::LossyObeysBeside) && names_lossless;
         for class in enabled.iter() {
             let quanta = times[class.index()];
             if quanta == Quanta::ZERO && self.lossless.contains(class) {
@@ -188,10 +150,10 @@ impl Reaction {
             pauses.storm_until = pauses.storm_until.max(now + quanta.nanos(self.line_rate));
             let priorities = if beside && !self.lossless.contains(class) {
                 Priorities::only(class)
-            } else if self.xon_ends_all && quanta == Quanta::ZERO {
+            } else if self.has(Fault::XonEndsAll) && quanta == Quanta::ZERO {
                 self.lossless
             } else {
-                self.by_class[class.index()]
+                self.paused_by(class)
             };
             self.set(priorities, quanta, now, pauses);
         }
@@ -236,8 +198,7 @@ impl Reaction {
         let last = pauses.last;
         let Some(stop) = self.lossy_stop else { return };
         if last.is_none_or(|last| last + A_WHILE <= now) {
-            let lossy = Priority::all().filter(|priority| !self.lossless.contains(*priority));
-            for priority in lossy {
+            for priority in self.lossless.others().iter() {
                 pauses.timers[priority.index()] = Timer {
                     since: now,
                     until: now + stop,
@@ -257,17 +218,14 @@ impl Reaction {
         let paused: Priorities = enabled.iter().filter(|class| time(*class) > 0).collect();
         let longest = paused.iter().map(time).max().unwrap_or(0);
         let names_lossless = !paused.and(self.lossless).is_empty();
-        let names_lossy = paused.iter().any(|class| !self.lossless.contains(class));
-        let others = self
-            .lossless
-            .iter()
-            .filter(|class| !paused.contains(*class));
-        let mut spread = Priorities::default();
-        if self.spreads_lossy && names_lossy {
-            spread = self.lossless;
-        } else if self.spreads_lossless && names_lossless {
-            spread = others.collect();
-        }
+        let names_lossy = !paused.and(self.lossless.others()).is_empty();
+        let spread = if self.has(Fault::XoffLosslessInLossyStorm) && names_lossy {
+            self.lossless
+        } else if self.has(Fault::XoffOtherLossless) && names_lossless {
+            self.lossless.and(paused.others())
+        } else {
+            Priorities::default()
+        };
         (spread, longest)
     }
 
@@ -275,10 +233,15 @@ impl Reaction {
         for priority in priorities.iter() {
             let paused = pauses.is_paused(priority, now);
             let idle = !paused || pauses.timers[priority.index()].by_zero;
-            let by_zero = self.zero_pauses_idle && quanta == Quanta::ZERO && idle;
+            let by_zero = self.has(Fault::ZeroPausesIdle) && quanta == Quanta::ZERO && idle;
             let quanta = if by_zero { Quanta::MAX } else { quanta };
             let xon = quanta == Quanta::ZERO;
-            if xon && self.ignores_xon || !xon && paused && self.ignores_refresh {
+            let ignored = if xon {
+                self.has(Fault::IgnoresXon) || self.xon_lets_go > 0
+            } else {
+                paused && self.has(Fault::IgnoresRefresh)
+            };
+            if ignored {
                 continue;
             }
             let timer = &mut pauses.timers[priority.index()];
@@ -293,12 +256,12 @@ impl Reaction {
             timer.until = match time {
                 // A priority that was not paused keeps the end of its last pause.
                 0 if xon => timer.until.min(now),
-                _ if self.never_resumes => Nanos::MAX,
-                time if self.keeps_longer => timer.until.max(now + time),
-                time if self.adds_up => timer.until.max(now) + time,
+                _ if self.has(Fault::NeverResumes) => Nanos::MAX,
+                time if self.has(Fault::KeepsLonger) => timer.until.max(now + time),
+                time if self.has(Fault::AddsUpPauses) => timer.until.max(now) + time,
                 time => now + time,
             };
-            if self.shares_timer {
+            if self.has(Fault::SharesTimer) {
                 let until = timer.until;
                 let held = pauses.timers.iter_mut().filter(|timer| timer.until > now);
                 held.for_each(|timer| timer.until = until);

@@ -10,7 +10,7 @@ use super::wire::Wire;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
-/// How often, and for how long, a switch with dips sends no data.
+/// Period of a switch with dips, and the part of it in which it sends no data.
 const DIP_EVERY: Nanos = 250_000_000;
 const DIP: Nanos = 20_000_000;
 
@@ -62,9 +62,8 @@ impl Port {
             dips: faults.contains(&Fault::Dips),
             lossy: faults.iter().find_map(|fault| match fault {
                 Fault::ThrottlesLossyInStorm(percent) => {
-                    let lossy = Priority::all().filter(|p| !config.lossless.contains(*p));
                     let rate = throttled(u64::from(percent.get()) / 2)?;
-                    Some((lossy.collect(), Wire::new(rate)))
+                    Some((config.lossless.others(), Wire::new(rate)))
                 }
                 _ => None,
             }),
@@ -78,7 +77,7 @@ impl Port {
         }
     }
 
-    /// When the port has something to do, `now` or later.
+    /// Time at which the port has something to do, `now` or later.
     pub fn next_event(&self, now: Nanos) -> Option<Nanos> {
         let send = match &self.sending {
             Some((end, _)) => Some(*end),

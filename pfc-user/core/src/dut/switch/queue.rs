@@ -25,14 +25,14 @@ const QUANTUM: u64 = 4096;
 pub struct Queues {
     queues: [Queue; Priority::COUNT],
     scheduler: Scheduler,
-    /// Where the next turn begins.
+    /// Priority with which the next turn begins.
     turn: usize,
     /// Octets that the priority at `turn` may still send in it.
     credit: u64,
 }
 
 impl Queue {
-    /// When its first frame may start, `now` or later.
+    /// Time at which its first frame may start, `now` or later.
     fn ready_at(&self, priority: Priority, pauses: &Pauses, now: Nanos) -> Option<Nanos> {
         match (self.frames.is_empty(), self.leaks) {
             (true, _) => None,
@@ -63,12 +63,12 @@ impl Queues {
         queue.frames.push_back(frame);
     }
 
-    /// Lets one frame of `priority` leave despite a pause.
-    pub fn leak(&mut self, priority: Priority) {
-        self.queues[priority.index()].leaks += 1;
+    /// Lets so many more frames of `priority` leave despite a pause.
+    pub fn leak(&mut self, priority: Priority, frames: u64) {
+        self.queues[priority.index()].leaks += frames;
     }
 
-    /// When the next frame may start, `now` or later.
+    /// Time at which the next frame may start, `now` or later.
     pub fn ready_at(&self, pauses: &Pauses, now: Nanos) -> Option<Nanos> {
         Priority::all()
             .filter_map(|priority| self.queues[priority.index()].ready_at(priority, pauses, now))
@@ -94,15 +94,11 @@ impl Queues {
         let ready = |priority: &Priority| {
             self.queues[priority.index()].ready_at(*priority, pauses, now) == Some(now)
         };
-        let in_turn = || {
-            let turns = self.turn..self.turn + Priority::COUNT;
-            turns
-                .map(|turn| Priority::from_low_bits(turn as u8))
-                .find(ready)
-        };
+        let turns = self.turn..self.turn + Priority::COUNT;
+        let mut in_turn = turns.map(|turn| Priority::from_low_bits(turn as u8));
         let next = match self.scheduler {
             Scheduler::Strict => Priority::all().rfind(ready),
-            Scheduler::RoundRobin | Scheduler::Drr => in_turn(),
+            Scheduler::RoundRobin | Scheduler::Drr => in_turn.find(ready),
         }?;
         match self.scheduler {
             Scheduler::Strict => {}

@@ -1,7 +1,7 @@
 //! PFC that a port sends to the neighbour that fills its buffers: XOFF above a threshold,
 //! refreshed, and XON at another.
 
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::units::{Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control;
@@ -19,6 +19,7 @@ pub struct Upstream {
     xon: u64,
     /// The pause time that XOFF asks for; XON follows before it runs out.
     asks: Quanta,
+    /// The time from one XOFF to the next.
     refresh: Nanos,
     /// Priorities whose buffer is above the thresholds.
     congested: Priorities,
@@ -27,14 +28,15 @@ pub struct Upstream {
     held: (Priorities, Nanos),
     /// Times to send in the next frame.
     pending: [Option<Quanta>; Priority::COUNT],
-    silent: bool,
     sends_xon: bool,
     never_releases: bool,
-    /// Where frames of lossy priorities cause XOFF: the time asked for, and those frames so far.
-    stray: Option<(Quanta, u64)>,
-    /// Where frames of lossy priorities cause PAUSE: those frames so far, and true if a PAUSE
-    /// waits.
-    stray_pause: Option<(u64, bool)>,
+    /// Frames of lossy priorities so far.
+    lossy: u64,
+    /// The time of the XOFF that some of them cause.
+    stray: Option<Quanta>,
+    /// True: some of them cause PAUSE.
+    sends_pause: bool,
+    pause_waits: bool,
     /// PFC frames sent, by class in their vector.
     pub sent: [u64; Priority::COUNT],
     /// PFC frames sent that ask for a pause of the priority.
@@ -46,22 +48,28 @@ impl Upstream {
     pub fn new(config: &SwitchConfig, mac: [u8; 6], faults: &[Fault]) -> Self {
         Self {
             mac,
-            xoff: config.xoff,
+            xoff: if faults.contains(&Fault::NoUpstreamPfc) {
+                u64::MAX
+            } else {
+                config.xoff
+            },
             xon: config.xon,
             asks: config.xoff_quanta,
-            refresh: refresh(config.xoff_quanta, config.line_rate),
+            // A third of the pause, so that one may get lost; time has to pass between two of them.
+            refresh: (config.xoff_quanta.nanos(config.line_rate) / 3).max(1),
             congested: Priorities::default(),
             refresh_at: 0,
             held: (Priorities::default(), 0),
             pending: [None; Priority::COUNT],
             sends_xon: config.sends_xon,
-            silent: faults.contains(&Fault::NoUpstreamPfc),
             never_releases: faults.contains(&Fault::NeverReleasesUpstream),
+            lossy: 0,
             stray: faults.iter().find_map(|fault| match fault {
-                Fault::XoffForLossy(quanta) => Some((Quanta(quanta.get()), 0)),
+                Fault::XoffForLossy(quanta) => Some(Quanta(quanta.get())),
                 _ => None,
             }),
-            stray_pause: faults.contains(&Fault::SendsPause).then_some((0, false)),
+            sends_pause: faults.contains(&Fault::SendsPause),
+            pause_waits: false,
             sent: [0; Priority::COUNT],
             xoff_sent: [0; Priority::COUNT],
         }
@@ -69,11 +77,10 @@ impl Upstream {
 
     /// A lossless priority's buffer has grown to `octets`.
     pub fn filled(&mut self, priority: Priority, octets: u64, now: Nanos) {
-        if octets <= self.xoff || self.congested.contains(priority) || self.silent {
-            return;
+        if octets > self.xoff && !self.congested.contains(priority) {
+            self.ask(priority, now);
+            self.congested.insert(priority);
         }
-        self.ask(priority, now);
-        self.congested.insert(priority);
     }
 
     /// Holds these priorities back without need until `until`.
@@ -126,19 +133,16 @@ impl Upstream {
 
     /// A frame of a lossy priority has come.
     pub fn lossy(&mut self, priority: Priority) {
-        if let Some((quanta, frames)) = &mut self.stray {
-            *frames += 1;
-            if frames.is_multiple_of(STRAY_EVERY) {
-                self.pending[priority.index()] = Some(*quanta);
+        self.lossy += 1;
+        if self.lossy.is_multiple_of(STRAY_EVERY) {
+            self.pause_waits |= self.sends_pause;
+            if self.stray.is_some() {
+                self.pending[priority.index()] = self.stray;
             }
-        }
-        if let Some((frames, waits)) = &mut self.stray_pause {
-            *frames += 1;
-            *waits |= frames.is_multiple_of(STRAY_EVERY);
         }
     }
 
-    /// When XOFF is due again, or XON for what is held back without need.
+    /// Time at which XOFF is due again, or XON for what is held back without need.
     pub fn refresh_at(&self) -> Option<Nanos> {
         let release = (!self.held.0.is_empty()).then_some(self.held.1);
         let refresh = self.is_asking().then_some(self.refresh_at);
@@ -160,8 +164,7 @@ impl Upstream {
 
     /// True if a frame waits to be sent.
     pub fn has_pending(&self) -> bool {
-        let waits = matches!(self.stray_pause, Some((_, true)));
-        waits || self.pending.iter().any(Option::is_some)
+        self.pause_waits || self.pending.iter().any(Option::is_some)
     }
 
     /// The frame that waits to be sent.
@@ -169,9 +172,7 @@ impl Upstream {
         if !self.has_pending() {
             return None;
         }
-        if let Some((_, waits)) = &mut self.stray_pause
-            && std::mem::take(waits)
-        {
+        if std::mem::take(&mut self.pause_waits) {
             return Some(control::pause(self.mac, Quanta(16)));
         }
         let times = std::mem::take(&mut self.pending);
@@ -181,10 +182,4 @@ impl Upstream {
         }
         Some(control::pfc(self.mac, &times))
     }
-}
-
-/// The time from one XOFF to the next: a third of the pause, so that one may get lost.
-fn refresh(asks: Quanta, line_rate: LineRate) -> Nanos {
-    // Time has to pass between two of them.
-    (asks.nanos(line_rate) / 3).max(1)
 }

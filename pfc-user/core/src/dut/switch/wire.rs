@@ -23,7 +23,7 @@ impl Wire {
         }
     }
 
-    /// When the last frame is over.
+    /// Time at which the last frame is over.
     pub const fn free_at(&self) -> Nanos {
         self.free_at
     }

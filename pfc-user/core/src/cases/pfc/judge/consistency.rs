@@ -4,8 +4,9 @@
 
 use pfc_ebpf::units::LineRate;
 
+use super::stalls::stalls;
 use crate::evidence::pfc::{Departure, GapHistogram, LeftOut, PfcEvidence};
-use crate::plan::Nanos;
+use crate::plan::{FlowPlan, Nanos};
 
 /// No clock or span of a run comes near it: 36 years of nanoseconds. Sums of a few of them fit.
 const MAX_TIME: Nanos = 1 << 60;
@@ -17,7 +18,7 @@ const MAX_QUANTITY: u64 = 1 << 48;
 const MAX_LENGTH: usize = 1 << 17;
 
 /// Fails with the first contradiction.
-pub(in crate::cases::pfc) fn check(e: &PfcEvidence) -> Result<(), String> {
+pub(in crate::cases) fn check(e: &PfcEvidence) -> Result<(), String> {
     plan(e)?;
     sender(e)?;
     receiver(e)?;
@@ -25,29 +26,23 @@ pub(in crate::cases::pfc) fn check(e: &PfcEvidence) -> Result<(), String> {
     macs(e)
 }
 
+fn ensure(holds: bool, contradiction: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(contradiction()) }
+}
+
 fn time(what: &str, time: Nanos) -> Result<(), String> {
-    if time <= MAX_TIME {
-        Ok(())
-    } else {
-        Err(format!("{what} is {time} ns"))
-    }
+    ensure(time <= MAX_TIME, || format!("{what} is {time} ns"))
 }
 
 fn count(what: &str, count: u64) -> Result<(), String> {
-    if count <= MAX_COUNT {
-        Ok(())
-    } else {
-        Err(format!("{what}: {count}"))
-    }
+    ensure(count <= MAX_COUNT, || format!("{what}: {count}"))
 }
 
 fn span(what: &str, from: Nanos, to: Nanos) -> Result<(), String> {
     time(what, to)?;
-    if from <= to {
-        Ok(())
-    } else {
-        Err(format!("{what} begins at {from} ns and ends at {to} ns"))
-    }
+    ensure(from <= to, || {
+        format!("{what} begins at {from} ns and ends at {to} ns")
+    })
 }
 
 fn left_out(what: &str, spans: &LeftOut) -> Result<(), String> {
@@ -72,26 +67,24 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     ] {
         time(what, limit)?;
     }
-    if limits.headroom > MAX_QUANTITY {
-        return Err(format!("headroom is {} octets", limits.headroom));
-    }
+    let headroom = limits.headroom;
+    ensure(headroom <= MAX_QUANTITY, || {
+        format!("headroom is {headroom} octets")
+    })?;
     time("the storm's interval", e.plan.storm.interval)?;
     for flow in &e.plan.flows {
-        if flow.length > MAX_LENGTH || flow.rate > MAX_QUANTITY {
-            return Err(format!(
-                "flow {} has frames of {} octets at {} bit/s",
-                flow.id, flow.length, flow.rate
-            ));
-        }
+        let FlowPlan {
+            id, length, rate, ..
+        } = flow;
+        ensure(*length <= MAX_LENGTH && *rate <= MAX_QUANTITY, || {
+            format!("flow {id} has frames of {length} octets at {rate} bit/s")
+        })?;
     }
     for phase in &e.phases {
         let what = format!("phase {:?}", phase.phase);
         span(&what, phase.from, phase.to)?;
-        span(
-            &format!("the time from window 0 to {what}"),
-            e.windows.epoch,
-            phase.from,
-        )?;
+        let until = format!("the time from window 0 to {what}");
+        span(&until, e.windows.epoch, phase.from)?;
     }
     for wait in &e.waits {
         let what = format!("the wait for phase {:?}", wait.phase);
@@ -113,12 +106,7 @@ fn sender(e: &PfcEvidence) -> Result<(), String> {
     for held in &sender.withheld {
         span("a span withheld", held.from, held.to)?;
     }
-    for stall in sender
-        .stalls
-        .iter()
-        .chain(e.storm.iter().flat_map(|storm| &storm.stalls))
-        .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
-    {
+    for stall in stalls(e) {
         span("a stall", stall.from, stall.to)?;
     }
     left_out("stalls", &sender.stalls_left_out)?;
@@ -150,23 +138,19 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
         ] {
             count(what, found)?;
         }
-        if received.verified.is_some_and(|verified| {
-            received.corrupt > verified || verified > received.frames + received.duplicate
-        }) {
+        let (frames, duplicates, corrupt) = (received.frames, received.duplicate, received.corrupt);
+        if let Some(verified) = received.verified
+            && (corrupt > verified || verified > frames + duplicates)
+        {
             return Err(format!(
-                "of {} frames and {} duplicates {} were verified, and {} of these were corrupt",
-                received.frames,
-                received.duplicate,
-                received.verified.unwrap_or(0),
-                received.corrupt
+                "of {frames} frames and {duplicates} duplicates {verified} were verified, and \
+                 {corrupt} of these were corrupt"
             ));
         }
-        if received.untagged > received.remarked {
-            return Err(format!(
-                "{} frames came without a tag, but only {} without theirs",
-                received.untagged, received.remarked
-            ));
-        }
+        let (untagged, remarked) = (received.untagged, received.remarked);
+        ensure(untagged <= remarked, || {
+            format!("{untagged} frames came without a tag, but only {remarked} without theirs")
+        })?;
         span("receiving", received.first, received.last)?;
         time("a latency", received.latency_max)?;
         time("a latency", received.latency_mean)?;
@@ -192,11 +176,9 @@ fn histogram(histogram: &GapHistogram) -> Result<(), String> {
     for (below, gaps) in &histogram.0 {
         time("a length of the storm's histogram", *below)?;
         count("gaps of the storm", *gaps)?;
-        if *below <= least {
-            return Err(format!(
-                "the storm's histogram goes from {least} ns to {below} ns"
-            ));
-        }
+        ensure(*below > least, || {
+            format!("the storm's histogram goes from {least} ns to {below} ns")
+        })?;
         least = *below;
     }
     Ok(())
@@ -209,13 +191,12 @@ fn macs(e: &PfcEvidence) -> Result<(), String> {
             time("a reading of a MAC's counters", reading.time)?;
         }
         for counter in &mac.counters {
-            let (name, values, readings) =
-                (&counter.name, counter.values.len(), mac.readings.len());
-            if values > readings || (values < readings && mac.error.is_none()) {
-                return Err(format!(
-                    "{name} has {values} values for {readings} readings"
-                ));
-            }
+            let (name, values) = (&counter.name, counter.values.len());
+            let readings = mac.readings.len();
+            let fits = values == readings || (values < readings && mac.error.is_some());
+            ensure(fits, || {
+                format!("{name} has {values} values for {readings} readings")
+            })?;
         }
     }
     Ok(())

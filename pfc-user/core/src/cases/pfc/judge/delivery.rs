@@ -6,7 +6,9 @@ use pfc_ebpf::stamp::Phase;
 
 use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_lapse, storm_end};
+use super::preconditions::{
+    flows, has_narrow_gap, lost_by_tester, name, received, sent, shortest_lapse, storm_end,
+};
 use super::stalls::delay;
 use super::withheld::expect_offered;
 use crate::cases::finding::{Again, Finding};
@@ -20,23 +22,6 @@ const LONGEST_TICK: Nanos = 10_000_000;
 
 /// Phases in which the DUT has no reason for an XOFF of flows not stormed. A probe may pause it.
 const OFFERED: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
-
-fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
-    e.plan
-        .flows
-        .iter()
-        .filter(|flow| flow.role == role)
-        .collect()
-}
-
-fn sent(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
-    e.sent(flow.id, phase).map_or(0, |sent| sent.frames)
-}
-
-fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
-    e.received(flow.id, phase)
-        .map_or(0, |received| received.frames)
-}
 
 /// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step;
 /// where silence ended it early, the time until which it might have gone on. What arrives after the
@@ -56,28 +41,19 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     if phase == Phase::Storm {
         return e.span(Phase::Drain).map_or(Nanos::MAX, |drain| drain.to);
     }
-    e.phases
-        .iter()
-        .map(|other| other.from)
-        .filter(|from| *from > span.from)
-        .min()
-        .unwrap_or(Nanos::MAX)
+    let begun = e.phases.iter().map(|other| other.from);
+    let later = begun.filter(|from| *from > span.from);
+    later.min().unwrap_or(Nanos::MAX)
 }
 
-/// Expects each frame of `flows` that left in one of `phases` to have arrived within the bounded
-/// wait.
-fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phases: &[Phase]) {
-    let phases = phases
-        .iter()
-        .copied()
-        .filter(|phase| e.span(*phase).is_some());
+/// Expects each frame of the flows of `role` that left in one of `phases` to have arrived within the
+/// bounded wait.
+fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
+    let phases = phases.iter().filter_map(|phase| e.span(*phase));
     let counted: Vec<_> = phases
-        .flat_map(|phase| flows.iter().map(move |flow| (*flow, phase)))
-        .map(|(flow, phase)| (flow, phase, sent(e, flow, phase), received(e, flow, phase)))
-        .collect();
-    let counted: Vec<_> = counted
-        .into_iter()
-        .map(|(flow, phase, sent, received)| {
+        .flat_map(|span| flows(e, Some(role)).map(move |flow| (flow, span.phase)))
+        .map(|(flow, phase)| {
+            let (sent, received) = (sent(e, flow, phase), received(e, flow, phase));
             let excuses = if received < sent {
                 excuses(e, flow, phase)
             } else {
@@ -100,17 +76,14 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
         if sent == 0 {
             finding.undecided(what, "some", "none left the tester");
         } else if received > sent {
-            finding.undecided(
-                what,
-                sent.to_string(),
-                format!("{received}, more than the sender knows of"),
-            );
+            let actual = format!("{received}, more than the sender knows of");
+            finding.undecided(what, sent, actual);
         } else if received < sent && sent - received <= explained(&excuses) {
             let actual = format!("{received}, but {}", causes(&excuses));
             if excuses.iter().any(|excuse| excuse.again == Again::InVain) {
-                finding.undecidable(what, sent.to_string(), actual);
+                finding.undecidable(what, sent, actual);
             } else {
-                finding.undecided(what, sent.to_string(), actual);
+                finding.undecided(what, sent, actual);
             }
         } else {
             let mut actual = received.to_string();
@@ -121,26 +94,14 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
                 let (most, causes) = (explained(&excuses), causes(&excuses));
                 actual.push_str(&format!(", of which at most {most} because {causes}"));
             }
-            finding.prove(
-                what,
-                sent.to_string(),
-                actual,
-                received == sent,
-                unexplained,
-            );
+            finding.prove(what, sent, actual, received == sent, unexplained);
         }
         let late = e.received(flow.id, phase).map_or(0, |received| {
             received.last.saturating_sub(end_of_wait(e, phase))
         });
         if late > 0 {
-            expect_in_time(
-                finding,
-                e,
-                (flow, phase),
-                format!("last frame of {} sent in phase {phase:?}", name(flow)),
-                "within the wait",
-                late,
-            );
+            let what = format!("last frame of {} sent in phase {phase:?}", name(flow));
+            expect_in_time(finding, e, (flow, phase), what, "within the wait", late);
         }
     }
 }
@@ -185,26 +146,20 @@ fn expect_in_time(
 ) {
     let (from, to) = last_flight(e, flow, phase);
     let stalled = delay(e, from, to);
+    let actual = format!("{} after its end", ms(late));
     if late <= stalled {
-        let actual = format!(
-            "{} after its end, but the tester or the simulated DUT stalled for {} meanwhile",
-            ms(late),
-            ms(stalled)
+        let stalled = ms(stalled);
+        let why = format!(
+            "{actual}, but the tester or the simulated DUT stalled for {stalled} meanwhile"
         );
-        finding.undecided(what, expected, actual);
+        finding.undecided(what, expected, why);
     } else {
-        finding.prove(
-            what,
-            expected,
-            format!("{} after its end", ms(late)),
-            false,
-            true,
-        );
+        finding.prove(what, expected, actual, false, true);
     }
 }
 
-/// Expects the storm-phase frames of `flows` to have arrived while the storm still ran.
-fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan]) {
+/// Expects the storm-phase frames of the flows of `role` to have arrived while the storm still ran.
+fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
     let (Some(storm), Some(data)) = (&e.storm, e.span(Phase::Storm)) else {
         finding.undecided("the storm", "traffic during a storm", "none");
         return;
@@ -212,29 +167,19 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
     let end = storm_end(e, storm);
     if end < data.to {
         // Frames that came after such a storm may have been sent after it.
-        finding.undecided(
-            "the storm",
-            "longer than the traffic",
-            format!("{} shorter", ms(data.to - end)),
-        );
+        let actual = format!("{} shorter", ms(data.to - end));
+        finding.undecided("the storm", "longer than the traffic", actual);
         return;
     }
-    for flow in flows {
+    for flow in flows(e, Some(role)) {
         let Some(arrived) = e.received(flow.id, Phase::Storm) else {
             continue;
         };
-        let (what, expected) = (
-            format!("last storm-phase frame of {} received", name(flow)),
-            "while the storm still runs",
-        );
+        let what = format!("last storm-phase frame of {} received", name(flow));
+        let expected = "while the storm still runs";
         if arrived.last <= end {
-            finding.prove(
-                what,
-                expected,
-                format!("{} before its end", ms(end - arrived.last)),
-                true,
-                false,
-            );
+            let actual = format!("{} before its end", ms(end - arrived.last));
+            finding.expect(what, expected, actual, true);
         } else {
             let late = arrived.last - end;
             expect_in_time(finding, e, (flow, Phase::Storm), what, expected, late);
@@ -242,43 +187,37 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
     }
 }
 
-fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
+fn expect_undisturbed(e: &PfcEvidence, role: Role) -> Finding {
     let mut finding = Finding::new();
-    expect_all(
-        &mut finding,
-        e,
-        flows,
-        &[Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe],
-    );
-    expect_during_storm(&mut finding, e, flows);
+    let phases = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];
+    expect_all(&mut finding, e, role, &phases);
+    expect_during_storm(&mut finding, e, role);
+    finding
+}
+
+/// Expects that nothing disturbs the flows of `role`, neither a loss nor an XOFF of the DUT.
+fn expect_ignored(e: &PfcEvidence, role: Role) -> Finding {
+    let mut finding = expect_undisturbed(e, role);
+    expect_offered(&mut finding, e, role, &OFFERED);
     finding
 }
 
 /// `background` of cases 1 and 2, and of case 3, where it is the lossless priority.
 pub(in crate::cases::pfc) fn background(e: &PfcEvidence) -> Finding {
-    let flows = flows(e, Role::Background);
-    let mut finding = expect_undisturbed(e, &flows);
-    expect_offered(&mut finding, e, &flows, &OFFERED);
-    finding
+    expect_ignored(e, Role::Background)
 }
 
 /// `isolation`.
 pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
-    let flows = flows(e, Role::Isolation);
-    if flows.is_empty() {
+    if flows(e, Some(Role::Isolation)).next().is_none() {
         return Finding::not_applicable("every lossless priority is stormed in this repetition");
     }
-    let mut finding = expect_undisturbed(e, &flows);
-    expect_offered(&mut finding, e, &flows, &OFFERED);
-    finding
+    expect_ignored(e, Role::Isolation)
 }
 
 /// `test-traffic` of case 3.
 pub(in crate::cases::pfc) fn test_traffic(e: &PfcEvidence) -> Finding {
-    let flows = flows(e, Role::Test);
-    let mut finding = expect_undisturbed(e, &flows);
-    expect_offered(&mut finding, e, &flows, &OFFERED);
-    finding
+    expect_ignored(e, Role::Test)
 }
 
 /// `ignored` of pfc.enable-vector and pfc.zero-time: the traffic that the storm does not pause.
@@ -297,7 +236,7 @@ pub(in crate::cases::pfc) fn only_enabled(e: &PfcEvidence) -> Finding {
 
 /// `no-loss` of case 4; `throughput` has what the DUT's XOFF withheld.
 pub(in crate::cases::pfc) fn no_loss(e: &PfcEvidence) -> Finding {
-    expect_undisturbed(e, &flows(e, Role::Test))
+    expect_undisturbed(e, Role::Test)
 }
 
 /// Spans in which frames of the stormed priorities may have been let go because the storm had a
@@ -306,12 +245,10 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
     if has_narrow_gap(e, storm) {
         return vec![(0, Nanos::MAX)];
     }
-    let path = flows(e, Role::Test)
-        .iter()
-        .filter_map(|flow| e.received(flow.id, Phase::Baseline))
-        .map(|received| received.latency_max)
-        .max()
-        .unwrap_or(0);
+    let baseline =
+        flows(e, Some(Role::Test)).filter_map(|flow| e.received(flow.id, Phase::Baseline));
+    let path = baseline.map(|received| received.latency_max).max();
+    let path = path.unwrap_or(0);
     // The simulated DUT may have sent later what it let go in the gap, where its process came late.
     let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
     // The baseline's longest latency was longer than it shows where an old reading of the clock
@@ -322,14 +259,10 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
         0
     };
     let stops = |after: Nanos| after + e.limits.max_response + path + lateness + early;
-    let gaps = storm
-        .gaps
-        .iter()
-        .map(|gap| (gap.from + shortest_lapse(e), stops(gap.to)));
-    let left_out = &storm.gaps_left_out;
-    let left_out =
-        (!left_out.is_none()).then(|| (left_out.from + shortest_lapse(e), stops(left_out.to)));
-    gaps.chain(left_out)
+    let gaps = storm.gaps.iter().map(|gap| (gap.from, gap.to));
+    let left_out = Some(&storm.gaps_left_out).filter(|left_out| !left_out.is_none());
+    gaps.chain(left_out.map(|left_out| (left_out.from, left_out.to)))
+        .map(|(from, to)| (from + shortest_lapse(e), stops(to)))
         .chain([(0, stops(storm.first.after))])
         .collect()
 }
@@ -356,21 +289,18 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
     };
     let end = storm_end(e, storm);
     let excused = excused(e, storm);
-    for flow in flows(e, Role::Test) {
+    for flow in flows(e, Some(Role::Test)) {
         let leaks = leaked(e, flow.id);
-        let unexcused: Vec<Nanos> = leaks
-            .iter()
-            .copied()
-            .filter(|leak| !excused.iter().any(|(from, to)| (from..=to).contains(&leak)))
-            .collect();
+        let is_unexcused =
+            |leak: &&Nanos| !excused.iter().any(|(from, to)| (from..=to).contains(leak));
+        let unexcused: Vec<&Nanos> = leaks.iter().filter(is_unexcused).collect();
         let what = format!(
             "storm-phase frames of {} received before the storm's pause ended",
             name(flow)
         );
         // The program's own first arrival needs no record: with full logs the two must agree.
-        let first = e
-            .received(flow.id, Phase::Storm)
-            .map(|received| received.first);
+        let received = e.received(flow.id, Phase::Storm);
+        let first = received.map(|received| received.first);
         match (unexcused.first(), leaks.len(), first) {
             (Some(leak), _, _) => {
                 let actual = format!(
@@ -382,16 +312,11 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
                 finding.prove(what, "0", actual, false, true);
             }
             (None, 0, Some(first)) if first < end => {
-                finding.undecided(
-                    what,
-                    "0",
-                    format!(
-                        "some, the first at {}, but their records are missing",
-                        ms(first.saturating_sub(data.from))
-                    ),
-                );
+                let first = ms(first.saturating_sub(data.from));
+                let why = format!("some, the first at {first}, but their records are missing");
+                finding.undecided(what, "0", why);
             }
-            (None, 0, _) => finding.prove(what, "0", "0", true, false),
+            (None, 0, _) => finding.expect(what, "0", "0", true),
             (None, count, _) => {
                 finding.undecided(what, "0", format!("{count}, all where the storm had a gap"))
             }
@@ -403,45 +328,36 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
 /// `delivered`.
 pub(in crate::cases::pfc) fn delivered(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    expect_all(
-        &mut finding,
-        e,
-        &flows(e, Role::Test),
-        &[Phase::Baseline, Phase::Storm],
-    );
+    let phases = [Phase::Baseline, Phase::Storm];
+    expect_all(&mut finding, e, Role::Test, &phases);
     finding
 }
 
 /// Expects no loss of the frames that the probe held back.
 pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) {
-    expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
+    expect_all(finding, e, Role::Test, &[Phase::Probe]);
 }
 
 /// Names the counter of the MAC, if the MAC is the witness that the DUT did not ask for a pause.
 /// The finding against the DUT rests on it.
 fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
-    if !e.plan.is_lossless(flow.priority) {
-        return String::new();
-    }
-    match mac::witness(e) {
-        Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
-            Counted::None(how) => {
-                format!(", without an XOFF (by the MAC of {}, {how})", mac.interface)
-            }
-            Counted::Some(_) | Counted::Unknown(_) | Counted::Unshown(_) => String::new(),
-        },
-        _ => String::new(),
+    if e.plan.is_lossless(flow.priority)
+        && let Ok(Witness::Mac(mac)) = mac::witness(e)
+        && let Counted::None(how) = mac::xoff(mac, flow.priority)
+    {
+        format!(", without an XOFF (by the MAC of {}, {how})", mac.interface)
+    } else {
+        String::new()
     }
 }
 
 /// `resume`.
 pub(in crate::cases::pfc) fn resume(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let test = flows(e, Role::Test);
     if e.span(Phase::Resume).is_none() {
         finding.undecided("resume", "traffic after the drain", "none was sent");
     }
-    expect_all(&mut finding, e, &test, &[Phase::Resume]);
-    expect_offered(&mut finding, e, &test, &[Phase::Resume]);
+    expect_all(&mut finding, e, Role::Test, &[Phase::Resume]);
+    expect_offered(&mut finding, e, Role::Test, &[Phase::Resume]);
     finding
 }

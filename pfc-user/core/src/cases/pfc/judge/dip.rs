@@ -1,5 +1,6 @@
 //! The check `no-dip`: what arrived in each 100 ms, beside what was offered in them.
 
+use std::iter;
 use std::ops::Range;
 
 use pfc_ebpf::abi::account::{BATCH, Clock};
@@ -7,10 +8,10 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::preconditions::lost_by_tester;
-use super::stalls::{left_out, stalls, union};
+use super::stalls::{beside, left_out, overlaps, stalls, union};
 use super::throughput::share_beside;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, Stall};
+use crate::evidence::pfc::{PfcEvidence, PhaseSpan, Stall};
 use crate::plan::{FlowPlan, Nanos};
 use crate::quantity::ms;
 
@@ -32,10 +33,8 @@ const MOST_DELAYED: Nanos = DIP_WINDOW / 20;
 pub(super) fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<Range<usize>> {
     let span = e.span(phase)?;
     let width = e.windows.width.max(1);
-    let (first, last) = (
-        (span.from - e.windows.epoch).div_ceil(width),
-        (span.to - e.windows.epoch) / width,
-    );
+    let first = (span.from - e.windows.epoch).div_ceil(width);
+    let last = (span.to - e.windows.epoch) / width;
     let counted = e.windows.offered.len().min(e.windows.received.len());
     (last <= counted as u64).then_some(first as usize..last as usize)
 }
@@ -43,6 +42,11 @@ pub(super) fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<Range<usize
 /// Number of windows in a [`DIP_WINDOW`].
 pub(super) fn windows_in_a_dip(e: &PfcEvidence) -> usize {
     (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
+}
+
+/// The first ones of each `many` of these windows.
+pub(super) fn starts(windows: &Range<usize>, many: usize) -> Range<usize> {
+    windows.start..(windows.end + 1).saturating_sub(many)
 }
 
 /// Frames of the priorities in `group` in these windows.
@@ -65,19 +69,14 @@ pub(super) fn sum(windows: &[[u32; 8]], range: Range<usize>, group: &[Priority])
 fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
     match e.counting.clock {
         Clock::Exact => {
-            let least = e
-                .received
-                .iter()
-                .filter_map(|received| received.latency.iter().position(|frames| *frames > 0))
-                .min();
-            Some(least.map_or(0, |bits| 1 << bits))
+            let received = e.received.iter();
+            let least = received
+                .filter_map(|received| received.latency.iter().position(|frames| *frames > 0));
+            Some(least.min().map_or(0, |bits| 1 << bits))
         }
         Clock::Batched => {
-            let probed = e
-                .arrivals
-                .records
-                .iter()
-                .filter(|arrival| arrival.phase == Phase::Probe);
+            let records = e.arrivals.records.iter();
+            let probed = records.filter(|arrival| arrival.phase == Phase::Probe);
             probed.map(|arrival| Nanos::from(arrival.latency)).min()
         }
     }
@@ -101,14 +100,12 @@ fn groups(e: &PfcEvidence, phase: Phase) -> Vec<Group<'_>> {
     let free: Vec<_> = Priority::all().filter(|p| !held(*p)).collect();
     let group = |name: String, all: bool, priorities: Vec<Priority>| {
         let flows = e.plan.flows.iter();
-        let flows: Vec<_> = flows
-            .filter(|flow| priorities.contains(&flow.priority))
-            .collect();
+        let flows = flows.filter(|flow| priorities.contains(&flow.priority));
         Group {
+            flows: flows.collect(),
             name,
             all,
             priorities,
-            flows,
         }
     };
     let each = free
@@ -131,11 +128,8 @@ impl Group<'_> {
     fn under_way(&self, e: &PfcEvidence, waiting: Nanos, late: Nanos) -> f64 {
         let bits = |flow: &FlowPlan| LineRate::frame_bits(flow.length).max(1) as f64;
         let sent = |flow: &&FlowPlan| 1.0 + flow.rate as f64 * late as f64 / 1e9 / bits(flow);
-        let shortest = self
-            .flows
-            .iter()
-            .map(|flow| bits(flow))
-            .min_by(f64::total_cmp);
+        let lengths = self.flows.iter().map(|flow| bits(flow));
+        let shortest = lengths.min_by(f64::total_cmp);
         let line = e.limits.line_rate.bits_per_second() as f64;
         let waiting = line * waiting as f64 / 1e9 / shortest.unwrap_or(1.0);
         waiting + self.flows.iter().map(sent).sum::<f64>()
@@ -154,41 +148,34 @@ impl Group<'_> {
         }
         // The sender sends at once what was due in the stall and since its last round before it.
         // That round was at most `Stall::ABOVE` earlier: otherwise the sender would have been late.
-        let longest = longest_stall(e, since..times.end);
-        sender
-            .max_burst
-            .min(longest.max(Stall::ABOVE) + Stall::ABOVE)
+        let longest = longest_stall(e, since..times.end).max(Stall::ABOVE);
+        sender.max_burst.min(longest + Stall::ABOVE)
     }
 }
 
 /// Time for which the simulated DUT, or a storm's sender beside it, stalled: what came meanwhile
 /// waits, as a full line never works it off.
 fn stalled_beside(e: &PfcEvidence, times: &Range<Nanos>) -> Nanos {
-    union(beside(e).filter(|(from, to)| *from < times.end && *to > times.start))
-}
-
-fn beside(e: &PfcEvidence) -> impl Iterator<Item = (Nanos, Nanos)> {
-    let of_storm = e.storm.iter().flat_map(|storm| &storm.stalls);
-    let of_dut = e.dut.iter().flat_map(|dut| &dut.stalls);
-    of_storm.chain(of_dut).map(|stall| (stall.from, stall.to))
+    let within = beside(e).filter(|stall| overlaps(stall, times.start, times.end));
+    union(within.map(|stall| (stall.from, stall.to)))
 }
 
 /// The longest stall of the sender in `times`, but for the part in which the simulated DUT stalled
 /// too. In a stall of the sender alone the DUT works off what an earlier one left.
 fn longest_stall(e: &PfcEvidence, times: Range<Nanos>) -> Nanos {
     let stalls = e.sender.stalls.iter();
-    let within = stalls.filter(|stall| stall.from < times.end && stall.to > times.start);
+    let within = stalls.filter(|stall| overlaps(stall, times.start, times.end));
     let alone = within.map(|stall| {
-        let common = beside(e).map(|(from, to)| (from.max(stall.from), to.min(stall.to)));
-        stall.to - stall.from - union(common.filter(|(from, to)| from < to))
+        let common = beside(e).map(|other| (other.from.max(stall.from), other.to.min(stall.to)));
+        stall.length() - union(common.filter(|(from, to)| from < to))
     });
     alone.max().unwrap_or(0)
 }
 
 /// The windows of a phase: the first of each 100 ms without a long stall.
-struct Watched {
-    /// Begin of the phase.
-    begin: Nanos,
+struct Watched<'e> {
+    e: &'e PfcEvidence,
+    span: PhaseSpan,
     /// All of them.
     windows: Range<usize>,
     starts: Vec<usize>,
@@ -196,25 +183,20 @@ struct Watched {
     share: f64,
 }
 
-fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
+fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched<'_>> {
     let (span, windows) = (e.span(phase)?, whole_windows(e, phase)?);
     let (width, many) = (e.windows.width.max(1), windows_in_a_dip(e));
     // Every 100 ms, and not every tenth: a dip may straddle two of those.
-    let all = windows
-        .clone()
-        .take_while(|start| start + many <= windows.end);
-    let starts: Vec<usize> = all
+    let starts: Vec<usize> = starts(&windows, many)
         .filter(|start| {
             // Frames held up a window earlier arrive in this one.
             let from = (e.windows.epoch + *start as Nanos * width).saturating_sub(width);
             let to = from + DIP_WINDOW + 2 * width;
-            let overlaps = |stall: &Stall| {
-                stall.to - stall.from > SHORT_STALL && stall.from < to && stall.to > from
-            };
+            let is_long = |stall: &Stall| stall.length() > SHORT_STALL && overlaps(stall, from, to);
             let times = from..to - width;
             let delayed = stalled_beside(e, &times) + longest_stall(e, times);
             delayed <= MOST_DELAYED
-                && !stalls(e).any(overlaps)
+                && !stalls(e).any(is_long)
                 && !left_out(e).any(|spans| spans.may_overlap(from, to))
         })
         .collect();
@@ -226,7 +208,8 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
     }
     let length = (span.to - span.from).max(1);
     Some(Watched {
-        begin: span.from,
+        e,
+        span,
         windows,
         starts,
         share: (covered as f64 * width as f64 / length as f64).min(1.0),
@@ -241,60 +224,22 @@ pub(super) fn watched_share(e: &PfcEvidence, phase: Phase) -> Option<f64> {
 /// `no-dip`.
 pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    for phase in [Phase::Baseline, Phase::Storm] {
-        if e.span(phase).is_none() {
-            continue;
-        }
+    let phases = [Phase::Baseline, Phase::Storm].into_iter();
+    for phase in phases.filter(|phase| e.span(*phase).is_some()) {
         let Some(watched) = watched(e, phase) else {
-            finding.undecided(
-                format!("windows of phase {phase:?}"),
-                "all",
-                "some were not counted in",
-            );
+            let what = format!("windows of phase {phase:?}");
+            finding.undecided(what, "all", "some were not counted in");
             continue;
         };
         for group in groups(e, phase) {
-            least_share(&mut finding, e, phase, &watched, &group);
+            watched.least_share(&mut finding, &group);
         }
-        expect_watched(&mut finding, e, phase, watched.share);
+        watched.expect_watched(&mut finding);
     }
     if finding.assertions.is_empty() {
         finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
     }
     finding
-}
-
-/// Expects that most of a phase was watched: the rest may hide a dip.
-fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f64) {
-    let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
-    let expected = format!(">= {WATCHED}");
-    if share >= WATCHED {
-        finding.expect(what, expected, format!("{share:.2}"), true);
-        return;
-    }
-    let span = e.span(phase).map_or((0, 0), |span| (span.from, span.to));
-    let within = |stall: &&Stall| {
-        stall.to - stall.from > SHORT_STALL && stall.from < span.1 && stall.to > span.0
-    };
-    let listed: Vec<Nanos> = stalls(e)
-        .filter(within)
-        .map(|stall| stall.to - stall.from)
-        .collect();
-    let others = left_out(e).filter(|spans| spans.may_overlap(span.0, span.1));
-    let (count, total) = others.fold(
-        (listed.len() as u64, listed.iter().sum::<Nanos>()),
-        |(count, total), spans| (count + spans.count, total + spans.total),
-    );
-    let actual = format!(
-        "{}: the tester or the simulated DUT stalled {count} times, for {} in all",
-        share_beside(share, WATCHED),
-        ms(total)
-    );
-    if count == 0 {
-        finding.undecidable(what, expected, "the phase is too short for 100 ms");
-    } else {
-        finding.undecided(what, expected, actual);
-    }
 }
 
 /// A span of windows, for a group.
@@ -321,64 +266,140 @@ impl Seen {
     }
 }
 
-/// The watched windows, as `group` has them.
-fn seen<'a>(
-    e: &'a PfcEvidence,
-    watched: &'a Watched,
-    group: &'a Group,
-) -> impl Iterator<Item = Seen> + 'a {
-    let many = windows_in_a_dip(e);
-    let width = e.windows.width.max(1);
-    watched.starts.iter().map(move |&start| {
-        // Frames held up a window earlier arrive in this one.
-        let from = (e.windows.epoch + start as Nanos * width).saturating_sub(width);
-        span_of(e, watched, group, start..start + many, from)
-    })
-}
+impl Watched<'_> {
+    /// Expects that most of the phase was watched: the rest may hide a dip.
+    fn expect_watched(&self, finding: &mut Finding) {
+        let (e, PhaseSpan { phase, from, to }) = (self.e, self.span);
+        let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
+        let expected = format!(">= {WATCHED}");
+        if self.share >= WATCHED {
+            finding.expect(what, expected, format!("{:.2}", self.share), true);
+            return;
+        }
+        let within = stalls(e).filter(|stall| overlaps(stall, from, to));
+        let lengths = within.map(Stall::length);
+        let long = lengths.filter(|length| *length > SHORT_STALL);
+        let others = left_out(e).filter(|spans| spans.may_overlap(from, to));
+        let others = others.map(|spans| (spans.count, spans.total));
+        let (count, total) = long
+            .map(|length| (1, length))
+            .chain(others)
+            .fold((0, 0), |sum, (count, total)| (sum.0 + count, sum.1 + total));
+        if count == 0 {
+            finding.undecidable(what, expected, "the phase is too short for 100 ms");
+            return;
+        }
+        let (share, total) = (share_beside(self.share, WATCHED), ms(total));
+        let actual = format!(
+            "{share}: the tester or the simulated DUT stalled {count} times, for {total} in all"
+        );
+        finding.undecided(what, expected, actual);
+    }
 
-/// Spans of two, four, ... times 100 ms, and the whole phase, as `group` has them. What may be
-/// under way is hardly more at the edges of a long span than of a short one: a dip that lasts shows
-/// where it is too small for 100 ms. A span with too small a share has 100 ms with one.
-fn lasting<'a>(
-    e: &'a PfcEvidence,
-    watched: &'a Watched,
-    group: &'a Group,
-) -> impl Iterator<Item = Seen> + 'a {
-    let all = watched.windows.clone();
-    let twice = |length: &usize| Some(length * 2);
-    let lengths = std::iter::successors(Some(2 * windows_in_a_dip(e)), twice)
-        .take_while(move |length| *length < all.len());
-    let all = watched.windows.clone();
-    let shorter = lengths.flat_map(move |length| {
-        let last = all.end - length;
-        let starts = (all.start..=last).step_by(length / 2);
-        starts.map(move |start| start..start + length)
-    });
-    let spans = shorter.chain([watched.windows.clone()]);
-    spans
-        .filter(|span| !span.is_empty())
-        .filter(move |span| {
-            let end = e.windows.epoch + span.end as Nanos * e.windows.width;
-            !left_out(e).any(|spans| spans.may_overlap(watched.begin, end))
+    /// The watched windows, as `group` has them.
+    fn seen(&self, group: &Group) -> impl Iterator<Item = Seen> {
+        let many = windows_in_a_dip(self.e);
+        let width = self.e.windows.width.max(1);
+        self.starts.iter().map(move |&start| {
+            // Frames held up a window earlier arrive in this one.
+            let from = (self.e.windows.epoch + start as Nanos * width).saturating_sub(width);
+            self.span_of(group, start..start + many, from)
         })
-        .map(move |span| span_of(e, watched, group, span, watched.begin))
-}
+    }
 
-/// Takes these windows for `group`; frames held up since `from` may arrive in them.
-fn span_of(
-    e: &PfcEvidence,
-    watched: &Watched,
-    group: &Group,
-    windows: Range<usize>,
-    from: Nanos,
-) -> Seen {
-    let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
-    let waiting = stalled_beside(e, &times) + group.burst(e, watched.begin, times);
-    Seen {
-        offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
-        received: sum(&e.windows.received, windows.clone(), &group.priorities),
-        edges: edges(e) * group.under_way(e, waiting, lateness(e)),
-        windows,
+    /// Spans of two, four, ... times 100 ms, and the whole phase, as `group` has them. What may be
+    /// under way is hardly more at the edges of a long span than of a short one: a dip that lasts
+    /// shows where it is too small for 100 ms. A span with too small a share has 100 ms with one.
+    fn lasting(&self, group: &Group) -> impl Iterator<Item = Seen> {
+        let all = &self.windows;
+        let twice = |length: &usize| Some(length * 2);
+        let lengths = iter::successors(Some(2 * windows_in_a_dip(self.e)), twice);
+        let shorter = lengths
+            .take_while(move |length| *length < all.len())
+            .flat_map(move |length| {
+                let starts = (all.start..=all.end - length).step_by(length / 2);
+                starts.map(move |start| start..start + length)
+            });
+        let spans = shorter.chain([all.clone()]);
+        spans
+            .filter(|span| !span.is_empty())
+            .filter(move |span| {
+                let end = self.e.windows.epoch + span.end as Nanos * self.e.windows.width;
+                !left_out(self.e).any(|spans| spans.may_overlap(self.span.from, end))
+            })
+            .map(move |span| self.span_of(group, span, self.span.from))
+    }
+
+    /// Takes these windows for `group`; frames held up since `from` may arrive in them.
+    fn span_of(&self, group: &Group, windows: Range<usize>, from: Nanos) -> Seen {
+        let e = self.e;
+        let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
+        let waiting = stalled_beside(e, &times) + group.burst(e, self.span.from, times);
+        Seen {
+            offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
+            received: sum(&e.windows.received, windows.clone(), &group.priorities),
+            edges: edges(e) * group.under_way(e, waiting, lateness(e)),
+            windows,
+        }
+    }
+
+    /// Compares the least share of `group` in any 100 ms that are watched.
+    fn least_share(&self, finding: &mut Finding, group: &Group) {
+        let (e, phase) = (self.e, self.span.phase);
+        let windows: Vec<Seen> = self.seen(group).collect();
+        let most_offered = windows.iter().map(|seen| seen.offered).max().unwrap_or(0);
+        let share = |seen: Seen| Some((seen.share()?, seen));
+        let least = |spans: &mut dyn Iterator<Item = Seen>| {
+            let shares = spans.filter_map(share);
+            shares.min_by(|(one, _), (other, _)| one.total_cmp(other))
+        };
+        let what = format!(
+            "least share received of {} in 100 ms of phase {phase:?}",
+            group.name
+        );
+        let most = windows.iter().map(|seen| seen.edges).fold(0.0, f64::max);
+        let in_a_window = least(&mut windows.into_iter());
+        let lasting = least(&mut self.lasting(group)).filter(|(share, _)| *share < DIP_SHARE);
+        // Where 100 ms show it they say best when it was.
+        let shows = |(share, _): &(f64, Seen)| *share < DIP_SHARE;
+        let Some((share, seen)) = (match lasting {
+            Some(lasting) if !in_a_window.as_ref().is_some_and(shows) => Some(lasting),
+            _ => in_a_window,
+        }) else {
+            let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
+            let expected = format!("more than the {most:.1} that may be under way at its edges");
+            let by_rate = edges(e) * group.under_way(e, 0, lateness(e)) >= most_offered as f64;
+            if most_offered > 0 && by_rate {
+                finding.undecidable(what, expected, most_offered);
+            } else if !self.starts.is_empty() {
+                finding.undecided(what, expected, most_offered);
+            }
+            return;
+        };
+        let expected = format!(">= {DIP_SHARE}");
+        let time = |windows: usize| ms(windows as Nanos * e.windows.width.max(1));
+        let place = time(seen.windows.start - self.windows.start);
+        let length = seen.windows.len();
+        let over = if length > windows_in_a_dip(e) {
+            format!("over {}, ", time(length))
+        } else {
+            String::new()
+        };
+        let found = format!(
+            "{} ({over}{place} after its first window; {:.1} frames may be under way at the edges)",
+            share_beside(share, DIP_SHARE),
+            seen.edges
+        );
+        if share < DIP_SHARE && path_latency(e).is_none() {
+            let unknown = format!(
+                "{found}, but the latency of the path is not known: a reading of the clock served \
+                 up to {BATCH} frames, and no probe was logged"
+            );
+            finding.undecided(what, expected, unknown);
+        } else {
+            let certain = lost_by_tester(e).0 == 0;
+            finding.prove(what, expected, found, share >= DIP_SHARE, certain);
+        }
     }
 }
 
@@ -411,92 +432,21 @@ pub(in crate::cases::pfc) struct Resolution {
 
 /// The smallest dips that are found. `None` where no window tells.
 pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<Resolution> {
-    let phases = [Phase::Baseline, Phase::Storm];
-    let watched: Vec<_> = phases
-        .iter()
-        .filter_map(|phase| watched(e, *phase))
-        .collect();
+    let phases = [Phase::Baseline, Phase::Storm].into_iter();
+    let watched: Vec<_> = phases.filter_map(|phase| watched(e, phase)).collect();
     let groups = groups(e, Phase::Storm);
-    let worst = |all: bool, of: &dyn Fn(&Watched, &Group) -> Option<f64>| {
+    let worst = |all: bool, of: fn(&Watched, &Group) -> Option<f64>| {
         let of_kind = groups.iter().filter(|group| group.all == all);
         let found = of_kind.flat_map(|group| watched.iter().filter_map(|w| of(w, group)));
         found.max_by(f64::total_cmp)
     };
-    let in_a_window = |watched: &Watched, group: &Group| {
-        let windows = seen(e, watched, group).filter_map(|seen| seen.resolution());
-        windows.max_by(f64::total_cmp)
-    };
-    let in_a_phase =
-        |watched: &Watched, group: &Group| lasting(e, watched, group).last()?.resolution();
     let both =
-        |of: &dyn Fn(&Watched, &Group) -> Option<f64>| Some([worst(true, of)?, worst(false, of)?]);
+        |of: fn(&Watched, &Group) -> Option<f64>| Some([worst(true, of)?, worst(false, of)?]);
     Some(Resolution {
-        in_a_window: both(&in_a_window)?,
-        lasting: both(&in_a_phase),
+        in_a_window: both(|watched, group| {
+            let windows = watched.seen(group).filter_map(|seen| seen.resolution());
+            windows.max_by(f64::total_cmp)
+        })?,
+        lasting: both(|watched, group| watched.lasting(group).last()?.resolution()),
     })
-}
-
-/// Compares the least share of `group` in any 100 ms that are watched.
-fn least_share(
-    finding: &mut Finding,
-    e: &PfcEvidence,
-    phase: Phase,
-    watched: &Watched,
-    group: &Group,
-) {
-    let path = path_latency(e);
-    let windows: Vec<Seen> = seen(e, watched, group).collect();
-    let most_offered = windows.iter().map(|seen| seen.offered).max().unwrap_or(0);
-    let share = |seen: Seen| Some((seen.share()?, seen));
-    let least = |spans: &mut dyn Iterator<Item = Seen>| {
-        let shares = spans.filter_map(share);
-        shares.min_by(|(one, _), (other, _)| one.total_cmp(other))
-    };
-    let what = format!(
-        "least share received of {} in 100 ms of phase {phase:?}",
-        group.name
-    );
-    let most = windows.iter().map(|seen| seen.edges).fold(0.0, f64::max);
-    let in_a_window = least(&mut windows.into_iter());
-    let lasting = least(&mut lasting(e, watched, group)).filter(|(share, _)| *share < DIP_SHARE);
-    // Where 100 ms show it they say best when it was.
-    let shows = |(share, _): &(f64, Seen)| *share < DIP_SHARE;
-    let Some((share, seen)) = (match lasting {
-        Some(lasting) if !in_a_window.as_ref().is_some_and(shows) => Some(lasting),
-        _ => in_a_window,
-    }) else {
-        let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
-        let expected = format!("more than the {most:.1} that may be under way at its edges");
-        let by_rate = edges(e) * group.under_way(e, 0, lateness(e)) >= most_offered as f64;
-        if most_offered > 0 && by_rate {
-            finding.undecidable(what, expected, most_offered);
-        } else if !watched.starts.is_empty() {
-            finding.undecided(what, expected, most_offered);
-        }
-        return;
-    };
-    let expected = format!(">= {DIP_SHARE}");
-    let time = |windows: usize| ms(windows as Nanos * e.windows.width.max(1));
-    let place = time(seen.windows.start - watched.windows.start);
-    let length = seen.windows.len();
-    let over = if length > windows_in_a_dip(e) {
-        format!("over {}, ", time(length))
-    } else {
-        String::new()
-    };
-    let found = format!(
-        "{} ({over}{place} after its first window; {:.1} frames may be under way at the edges)",
-        share_beside(share, DIP_SHARE),
-        seen.edges
-    );
-    if share < DIP_SHARE && path.is_none() {
-        let unknown = format!(
-            "{found}, but the latency of the path is not known: a reading of the clock served up \
-             to {BATCH} frames, and no probe was logged"
-        );
-        finding.undecided(what, expected, unknown);
-    } else {
-        let certain = lost_by_tester(e).0 == 0;
-        finding.prove(what, expected, found, share >= DIP_SHARE, certain);
-    }
 }

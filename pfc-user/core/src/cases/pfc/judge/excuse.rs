@@ -5,7 +5,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 use super::mac::{self, Counted, Witness};
-use super::preconditions::storm_end;
+use super::preconditions::{storm_end, withheld_left_out, withheld_listed};
 use super::stalls::delaying;
 use crate::cases::finding::Again;
 use crate::evidence::pfc::{PfcEvidence, Stall};
@@ -65,11 +65,9 @@ fn beyond_headroom(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Exc
     let excess = after
         .checked_sub(e.limits.headroom)
         .filter(|excess| *excess > 0)?;
-    let listed = e.sender.withheld.iter();
-    let listed = listed.filter(|held| held.priority == flow.priority && held.phase == phase);
-    let unlisted = e.sender.withheld_left_out.iter();
-    let unlisted = unlisted.filter(|of| of.priority == flow.priority && of.phase == phase);
-    let pauses = listed.count() as u64 + unlisted.map(|of| of.spans.count).sum::<u64>();
+    let listed = withheld_listed(e, flow, phase).count() as u64;
+    let unlisted = withheld_left_out(e, flow, phase).map(|spans| spans.count);
+    let pauses = listed + unlisted.sum::<u64>();
     let frames = excess.div_ceil(flow.length.max(1) as u64);
     (pauses > 0).then(|| Excuse {
         cause: format!(
@@ -86,33 +84,29 @@ fn beyond_headroom(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Exc
 fn late_xoff(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
     let sent = e.sent(flow.id, phase)?;
     let dut = e.dut.as_ref()?;
-    let of_priority = e
-        .plan
-        .flows
-        .iter()
-        .filter(|other| other.priority == flow.priority);
+    let flows = e.plan.flows.iter();
+    let of_priority = flows.filter(|other| other.priority == flow.priority);
     let rate: u64 = of_priority.map(|flow| flow.rate).sum();
-    let length = |stall: &Stall| stall.to - stall.from;
     let octets =
-        |stall: &Stall| (u128::from(rate) * u128::from(length(stall)) / 8_000_000_000) as u64;
+        |stall: &Stall| (u128::from(rate) * u128::from(stall.length()) / 8_000_000_000) as u64;
     let after = e.sender.after_xoff[flow.priority.index()];
     let too_many = |stall: &&Stall| after + octets(stall) > e.limits.headroom;
     let stalls: Vec<&Stall> = delaying(e, sent.first, sent.last)
         .filter(|stall| dut.stalls.contains(stall))
         .filter(too_many)
         .collect();
-    let longest = stalls.iter().max_by_key(|stall| length(stall))?;
+    let longest = stalls.iter().max_by_key(|stall| stall.length())?;
     Some(Excuse {
         cause: format!(
             "the simulated DUT stalled for {}, in which {} octets came in, and its XOFF was late \
              by as much; its headroom is {}",
-            ms(length(longest)),
+            ms(longest.length()),
             octets(longest),
             e.limits.headroom
         ),
         frames: stalls
             .iter()
-            .map(|stall| in_time(flow, length(stall)))
+            .map(|stall| in_time(flow, stall.length()))
             .sum(),
         again: Again::MayDecide,
     })

@@ -1,10 +1,12 @@
 //! Figures that are reported and not judged.
 
+use std::ops::Range;
+
 use pfc_ebpf::abi::account::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::dip::{sum, watched_share, whole_windows, windows_in_a_dip};
+use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
 use crate::case::Figure;
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
@@ -62,10 +64,8 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
             let share = watched_share(e, phase)?;
             Some(format!("{:.0} % of phase {phase:?}", 100.0 * share))
         };
-        let watched: Vec<_> = [Phase::Baseline, Phase::Storm]
-            .into_iter()
-            .filter_map(share)
-            .collect();
+        let phases = [Phase::Baseline, Phase::Storm].into_iter();
+        let watched: Vec<_> = phases.filter_map(share).collect();
         named.push(("watched for dips".into(), watched.join(", ")));
     }
     if e.sender.waits > 0 {
@@ -80,10 +80,9 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
 /// Layer-1 rates of the storm phase in bit/s, offered and received, both in its whole windows.
 fn rates_in_phase(e: &PfcEvidence) -> Option<(f64, f64)> {
     let windows = whole_windows(e, Phase::Storm)?;
-    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
     let time = windows.len() as f64 * e.windows.width as f64 / 1e9;
-    let all: Vec<Priority> = Priority::all().collect();
-    let rate = |counts: &[[u32; 8]]| sum(counts, windows.clone(), &all) as f64 * bits / time;
+    let length = e.plan.flows.first()?.length;
+    let rate = |counts: &[[u32; 8]]| bits(counts, windows.clone(), length) / time;
     let rates = (rate(&e.windows.offered), rate(&e.windows.received));
     (time > 0.0).then_some(rates)
 }
@@ -136,12 +135,9 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
     });
     let by_priority = Priority::all().filter_map(|priority| {
         let class = &e.tx_port.pfc[priority.index()];
-        (class.xoff + class.xon > 0).then(|| {
-            (
-                format!("PFC from the DUT, priority {priority}"),
-                format!("{} XOFF, {} XON", class.xoff, class.xon),
-            )
-        })
+        let name = format!("PFC from the DUT, priority {priority}");
+        let counts = format!("{} XOFF, {} XON", class.xoff, class.xon);
+        (class.xoff + class.xon > 0).then_some((name, counts))
     });
     by_priority.chain(pause)
 }
@@ -149,18 +145,15 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
 /// Sampling of the programs, frames of other senders, and the largest latency without a storm.
 fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
     let mut named = Vec::new();
-    if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
-        let clock = if e.counting.clock == Clock::Batched {
-            format!("for up to {BATCH} frames")
-        } else {
-            "for each frame".into()
+    let (clock, every) = (e.counting.clock, e.counting.verify_every);
+    if clock == Clock::Batched || every > 1 {
+        let clock = match clock {
+            Clock::Batched => format!("for up to {BATCH} frames"),
+            Clock::Exact => "for each frame".into(),
         };
         named.push((
             "accounting at this rate".into(),
-            format!(
-                "one reading of the clock {clock}, octets verified of one frame in {}",
-                e.counting.verify_every
-            ),
+            format!("one reading of the clock {clock}, octets verified of one frame in {every}"),
         ));
     }
     for (name, port) in [("tx", &e.tx_port), ("rx", &e.rx_port)] {
@@ -171,12 +164,9 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
             ));
         }
     }
-    let worst = e
-        .received
-        .iter()
-        .filter(|received| received.phase == Phase::Baseline)
-        .map(|received| received.latency_max)
-        .max();
+    let received = e.received.iter();
+    let baseline = received.filter(|received| received.phase == Phase::Baseline);
+    let worst = baseline.map(|received| received.latency_max).max();
     named.extend(worst.map(|worst| ("largest latency in the baseline".into(), ms(worst))));
     named
 }
@@ -190,22 +180,15 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
         ("three intervals,", "that")
     };
     let below = |(name, q)| {
-        let length = storm
-            .histogram
-            .quantile(q)
-            .map(|length| length.min(storm.max_gap));
-        length.map_or(String::new(), |length| {
-            format!("{name} {}, ", brief(length))
-        })
+        let length = storm.histogram.quantile(q)?.min(storm.max_gap);
+        Some(format!("{name} {}, ", brief(length)))
     };
-    let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
-        .map(below)
-        .concat();
+    let quantiles = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].into_iter();
+    let quantiles: String = quantiles.filter_map(below).collect();
     let share = 100.0 * storm.max_gap as f64 / lapse.max(1) as f64;
-    let above = if storm.gaps_above() == 0 {
-        "none".to_owned()
-    } else {
-        storm.gaps_above().to_string()
+    let above = match storm.gaps_above() {
+        0 => "none".to_owned(),
+        gaps => gaps.to_string(),
     };
     format!(
         "{quantiles}max {}, {share:.1} % of {beside} {}; {above} above {least}",
@@ -227,12 +210,15 @@ fn brief(nanos: Nanos) -> String {
 fn worst_window(e: &PfcEvidence) -> Option<f64> {
     let windows = whole_windows(e, Phase::Storm)?;
     let many = windows_in_a_dip(e);
-    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
-    let all: Vec<Priority> = Priority::all().collect();
-    windows
-        .clone()
-        .take_while(|start| start + many <= windows.end)
-        .map(|start| sum(&e.windows.received, start..start + many, &all) as f64 * bits * 10.0)
+    let length = e.plan.flows.first()?.length;
+    starts(&windows, many)
+        .map(|start| bits(&e.windows.received, start..start + many, length) * 10.0)
         .min_by(f64::total_cmp)
         .map(|rate| rate / e.limits.line_rate.bits_per_second() as f64)
+}
+
+/// Layer-1 bits of the frames of that length in these windows.
+fn bits(counts: &[[u32; 8]], windows: Range<usize>, length: usize) -> f64 {
+    let all: Vec<Priority> = Priority::all().collect();
+    sum(counts, windows, &all) as f64 * LineRate::frame_bits(length) as f64
 }

@@ -7,14 +7,21 @@ use pfc_ebpf::wire::Malformed;
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{lost_by_tester, name};
 use crate::cases::finding::Finding;
+use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
-fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
+/// The sum of a count of what arrived.
+pub(in crate::cases::pfc) fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
     e.received.iter().map(count).sum()
 }
 
 fn expect_none(finding: &mut Finding, what: &str, found: u64) {
     finding.prove(what, "0", found.to_string(), found == 0, true);
+}
+
+/// The MAC whose counters show it.
+fn by(mac: &MacReport) -> String {
+    format!("by the MAC of {} ({})", mac.interface, mac.driver)
 }
 
 /// Frames far behind the newest of their flow, which came too late for the program to know if their
@@ -72,7 +79,7 @@ pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// Says in words how many frames were verified, if not all. None verified leaves the check
+/// Returns in words how many frames were verified, if not all. None verified leaves the check
 /// undecided.
 fn verified(finding: &mut Finding, e: &PfcEvidence) -> String {
     let arrived = total(e, |flow| flow.frames + flow.duplicate);
@@ -138,13 +145,11 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         cut.map(|reason| e.rx_port.damaged_by(reason)).iter().sum(),
     );
     for flow in &e.plan.flows {
-        let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
-        let (frames, octets) = of_flow.fold((0u64, 0u64), |(frames, octets), found| {
-            (
-                frames.saturating_add(found.frames),
-                octets.saturating_add(found.octets),
-            )
-        });
+        let of_flow = || e.received.iter().filter(|found| found.flow == flow.id);
+        let frames = of_flow().map(|found| found.frames);
+        let frames = frames.fold(0, u64::saturating_add);
+        let octets = of_flow().map(|found| found.octets);
+        let octets = octets.fold(0, u64::saturating_add);
         let expected = frames.saturating_mul(flow.length as u64);
         let more = i128::from(octets) - i128::from(expected);
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
@@ -165,10 +170,8 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
 /// `no-remark`.
 pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let (remarked, untagged) = (
-        total(e, |flow| flow.remarked),
-        total(e, |flow| flow.untagged),
-    );
+    let remarked = total(e, |flow| flow.remarked);
+    let untagged = total(e, |flow| flow.untagged);
     if untagged > 0 {
         // A tag that offload has taken out of the frame looks like one that was removed.
         finding.undecidable(
@@ -187,9 +190,8 @@ pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
 
 /// `no-pfc-on-lossy`.
 pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
-    let lossy: Vec<Priority> = Priority::all()
-        .filter(|priority| !e.plan.is_lossless(*priority))
-        .collect();
+    let is_lossy = |priority: &Priority| !e.plan.is_lossless(*priority);
+    let lossy: Vec<Priority> = Priority::all().filter(is_lossy).collect();
     if lossy.is_empty() {
         return Finding::not_applicable("every priority is lossless in this repetition");
     }
@@ -198,32 +200,30 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
     for priority in lossy {
         if let Ok(Witness::Mac(mac)) = &witness {
             let what = format!(
-                "XOFF frames of the DUT for lossy priority {priority}, by the MAC of {} ({})",
-                mac.interface, mac.driver
+                "XOFF frames of the DUT for lossy priority {priority}, {}",
+                by(mac)
             );
             let forwarded = e.tx_port.own_control;
             match (mac::xoff_at_rx(e, priority), mac::xoff(mac, priority)) {
-                (Some(how), _) => finding.prove(what, "0", how, false, true),
                 // A MAC tells no source: what it counted may be frames of the tester's own storm.
                 (None, Counted::Some(how)) if forwarded > 0 => finding.undecidable(
                     what,
                     "0",
                     format!("{how}, but {forwarded} frames of the storm came in there too"),
                 ),
-                (None, Counted::Some(how)) => finding.prove(what, "0", how, false, true),
-                (None, Counted::None(how)) => finding.prove(what, "0", how, true, false),
+                (Some(how), _) | (None, Counted::Some(how)) => {
+                    finding.prove(what, "0", how, false, true);
+                }
+                (None, Counted::None(how)) => finding.expect(what, "0", how, true),
                 (None, Counted::Unknown(why) | Counted::Unshown(why)) => {
                     finding.undecidable(what, "0", why);
                 }
             }
             continue;
         }
-        let found = e.tx_port.pfc[priority.index()].xoff + e.rx_port.pfc[priority.index()].xoff;
-        expect_none(
-            &mut finding,
-            &format!("XOFF frames of the DUT for lossy priority {priority}"),
-            found,
-        );
+        let what = format!("XOFF frames of the DUT for lossy priority {priority}");
+        let [tx, rx] = [&e.tx_port, &e.rx_port].map(|port| port.pfc[priority.index()].xoff);
+        expect_none(&mut finding, &what, tx + rx);
     }
     finding
 }
@@ -236,12 +236,9 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
     if found == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
-        let what = format!(
-            "802.3x PAUSE frames of the DUT, by the MAC of {} ({})",
-            mac.interface, mac.driver
-        );
+        let what = format!("802.3x PAUSE frames of the DUT, {}", by(mac));
         match mac::pause(mac) {
-            Counted::None(how) => finding.prove(what, "0", how, true, false),
+            Counted::None(how) => finding.expect(what, "0", how, true),
             Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(what, "0", how),
             // On a port for PFC no PAUSE frame comes that would show its counter to count.
             Counted::Unshown(how) => {
@@ -251,11 +248,8 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
         }
         return finding;
     }
-    expect_none(
-        &mut finding,
-        "802.3x PAUSE frames of the DUT with a time above 0",
-        found,
-    );
+    let what = "802.3x PAUSE frames of the DUT with a time above 0";
+    expect_none(&mut finding, what, found);
     finding
 }
 
@@ -270,25 +264,17 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     if e.tx_port.own_control == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
-        let what = format!(
-            "PAUSE/PFC frames like those of the storm, by the MAC of {} ({})",
-            mac.interface, mac.driver
-        );
+        let what = format!("PAUSE/PFC frames like those of the storm, {}", by(mac));
         match mac::storm_at_tx(e, mac) {
-            Counted::None(how) => finding.prove(what, "0", how, true, false),
-            Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => finding
-                .undecidable(
-                    what,
-                    "0",
-                    format!("{how}; a MAC's counters do not tell whose they are"),
-                ),
+            Counted::None(how) => finding.expect(what, "0", how, true),
+            Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => {
+                let why = format!("{how}; a MAC's counters do not tell whose they are");
+                finding.undecidable(what, "0", why);
+            }
         }
         return finding;
     }
-    expect_none(
-        &mut finding,
-        "PAUSE/PFC frames of the storm seen at the tx port",
-        e.tx_port.own_control,
-    );
+    let what = "PAUSE/PFC frames of the storm seen at the tx port";
+    expect_none(&mut finding, what, e.tx_port.own_control);
     finding
 }

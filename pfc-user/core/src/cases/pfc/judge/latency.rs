@@ -10,10 +10,11 @@ use std::ops::Range;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
+use super::dip::sum;
 use super::preconditions::lost_by_tester;
 use super::stalls::{delay, left_out, stalls};
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::PfcEvidence;
+use crate::evidence::pfc::{PfcEvidence, ProbeReport};
 use crate::plan::{FlowPlan, Nanos};
 use crate::quantity::ms;
 
@@ -104,10 +105,7 @@ impl<'e> Subject<'e> {
 
     fn frames(&self, windows: &[[u32; 8]], range: Range<u64>) -> u64 {
         let range = range.start as usize..range.end as usize;
-        let of_it = windows.get(range).unwrap_or(&[]).iter();
-        of_it
-            .map(|window| u64::from(window[self.priority.index()]))
-            .sum()
+        sum(windows, range, &[self.priority])
     }
 }
 
@@ -139,18 +137,13 @@ fn spans(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = Span> {
         lasting: true,
     });
     let lossless = e.plan.is_lossless(priority);
-    let probes = e
-        .probes
-        .iter()
-        .filter(move |probe| !lossless || !probe.pauses(priority));
+    let may_hold = move |probe: &&ProbeReport| lossless && probe.pauses(priority);
+    let probes = e.probes.iter().filter(move |probe| !may_hold(probe));
     let pauses = probes.flat_map(|probe| {
         let frames = probe.burst.frames.iter().zip(&probe.left).enumerate();
         frames.map(|(index, (one, left))| {
-            let paused = one
-                .frame
-                .classes
-                .iter()
-                .filter(|class| e.plan.is_lossless(**class));
+            let classes = one.frame.classes.iter();
+            let paused = classes.filter(|class| e.plan.is_lossless(**class));
             let times = paused.map(|class| e.limits.pause_time(one.frame.times[class.index()]));
             let end = left.before + times.max().unwrap_or(0);
             let next = probe.left.get(index + 1).map_or(end, |next| next.before);
@@ -191,14 +184,10 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
             if holds && !span.lasting {
                 continue;
             }
-            let what = span.what;
-            finding.prove(
-                format!("median latency of priority {} in {what}", subject.priority),
-                format!("<= {}", ms(allowed)),
-                ms(median),
-                holds,
-                lost_by_tester(e).0 == 0,
-            );
+            let (priority, what) = (subject.priority, span.what);
+            let what = format!("median latency of priority {priority} in {what}");
+            let (allowed, certain) = (format!("<= {}", ms(allowed)), lost_by_tester(e).0 == 0);
+            finding.prove(what, allowed, ms(median), holds, certain);
         }
     }
     if finding.assertions.is_empty() {

@@ -3,7 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use super::preconditions::storm_end;
+use super::preconditions::{flows, storm_end};
 use super::probe::{Measured, Wait};
 use super::stalls::stalled_within;
 use crate::case::Subject;
@@ -34,8 +34,7 @@ pub(in crate::cases::pfc) fn lets_go(e: &PfcEvidence) -> Finding {
 
 /// The test flows of a priority.
 fn test(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = &FlowPlan> {
-    let flows = e.plan.flows.iter();
-    flows.filter(move |flow| flow.role == Role::Test && flow.priority == priority)
+    flows(e, Some(Role::Test)).filter(move |flow| flow.priority == priority)
 }
 
 /// Expects the first frame of `priority` soon after the last pause, and each later one soon after
@@ -91,12 +90,9 @@ fn in_time(
     let expected = format!("within {}", ms(allowed));
     let stalled = stalled_within(e, from, wait.until);
     if wait.counted > allowed && wait.counted - allowed <= stalled {
-        let actual = format!(
-            "{}, but the tester or the simulated DUT stalled for {}",
-            wait.text(),
-            ms(stalled)
-        );
-        finding.undecided(what, expected, actual);
+        let (wait, stalled) = (wait.text(), ms(stalled));
+        let why = format!("{wait}, but the tester or the simulated DUT stalled for {stalled}");
+        finding.undecided(what, expected, why);
     } else {
         finding.about(&[Subject::Frame(priority, wait.until)], |finding| {
             finding.expect(what, expected, wait.text(), wait.counted <= allowed)

@@ -49,7 +49,7 @@ fn report<'e>(e: &'e PfcEvidence, port: &str) -> Option<&'e MacReport> {
     e.mac.iter().find(|mac| mac.port == port)
 }
 
-/// True if the readings cover the repetition and some counter was shown to count.
+/// Fails unless the readings cover the repetition and some counter was shown to count.
 fn usable(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
     covers(e, mac)?;
     if mac.counters.is_empty() {
@@ -58,11 +58,8 @@ fn usable(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
             mac.driver
         ));
     }
-    if !mac
-        .counters
-        .iter()
-        .any(|counter| alive(mac, counter).is_some())
-    {
+    let is_alive = |counter: &MacCounter| alive(mac, counter).is_some();
+    if !mac.counters.iter().any(is_alive) {
         return Err(format!(
             "none of its {} counters of such frames was shown to count",
             mac.counters.len()
@@ -104,11 +101,8 @@ fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
         _ => false,
     };
     let by_another = || {
-        let another = mac
-            .counters
-            .iter()
-            .filter(alike)
-            .find(|other| shown(other).is_some())?;
+        let mut alike = mac.counters.iter().filter(alike);
+        let another = alike.find(|other| shown(other).is_some())?;
         Some(format!("{} did, with the same PFC setting", another.name))
     };
     shown(counter).or_else(by_another)
@@ -129,84 +123,57 @@ pub(super) enum Counted {
 
 /// XOFF frames for `priority` that came in.
 pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
-    let own: Vec<_> = mac
-        .counters
-        .iter()
-        .filter(|counter| counter.subject == Subject::Priority(priority))
-        .collect();
-    let rose = |counter: &&&MacCounter| counter.rise().is_some_and(|rise| rise > 0);
-    let said = |counter: &MacCounter| {
-        format!(
-            "{} rose by {}",
-            counter.name,
-            counter.rise().unwrap_or_default()
-        )
-    };
-    if let Some(proof) = own
-        .iter()
-        .filter(rose)
-        .find(|counter| matches!(counter.frames, Frames::Xoff | Frames::Effect))
-    {
-        return Counted::Some(said(proof));
-    }
-    if let Some(reset) = reset(&own) {
-        return reset;
-    }
-    if let Some(none) = none(
-        mac,
-        own.iter()
-            .copied()
-            .filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either)),
-    ) {
-        return Counted::None(none);
-    }
-    match own.iter().find(rose) {
-        Some(both) if both.frames == Frames::Either => Counted::Unknown(format!(
-            "{}, which counts XOFF and XON together",
-            said(both)
-        )),
-        Some(xon) => Counted::Unknown(format!(
-            "{}, and no counter of XOFF was shown to count",
-            said(xon)
-        )),
-        None => any(mac).unwrap_or_else(|| not_shown(&own, &format!("priority {priority}"))),
-    }
+    let proves = |frames| matches!(frames, Frames::Xoff | Frames::Effect);
+    let name = format!("priority {priority}");
+    counted(mac, Subject::Priority(priority), &name, proves)
 }
 
 /// PAUSE frames that came in, from any sender and whether or not they paused anything.
 pub(super) fn pause(mac: &MacReport) -> Counted {
-    let own: Vec<_> = mac
-        .counters
+    counted(mac, Subject::Pause, "PAUSE", |_| true)
+}
+
+/// Frames of `subject` that came in, where a rise of a counter of frames that `proves` accepts
+/// shows that one did.
+fn counted(
+    mac: &MacReport,
+    subject: Subject,
+    name: &str,
+    proves: impl Fn(Frames) -> bool,
+) -> Counted {
+    let own = mac.counters.iter();
+    let own: Vec<_> = own.filter(|counter| counter.subject == subject).collect();
+    let risen: Vec<_> = own
         .iter()
-        .filter(|counter| counter.subject == Subject::Pause)
+        .filter_map(|counter| Some((counter.frames, rise(counter)?)))
         .collect();
-    let mut rises = own
+    if let Some((_, proof)) = risen.iter().find(|(frames, _)| proves(*frames)) {
+        return Counted::Some(proof.clone());
+    }
+    if let Some(reset) = own.iter().find(|counter| counter.rise().is_none()) {
+        return Counted::Unknown(format!("{} was reset meanwhile", reset.name));
+    }
+    let of_xoff = own
         .iter()
-        .map(|counter| (counter, counter.rise().unwrap_or(0)));
-    if let Some((counter, rise)) = rises.find(|(_, rise)| *rise > 0) {
-        return Counted::Some(format!("{} rose by {rise}", counter.name));
+        .filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either));
+    if let Some(none) = none(mac, of_xoff.copied()) {
+        return Counted::None(none);
     }
-    if let Some(reset) = reset(&own) {
-        return reset;
-    }
-    match none(
-        mac,
-        own.iter()
-            .copied()
-            .filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either)),
-    ) {
-        Some(none) => Counted::None(none),
-        None => any(mac).unwrap_or_else(|| not_shown(&own, "PAUSE")),
+    match risen.first() {
+        Some((Frames::Either, both)) => {
+            Counted::Unknown(format!("{both}, which counts XOFF and XON together"))
+        }
+        Some((_, xon)) => {
+            Counted::Unknown(format!("{xon}, and no counter of XOFF was shown to count"))
+        }
+        None => any(mac).unwrap_or_else(|| not_shown(&own, name)),
     }
 }
 
-/// The first of `own` that was reset.
-fn reset(own: &[&MacCounter]) -> Option<Counted> {
-    let reset = own.iter().find(|counter| counter.rise().is_none())?;
-    Some(Counted::Unknown(format!(
-        "{} was reset meanwhile",
-        reset.name
-    )))
+/// The rise of `counter` in words; `None` where it did not rise.
+fn rise(counter: &MacCounter) -> Option<String> {
+    let rise = counter.rise().filter(|rise| *rise > 0)?;
+    Some(format!("{} rose by {rise}", counter.name))
 }
 
 /// The first of `counters` that stayed and was shown to count.
@@ -223,13 +190,9 @@ fn none<'m>(mac: &MacReport, counters: impl Iterator<Item = &'m MacCounter>) -> 
 
 /// Uses a counter of all MAC control frames: if it did not rise, no frame of any kind came.
 fn any(mac: &MacReport) -> Option<Counted> {
-    none(
-        mac,
-        mac.counters
-            .iter()
-            .filter(|counter| counter.subject == Subject::Any),
-    )
-    .map(Counted::None)
+    let counters = mac.counters.iter();
+    let of_any = counters.filter(|counter| counter.subject == Subject::Any);
+    none(mac, of_any).map(Counted::None)
 }
 
 fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
@@ -243,10 +206,9 @@ fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
 /// XOFF frames for `priority` that came in at the rx port.
 pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> {
     let mac = report(e, "rx").filter(|mac| covers(e, mac).is_ok())?;
-    if let Counted::Some(found) = xoff(mac, priority) {
-        Some(found)
-    } else {
-        None
+    match xoff(mac, priority) {
+        Counted::Some(found) => Some(found),
+        _ => None,
     }
 }
 
@@ -280,18 +242,14 @@ pub(super) fn figure(e: &PfcEvidence) -> String {
     match witness(e) {
         Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface),
         Ok(Witness::Mac(mac)) => {
-            let rose = mac
-                .counters
-                .iter()
-                .filter(|counter| counter.rise().is_some_and(|rise| rise > 0));
-            let rose: Vec<_> = rose
-                .map(|counter| format!("{} +{}", counter.name, counter.rise().unwrap_or_default()))
-                .collect();
-            let rose = if rose.is_empty() {
-                "none rose".to_owned()
-            } else {
-                rose.join(", ")
-            };
+            let rose = mac.counters.iter().filter_map(|counter| {
+                let rise = counter.rise().filter(|rise| *rise > 0)?;
+                Some(format!("{} +{rise}", counter.name))
+            });
+            let mut rose = rose.collect::<Vec<_>>().join(", ");
+            if rose.is_empty() {
+                rose.push_str("none rose");
+            }
             format!("the MAC of {} ({}): {rose}", mac.interface, mac.driver)
         }
         Err(_) => "nobody was shown to".into(),

@@ -1,13 +1,15 @@
 //! Preconditions on the tester's side of a check; each that is not met names the figure.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::LineRate;
 
 use super::{Pfc, mac};
 use crate::cases::judge::Precondition;
-use crate::evidence::pfc::{LeftOut, PfcEvidence, PhaseSpan, Stall, StormReport};
+use crate::evidence::pfc::{Gap, LeftOut, PfcEvidence, PhaseSpan, Stall, StormReport, Withheld};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
+
+type Need = Precondition<Pfc>;
 
 /// The phases at full rate.
 const ALL: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
@@ -34,75 +36,66 @@ pub(in crate::cases::pfc) fn storm_names_none(e: &PfcEvidence) -> Result<(), Str
 /// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no
 /// loss or lateness of the tester does: a pause then does not last as long as was asked, and frames
 /// are lost.
-pub(in crate::cases::pfc) const PORTS: Precondition<Pfc> = Precondition {
+pub(in crate::cases::pfc) const PORTS: Need = Need {
     explains_certain: true,
     ..PORTS_OF_ARRIVALS
 };
 /// `PORTS` for checks on frames that arrived: a breach of it makes no DUT double, damage, re-mark,
 /// send or forward a frame.
-pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Precondition<Pfc> =
-    Precondition::<Pfc>::new("ports", ports);
+pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Need = Need::new("ports", ports);
 /// The tester's side lost nothing.
-pub(in crate::cases::pfc) const ACCOUNTING: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("accounting", accounting);
+pub(in crate::cases::pfc) const ACCOUNTING: Need = Need::of_tester("accounting", accounting);
 /// Every flow arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, None));
+pub(in crate::cases::pfc) const BASELINE: Need = Need::new("baseline", |e| baseline(e, None));
 /// The test traffic arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_TEST: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Test)));
+pub(in crate::cases::pfc) const BASELINE_OF_TEST: Need =
+    Need::new("baseline", |e| baseline(e, Some(Role::Test)));
 /// The background traffic arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Background)));
+pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Need =
+    Need::new("baseline", |e| baseline(e, Some(Role::Background)));
 /// The lossless traffic that is not stormed arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Precondition<Pfc> =
-    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Isolation)));
+pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Need =
+    Need::new("baseline", |e| baseline(e, Some(Role::Isolation)));
 /// The sender kept the rate of every flow.
-pub(in crate::cases::pfc) const RATE: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &ALL));
+pub(in crate::cases::pfc) const RATE: Need = Need::of_tester("rate", |e| rate(e, None, &ALL));
 /// The sender kept the rate of every flow in the storm.
-pub(in crate::cases::pfc) const RATE_IN_STORM: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
+pub(in crate::cases::pfc) const RATE_IN_STORM: Need =
+    Need::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
 /// The sender kept the rate of the test traffic; that of the baseline stands in for what the DUT
 /// withholds in the storm.
-pub(in crate::cases::pfc) const RATE_OF_TEST: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| {
-        rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])
-    });
+pub(in crate::cases::pfc) const RATE_OF_TEST: Need = Need::of_tester("rate", |e| {
+    rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])
+});
 /// The sender kept the rate of the test traffic after the drain.
-pub(in crate::cases::pfc) const RATE_OF_RESUME: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Test), &[Phase::Resume]));
+pub(in crate::cases::pfc) const RATE_OF_RESUME: Need =
+    Need::of_tester("rate", |e| rate(e, Some(Role::Test), &[Phase::Resume]));
 /// The sender kept the rate of the background traffic.
-pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Background), &ALL));
+pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Need =
+    Need::of_tester("rate", |e| rate(e, Some(Role::Background), &ALL));
 /// The sender kept the rate of the lossless traffic that is not stormed.
-pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Isolation), &ALL));
+pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Need =
+    Need::of_tester("rate", |e| rate(e, Some(Role::Isolation), &ALL));
 /// The storm had no gap above its pause time.
-pub(in crate::cases::pfc) const STORM_CONTINUITY: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("storm-continuity", storm_continuity);
+pub(in crate::cases::pfc) const STORM_CONTINUITY: Need =
+    Need::of_tester("storm-continuity", storm_continuity);
 /// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
-pub(in crate::cases::pfc) const PFC_VISIBLE: Precondition<Pfc> =
-    Precondition::<Pfc>::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
+pub(in crate::cases::pfc) const PFC_VISIBLE: Need =
+    Need::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
 /// The tx port's MAC does not obey the storm that the rx port sends.
-pub(in crate::cases::pfc) const OWN_STORM: Precondition<Pfc> =
-    Precondition::<Pfc>::new("own-storm", own_storm);
+pub(in crate::cases::pfc) const OWN_STORM: Need = Need::new("own-storm", own_storm);
 /// Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
-pub(in crate::cases::pfc) const HONOURED: Precondition<Pfc> =
-    Precondition::<Pfc>::new("honoured", |_| Ok(()));
+pub(in crate::cases::pfc) const HONOURED: Need = Need::new("honoured", |_| Ok(()));
 /// Weighed attempt by attempt by the checks of the probe.
-pub(in crate::cases::pfc) const PROBE_LATENCY: Precondition<Pfc> =
-    Precondition::<Pfc>::of_tester("probe-latency", |_| Ok(()));
+pub(in crate::cases::pfc) const PROBE_LATENCY: Need = Need::of_tester("probe-latency", |_| Ok(()));
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
     for port in [&e.ports.tx, &e.ports.rx] {
-        if !port.carrier {
-            return Err(format!(
-                "{} had no carrier during the repetition",
-                port.interface
-            ));
-        }
-        if let Some(what) = &port.disturbed {
+        let disturbed = if port.carrier {
+            port.disturbed.as_deref()
+        } else {
+            Some("had no carrier")
+        };
+        if let Some(what) = disturbed {
             return Err(format!("{} {what} during the repetition", port.interface));
         }
     }
@@ -115,11 +108,9 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
     }
     for port in [&e.ports.tx, &e.ports.rx] {
         // A quantum is 512 bit times of the link, whatever the testbed says.
-        if let Some(speed) = port
-            .speed
-            .filter(|speed| *speed != e.limits.line_rate.bits_per_second())
-        {
-            let (name, line_rate) = (&port.interface, e.limits.line_rate);
+        let (name, line_rate) = (&port.interface, e.limits.line_rate);
+        let other = |speed: &u64| *speed != line_rate.bits_per_second();
+        if let Some(speed) = port.speed.filter(other) {
             return Err(format!(
                 "{name} runs at {speed} bit/s, pause times were taken at {line_rate}; leave \
                  ports.line_rate out"
@@ -153,27 +144,21 @@ pub(super) fn own_storm(e: &PfcEvidence) -> Result<(), String> {
 
 /// Frames that the tester's side may have lost, with where.
 pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
-    let mut places: Vec<String> = Vec::new();
-    let mut total = 0;
-    for counter in e.accounting.iter().filter(|counter| counter.rise > 0) {
-        total += counter.rise;
-        places.push(format!(
-            "{} {} +{}",
-            counter.place, counter.counter, counter.rise
-        ));
-    }
-    if let Some(dut) = &e.dut {
-        for (what, count) in [
-            ("overruns", dut.overruns),
-            ("refused sends", dut.send_errors),
-        ] {
-            if count > 0 {
-                total += count;
-                places.push(format!("simulated DUT {what} {count}"));
-            }
-        }
-    }
-    (total, places.join(", "))
+    let counters = e.accounting.iter().map(|counter| {
+        let place = format!("{} {} +", counter.place, counter.counter);
+        (place, counter.rise)
+    });
+    let of_dut = e.dut.iter().flat_map(|dut| {
+        [
+            ("simulated DUT overruns ".into(), dut.overruns),
+            ("simulated DUT refused sends ".into(), dut.send_errors),
+        ]
+    });
+    let lost = counters.chain(of_dut).filter(|(_, count)| *count > 0);
+    let (counts, places): (Vec<u64>, Vec<String>) = lost
+        .map(|(place, count)| (count, format!("{place}{count}")))
+        .unzip();
+    (counts.iter().sum(), places.join(", "))
 }
 
 fn accounting(e: &PfcEvidence) -> Result<(), String> {
@@ -193,13 +178,8 @@ pub(super) fn name(flow: &FlowPlan) -> String {
 
 /// Every flow of `role`, or of all, arrived.
 fn baseline(e: &PfcEvidence, role: Option<Role>) -> Result<(), String> {
-    let subject = |flow: &&FlowPlan| role.is_none_or(|role| flow.role == role);
-    let is_dead = |flow: &&FlowPlan| {
-        let received = e.received(flow.id, Phase::Baseline);
-        received.is_none_or(|received| received.frames == 0)
-    };
-    let flows = e.plan.flows.iter().filter(subject);
-    let dead: Vec<String> = flows.filter(is_dead).map(name).collect();
+    let is_dead = |flow: &&FlowPlan| received(e, flow, Phase::Baseline) == 0;
+    let dead: Vec<String> = flows(e, role).filter(is_dead).map(name).collect();
     if dead.is_empty() {
         return Ok(());
     }
@@ -209,51 +189,69 @@ fn baseline(e: &PfcEvidence, role: Option<Role>) -> Result<(), String> {
     ))
 }
 
-/// Frames of `flow` that `rate` allows in `span`.
-fn target(flow: &FlowPlan, span: Nanos) -> f64 {
-    flow.rate as f64 * span as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
+/// Frames as long as those of `flow` that a layer-1 rate allows in `span`.
+pub(super) fn frames_at(rate: u64, flow: &FlowPlan, span: Nanos) -> f64 {
+    rate as f64 * span as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
+}
+
+/// Frames of `flow` that left in `phase`.
+pub(in crate::cases::pfc) fn sent(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
+    e.sent(flow.id, phase).map_or(0, |sent| sent.frames)
+}
+
+/// Frames of `flow` that left in `phase` and arrived.
+pub(super) fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
+    e.received(flow.id, phase)
+        .map_or(0, |received| received.frames)
+}
+
+/// The flows of `role`, or all.
+pub(in crate::cases::pfc) fn flows(
+    e: &PfcEvidence,
+    role: Option<Role>,
+) -> impl Iterator<Item = &FlowPlan> {
+    let flows = e.plan.flows.iter();
+    flows.filter(move |flow| role.is_none_or(|role| flow.role == role))
 }
 
 /// Time for which the DUT's XOFF held `flow` back in `phase`.
 pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
     let Some(data) = e.span(phase) else { return 0 };
-    let spans = e
-        .sender
-        .withheld
-        .iter()
-        .filter(|held| held.priority == flow.priority && held.phase == phase);
-    let listed = spans.map(|held| {
-        held.to
-            .min(data.to)
-            .saturating_sub(held.from.max(data.from))
+    let listed = withheld_listed(e, flow, phase).map(|held| {
+        let (from, to) = (held.from.max(data.from), held.to.min(data.to));
+        to.saturating_sub(from)
     });
-    let left_out = withheld_left_out(e, flow.priority, phase).map(|spans| spans.total);
+    let left_out = withheld_left_out(e, flow, phase).map(|spans| spans.total);
     listed.chain(left_out).fold(0, Nanos::saturating_add)
 }
 
 /// End of the last span in which the DUT's XOFF held `flow` back in `phase`: no later stall is the
 /// reason of one. 0 where there is none.
 pub(super) fn withheld_until(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
-    let spans = e.sender.withheld.iter();
-    let listed = spans
-        .filter(|held| held.priority == flow.priority && held.phase == phase)
-        .map(|held| held.to);
-    let left_out = withheld_left_out(e, flow.priority, phase).map(|spans| spans.to);
+    let listed = withheld_listed(e, flow, phase).map(|held| held.to);
+    let left_out = withheld_left_out(e, flow, phase).map(|spans| spans.to);
     listed.chain(left_out).max().unwrap_or(0)
 }
 
-/// Spans of a priority that were withheld in a phase and are not listed.
-fn withheld_left_out(
-    e: &PfcEvidence,
-    priority: Priority,
+/// Listed spans in which the DUT's XOFF held `flow` back in `phase`.
+pub(super) fn withheld_listed<'e>(
+    e: &'e PfcEvidence,
+    flow: &FlowPlan,
     phase: Phase,
-) -> impl Iterator<Item = &LeftOut> {
-    let spans = e
-        .sender
-        .withheld_left_out
-        .iter()
-        .filter(move |spans| spans.priority == priority && spans.phase == phase);
-    spans.map(|of| &of.spans)
+) -> impl Iterator<Item = &'e Withheld> + use<'e> {
+    let (spans, priority) = (e.sender.withheld.iter(), flow.priority);
+    spans.filter(move |held| held.priority == priority && held.phase == phase)
+}
+
+/// Such spans that are not listed.
+pub(super) fn withheld_left_out<'e>(
+    e: &'e PfcEvidence,
+    flow: &FlowPlan,
+    phase: Phase,
+) -> impl Iterator<Item = &'e LeftOut> + use<'e> {
+    let (spans, priority) = (e.sender.withheld_left_out.iter(), flow.priority);
+    let of_flow = spans.filter(move |spans| spans.priority == priority && spans.phase == phase);
+    of_flow.map(|of| &of.spans)
 }
 
 /// The sender kept the rates of the flows of `role`, or of all, in `phases`.
@@ -272,9 +270,8 @@ fn rate(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> Result<(), Str
             ms(largest)
         ));
     }
-    let subject = |flow: &&FlowPlan| role.is_none_or(|role| flow.role == role);
     for span in phases.iter().filter_map(|phase| e.span(*phase)) {
-        for flow in e.plan.flows.iter().filter(subject) {
+        for flow in flows(e, role) {
             rate_of(e, flow, span)?;
         }
     }
@@ -284,7 +281,7 @@ fn rate(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> Result<(), Str
 /// The sender kept the rate of `flow` in the phase `span`.
 fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), String> {
     let phase = span.phase;
-    let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
+    let sent = sent(e, flow, phase);
     let lossless = e.plan.is_lossless(flow.priority);
     if phase == Phase::Storm && e.plan.is_stormed(flow.priority) && lossless {
         // The DUT withholds these; the baseline shows that the sender keeps their rate.
@@ -293,9 +290,7 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
         }
         return Ok(());
     }
-    if withheld_left_out(e, flow.priority, phase)
-        .any(|spans| spans.from < span.from || spans.to > span.to)
-    {
+    if withheld_left_out(e, flow, phase).any(|spans| spans.from < span.from || spans.to > span.to) {
         let name = name(flow);
         return Err(format!(
             "it is not known how long {name} was withheld in phase {phase:?}: there were too many \
@@ -305,15 +300,10 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
     // Frames due when an XOFF came leave after it, or never if it holds to the end of the phase. A
     // sender may look as rarely as that; more rarely is a stall.
-    let held_at_end = e.sender.withheld.iter().any(|held| {
-        let ends = held.to + Stall::ABOVE >= span.to;
-        held.priority == flow.priority && held.phase == phase && ends
-    });
+    let held_at_end = withheld_listed(e, flow, phase).any(|held| held.to + Stall::ABOVE >= span.to);
     let unsent = if held_at_end { Stall::ABOVE } else { 0 };
-    let (least, most) = (
-        target(flow, time.saturating_sub(unsent)),
-        target(flow, time),
-    );
+    let least = frames_at(flow.rate, flow, time.saturating_sub(unsent));
+    let most = frames_at(flow.rate, flow, time);
     // A count is a whole number: one frame either way.
     if (sent as f64) < least * 0.99 - 1.0 || sent as f64 > most + 1.0 {
         let name = name(flow);
@@ -371,13 +361,10 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
              tolerance of the DUT's clock"
         ));
     }
-    let gaps: Vec<_> = storm
-        .gaps
-        .iter()
-        .filter(|gap| gap.to >= data.from)
-        .collect();
-    let mut count = gaps.len() as u64;
-    let mut largest = gaps.iter().map(|gap| gap.length()).max();
+    let gaps = storm.gaps.iter().filter(|gap| gap.to >= data.from);
+    let lengths: Vec<_> = gaps.map(Gap::length).collect();
+    let mut count = lengths.len() as u64;
+    let mut largest = lengths.into_iter().max();
     if storm.gaps_left_out.may_overlap(data.from, Nanos::MAX) {
         count += storm.gaps_left_out.count;
         largest = Some(storm.max_gap);
@@ -386,9 +373,12 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
         return Ok(());
     };
     let largest = ms(largest);
-    Err(if e.plan.storm.asks() {
-        format!("the storm had {count} gaps above its pause time of {lapse}, the largest {largest}")
+    let above = if e.plan.storm.asks() {
+        "its pause time of"
     } else {
-        format!("the storm had {count} gaps above three intervals, {lapse}, the largest {largest}")
-    })
+        "three intervals,"
+    };
+    Err(format!(
+        "the storm had {count} gaps above {above} {lapse}, the largest {largest}"
+    ))
 }

@@ -1,4 +1,4 @@
-//! Stalls of the tester and of the simulated DUT, and which frames they may have delayed.
+//! Stalls of the tester and of the simulated DUT, and the frames that they may have delayed.
 
 use pfc_ebpf::stamp::Phase;
 
@@ -7,11 +7,13 @@ use crate::plan::Nanos;
 
 /// The listed stalls of the sender, of the storm's senders, and of the simulated DUT.
 pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
-    e.sender
-        .stalls
-        .iter()
-        .chain(e.storm.iter().flat_map(|storm| &storm.stalls))
-        .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
+    e.sender.stalls.iter().chain(beside(e))
+}
+
+/// The listed stalls of the storm's senders and of the simulated DUT.
+pub(super) fn beside(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
+    let of_storm = e.storm.iter().flat_map(|storm| &storm.stalls);
+    of_storm.chain(e.dut.iter().flat_map(|dut| &dut.stalls))
 }
 
 /// Stalls that were not listed.
@@ -20,6 +22,11 @@ pub(super) fn left_out(e: &PfcEvidence) -> impl Iterator<Item = &LeftOut> {
     std::iter::once(&e.sender.stalls_left_out)
         .chain(of_storm)
         .filter(|spans| !spans.is_none())
+}
+
+/// True if a part of `stall` is between these times.
+pub(super) fn overlaps(stall: &Stall, from: Nanos, to: Nanos) -> bool {
+    stall.from < to && stall.to > from
 }
 
 /// Share of the line rate that the flows offer in `phase` at `time`. In a probe that is the load of
@@ -41,13 +48,11 @@ fn load(e: &PfcEvidence, phase: Phase, time: Nanos) -> f64 {
 /// End of the time in which a stall delays frames: its backlog drains at the part of the line that
 /// the flows leave free. At full load none is left, and it drains after the end of the phase.
 fn reach(e: &PfcEvidence, stall: &Stall) -> Nanos {
-    let during = e
-        .phases
-        .iter()
-        .filter(|span| span.phase != Phase::Drain && span.from < stall.to && span.to > stall.from);
+    let with_traffic = e.phases.iter().filter(|span| span.phase != Phase::Drain);
+    let during = with_traffic.filter(|span| overlaps(stall, span.from, span.to));
     let reaches = during.map(|span| {
         let load = load(e, span.phase, stall.from).clamp(0.0, 1.0);
-        let drained = (stall.to - stall.from) as f64 * load / (1.0 - load);
+        let drained = stall.length() as f64 * load / (1.0 - load);
         // A float above all numbers becomes the largest of them.
         let end = stall.to.saturating_add(drained as Nanos);
         end.min(span.to.max(stall.to))

@@ -3,7 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
-use super::preconditions::{lost_by_tester, withheld, withheld_until};
+use super::preconditions::{self, lost_by_tester, sent, withheld, withheld_until};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, Stall};
@@ -24,13 +24,9 @@ pub(super) fn share_beside(share: f64, limit: f64) -> String {
 /// that arrived, and at the least to its end.
 fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     let span = e.span(Phase::Storm)?;
-    let last = e
-        .plan
-        .flows
-        .iter()
-        .filter_map(|flow| e.received(flow.id, Phase::Storm))
-        .map(|arrived| arrived.last)
-        .max();
+    let flows = e.plan.flows.iter();
+    let arrived = flows.filter_map(|flow| e.received(flow.id, Phase::Storm));
+    let last = arrived.map(|arrived| arrived.last).max();
     Some((span.from, last.map_or(span.to, |last| last.max(span.to))))
 }
 
@@ -47,14 +43,11 @@ fn rates(e: &PfcEvidence, at_best: bool) -> Option<(f64, f64)> {
     let mut received = 0.0;
     for flow in &e.plan.flows {
         let bits = LineRate::frame_bits(flow.length) as f64;
-        offered += e.sent(flow.id, Phase::Storm).map_or(0, |sent| sent.frames) as f64 * bits;
+        offered += sent(e, flow, Phase::Storm) as f64 * bits;
         let late = late_until(withheld_until(e, flow, Phase::Storm));
         offered +=
             flow.rate as f64 * withheld(e, flow, Phase::Storm).saturating_sub(late) as f64 / 1e9;
-        received += e
-            .received(flow.id, Phase::Storm)
-            .map_or(0, |arrived| arrived.frames) as f64
-            * bits;
+        received += preconditions::received(e, flow, Phase::Storm) as f64 * bits;
     }
     let sending = (span.to - span.from).max(1) as f64 / 1e9;
     let end = last.saturating_sub(late_until(last)).max(span.to);
@@ -93,22 +86,12 @@ pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
         offered / 1e6
     );
     if share < e.limits.min_throughput && at_best >= e.limits.min_throughput {
-        finding.undecided(
-            what,
-            expected,
-            format!(
-                "{actual}, but the tester's own lateness of up to {} explains it",
-                ms(late)
-            ),
-        );
+        let late = ms(late);
+        let why = format!("{actual}, but the tester's own lateness of up to {late} explains it");
+        finding.undecided(what, expected, why);
     } else {
-        finding.prove(
-            what,
-            expected,
-            actual,
-            share >= e.limits.min_throughput,
-            lost_by_tester(e).0 == 0,
-        );
+        let (holds, certain) = (share >= e.limits.min_throughput, lost_by_tester(e).0 == 0);
+        finding.prove(what, expected, actual, holds, certain);
     }
     finding
 }

@@ -2,13 +2,13 @@
 //! asks for pauses without need delivers less than what was to be sent.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::LineRate;
 
-use super::preconditions::{name, withheld, withheld_until};
+use super::dip::sum;
+use super::preconditions::{flows, frames_at, name, sent, withheld, withheld_until};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::PfcEvidence;
-use crate::plan::{FlowPlan, Nanos};
+use crate::evidence::pfc::{PfcEvidence, PhaseSpan};
+use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 
 /// Share that has to arrive of what was offered in a phase.
@@ -16,29 +16,20 @@ const SHARE: f64 = 0.99;
 /// Time after the end of a phase in which frames still count as having come in it.
 const EDGE: Nanos = 100_000_000;
 
-/// Expects that of what `flows` offered in each of `phases`, with what the DUT's XOFF withheld,
-/// nearly all arrived in the phase.
-pub(super) fn expect_offered(
-    finding: &mut Finding,
-    e: &PfcEvidence,
-    flows: &[&FlowPlan],
-    phases: &[Phase],
-) {
-    for phase in phases {
-        for flow in flows {
-            expect(finding, e, flow, *phase);
+/// Expects that of what the flows of `role` offered in each of `phases`, with what the DUT's XOFF
+/// withheld, nearly all arrived in the phase.
+pub(super) fn expect_offered(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
+    for span in phases.iter().filter_map(|phase| e.span(*phase)) {
+        for flow in flows(e, Some(role)) {
+            expect(finding, e, flow, span);
         }
     }
 }
 
-fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, phase: Phase) {
-    let Some(span) = e.span(phase) else { return };
-    let frames = |rate: u64, time: Nanos| {
-        rate as f64 * time as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
-    };
+fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) {
+    let phase = span.phase;
     let withheld = withheld(e, flow, phase);
-    let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
-    let offered = sent as f64 + frames(flow.rate, withheld);
+    let offered = sent(e, flow, phase) as f64 + frames_at(flow.rate, flow, withheld);
     let arrived = in_time(e, flow, phase, span.to + EDGE);
     let missing = offered - arrived as f64;
     // Lost and late frames have findings of their own.
@@ -61,7 +52,7 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, phase: Phase)
     // After a stall the DUT's queues are fuller by what the line takes in that time.
     let until = span.to.min(withheld_until(e, flow, phase));
     let stalled = stalled_within(e, span.from, until);
-    let explained = frames(e.limits.line_rate.bits_per_second(), stalled);
+    let explained = frames_at(e.limits.line_rate.bits_per_second(), flow, stalled);
     if !holds && missing - explained <= (1.0 - SHARE) * offered {
         let why = format!(
             "{actual}, but the tester or the simulated DUT stalled for {}",
@@ -84,8 +75,7 @@ fn in_time(e: &PfcEvidence, flow: &FlowPlan, phase: Phase, end: Nanos) -> u64 {
     };
     let width = e.windows.width.max(1);
     let index = |time: Nanos| (time.saturating_sub(e.windows.epoch) / width) as usize;
-    let windows = e.windows.received.iter().enumerate();
-    let in_span = windows.filter(|(at, _)| (index(span.from)..=index(end)).contains(at));
-    let counted = in_span.map(|(_, window)| u64::from(window[flow.priority.index()]));
-    received.frames.min(counted.sum())
+    let windows = &e.windows.received;
+    let in_span = index(span.from)..windows.len().min(index(end) + 1);
+    received.frames.min(sum(windows, in_span, &[flow.priority]))
 }

@@ -12,10 +12,8 @@ use crate::plan::Nanos;
 fn ten(faults: &[&str], now: Nanos) -> Vec<u64> {
     let mut switch = switch(faults);
     (0..10).for_each(|n| switch.ingress(0, 0, frame(3, n)));
-    left(&mut switch, now)
-        .into_iter()
-        .map(|(_, sequence, _)| sequence)
-        .collect()
+    let order = order(&mut switch, now).into_iter();
+    order.map(|(_, sequence)| sequence).collect()
 }
 
 /// When the frame that comes in at 5 has left, after XOFF at 0 with that time and, if asked for,
@@ -84,7 +82,7 @@ fn paused(faults: &[&str], frames: &[Vec<u8>]) -> [u64; 3] {
     })
 }
 
-/// What a PFC frame says of several classes, and what a frame before it said.
+/// Times for several classes in a PFC frame, and in a frame before it.
 #[test]
 fn classes_have_the_times_that_the_fault_says() {
     let times = |times: &[(u8, u16)]| pfc_of(times, &[]);
@@ -166,10 +164,7 @@ fn held_frames_leave_slowly_for_a_while() {
         let mut switch = switch(&[fault]);
         switch.ingress(1, 0, pfc(3, 10_000));
         (0..20 * MS / FRAME + 20).for_each(|n| switch.ingress(0, n * FRAME, frame(3, n)));
-        let times: Vec<_> = left(&mut switch, 40 * MS)
-            .iter()
-            .map(|(.., at)| *at)
-            .collect();
+        let times = times(&mut switch, 40 * MS);
         let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(gaps[0], often * FRAME, "{fault}");
         assert_eq!(*gaps.last().unwrap(), FRAME, "{fault}");
@@ -213,10 +208,7 @@ fn lossy_frames_have_a_share_of_half_the_line_in_a_storm() {
         let mut switch = switch(&[fault]);
         switch.ingress(1, 0, pfc(3, 0xffff));
         (0..100).for_each(|n| switch.ingress(0, 0, frame(5, n)));
-        let at: Vec<_> = left(&mut switch, 20 * MS)
-            .into_iter()
-            .map(|(.., at)| at)
-            .collect();
+        let at = times(&mut switch, 20 * MS);
         let every = FRAME * 100 / share;
         let expected: Vec<_> = (0..at.len() as u64).map(|n| n * every + FRAME).collect();
         assert_eq!(at, expected, "{fault}");
@@ -359,21 +351,15 @@ fn frames_of_other_flows_and_the_end_of_a_flow_do_not_wait_for_ever() {
     for (n, flow) in [3, 3, 4, 4].into_iter().enumerate() {
         switch.ingress(0, n as Nanos, frame(flow, n as u64));
     }
-    let left: Vec<_> = left(&mut switch, 20 * MS)
-        .into_iter()
-        .map(|(flow, sequence, _)| (flow, sequence))
-        .collect();
-    assert_eq!(left, [(3, 0), (4, 2), (4, 3), (3, 1)]);
+    let expected = [(3, 0), (4, 2), (4, 3), (3, 1)];
+    assert_eq!(order(&mut switch, 20 * MS), expected);
 }
 
 #[test]
 fn a_throttled_port_sends_at_its_share_of_the_line_rate() {
     let mut switch = switch(&["throttles=50"]);
     (0..100).for_each(|n| switch.ingress(0, 0, frame(3, n)));
-    let at: Vec<_> = left(&mut switch, 10 * MS)
-        .into_iter()
-        .map(|(.., at)| at)
-        .collect();
+    let at = times(&mut switch, 10 * MS);
     assert_eq!(at, (1..=100).map(|n| 2 * n * FRAME).collect::<Vec<_>>());
 }
 
@@ -431,11 +417,7 @@ fn a_priority_that_died_stays_dead() {
     switch.ingress(1, 201 * MS, pfc(3, 1));
     (202..204).for_each(|n| switch.ingress(0, n * MS, frame(3, n)));
     switch.ingress(0, 204 * MS, frame(4, 0));
-    let left: Vec<_> = left(&mut switch, 300 * MS)
-        .into_iter()
-        .map(|(flow, sequence, _)| (flow, sequence))
-        .collect();
-    assert_eq!(left, [(3, 0), (4, 0)]);
+    assert_eq!(order(&mut switch, 300 * MS), [(3, 0), (4, 0)]);
 }
 
 #[test]

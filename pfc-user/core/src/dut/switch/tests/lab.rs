@@ -129,6 +129,17 @@ pub fn left(switch: &mut Switch, now: Nanos) -> Vec<(u8, u64, Nanos)> {
         .collect()
 }
 
+/// Flow and sequence of those frames, in the order in which they left.
+pub fn order(switch: &mut Switch, now: Nanos) -> Vec<(u8, u64)> {
+    let left = left(switch, now).into_iter();
+    left.map(|(flow, sequence, _)| (flow, sequence)).collect()
+}
+
+/// Times at which those frames left.
+pub fn times(switch: &mut Switch, now: Nanos) -> Vec<Nanos> {
+    left(switch, now).into_iter().map(|(.., at)| at).collect()
+}
+
 /// A set of priorities.
 pub fn set(numbers: &[u8]) -> Priorities {
     numbers.iter().map(|number| priority(*number)).collect()
