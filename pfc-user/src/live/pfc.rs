@@ -34,6 +34,7 @@ use crate::evidence::{CaseEvidence, Repetition};
 use crate::nic;
 pub use crate::plan::effort;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
+use crate::quantity::hex;
 
 /// Interval between readings of the counters while the last frames are awaited.
 const SETTLE_POLL: Nanos = 2_000_000;
@@ -467,11 +468,7 @@ fn read_port(
             time: offence.time,
             kind: offence.kind,
             length: offence.length,
-            octets: offence
-                .octets
-                .iter()
-                .map(|octet| format!("{octet:02x}"))
-                .collect(),
+            octets: hex(&offence.octets),
         })
         .collect();
     Ok((
