@@ -237,7 +237,7 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     text += &run::dry_run::hooks(&run::hooks_around_run(config));
     for planned in cases {
         for plan in &planned.repetitions {
-            text += &format!("\n{}", run::dry_run::steps(config, plan, line_rate));
+            text += &format!("\n{}", run::dry_run::steps(config, plan));
         }
         for omitted in &planned.omitted {
             text += &format!(

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use crate::case::Event;
-use crate::cases::{self, PlannedCase, Task};
+use crate::cases::{self, PfcTask, PlannedCase, Task};
 use crate::config::{Config, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
 use crate::driver::bringup::journal::Journal;
@@ -21,7 +21,8 @@ use crate::error_text::in_words;
 use crate::evidence::hooks::HookOutput;
 use crate::evidence::preflight::{Preflight, Way};
 use crate::evidence::{
-    self, CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, SCHEMA,
+    CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, Repetition,
+    SCHEMA,
 };
 use crate::live;
 use crate::live::pfc::hooks::{Hooks, NotConfigured};
@@ -274,24 +275,12 @@ impl Runner<'_, '_> {
 
     /// A case of which nothing was done yet, with its plan.
     fn begun(&self, planned: &Planned) -> CaseEvidence {
-        let in_plan = |task: &Task| match task {
-            Task::Pfc(_, plan) => InPlan::Pfc {
-                plan: plan.clone(),
-                limits: self.equipment.pfc.as_ref().expect(UP).limits.clone(),
-            },
-            Task::Mad(_, plan) => InPlan::Mad { plan: plan.clone() },
-            Task::Rc(_, plan) => InPlan::Rc { plan: plan.clone() },
-        };
+        let tasks = planned.repetitions.iter().map(Task::planned);
         let left_out = planned.omitted.iter().cloned();
         let left_out = left_out.map(|omitted| InPlan::Omitted { omitted });
         CaseEvidence {
             case: planned.case.id.into(),
-            planned: planned
-                .repetitions
-                .iter()
-                .map(in_plan)
-                .chain(left_out)
-                .collect(),
+            planned: tasks.chain(left_out).collect(),
             repetitions: Vec::new(),
             attempts: 0,
             omitted: planned.omitted.clone(),
@@ -311,10 +300,9 @@ impl Runner<'_, '_> {
 
     /// Runs one repetition, and adds each attempt at it to the case's evidence.
     fn repetition(&mut self, task: &Task, case: &mut CaseEvidence) {
-        let limits = self.equipment.pfc.as_ref().map(|pfc| &pfc.limits);
         (self.events)(Event::RepetitionBegins {
             name: task.name().into(),
-            seconds: task.shortest(limits) as f64 / 1e9,
+            seconds: task.shortest() as f64 / 1e9,
         });
         let attempts = match (&self.config.testbed.pfc, task) {
             (Some(testbed), Task::Pfc(..)) => testbed.limits.attempts,
@@ -340,16 +328,7 @@ impl Runner<'_, '_> {
     /// Measures a repetition once; `false` if it could not be, or is not to be again.
     fn attempt(&mut self, task: &Task, attempt: u32, case: &mut CaseEvidence) -> bool {
         self.run = self.run.wrapping_add(1);
-        let done = repetition(
-            self.config,
-            self.equipment,
-            self.hooks,
-            task,
-            (self.run, attempt),
-            self.interrupt,
-            self.events,
-        );
-        match done {
+        match self.measure(task, attempt) {
             Ok(done) => {
                 case.error = done
                     .error()
@@ -376,6 +355,37 @@ impl Runner<'_, '_> {
             }
         }
     }
+
+    /// Measures a repetition on the equipment of its family.
+    fn measure(&mut self, task: &Task, attempt: u32) -> Result<Repetition> {
+        let (testbed, equipment) = (&self.config.testbed, &mut *self.equipment);
+        let (interrupt, events) = (&mut *self.interrupt, &mut *self.events);
+        Ok(match task {
+            Task::Pfc(case, PfcTask { plan, .. }) => {
+                let mut live = live::pfc::Live {
+                    config: testbed.pfc.as_ref().expect(UP),
+                    case: case.case.id,
+                    hooks: self.hooks.expect(UP),
+                    testbed: equipment.pfc.as_mut().expect(UP),
+                    interrupt,
+                    events,
+                    run: self.run,
+                    attempt,
+                };
+                Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
+            }
+            Task::Mad(case, plan) => {
+                let live = equipment.mad.as_mut().expect(UP);
+                Repetition::Mad(Box::new(live.run(case, plan, interrupt, events)?))
+            }
+            Task::Rc(case, plan) => {
+                let apm = testbed.rc.as_ref().expect(UP).apm;
+                let port = equipment.rc.as_mut().expect(UP);
+                let evidence = live::rc::run(port, apm, case, plan, interrupt, events)?;
+                Repetition::Rc(Box::new(evidence))
+            }
+        })
+    }
 }
 
 /// A planned repetition of which nothing is known, so that what was done does not stand for the
@@ -386,43 +396,6 @@ fn left_out(plan: &Task, reason: &str) -> Omitted {
         reason: reason.into(),
         not_applicable: false,
     }
-}
-
-fn repetition(
-    config: &Config,
-    equipment: &mut Equipment<'_>,
-    hooks: Option<&Hooks<'_>>,
-    task: &Task,
-    (run, attempt): (u16, u32),
-    interrupt: &mut Interrupt,
-    events: &mut dyn FnMut(Event),
-) -> Result<evidence::Repetition> {
-    use evidence::Repetition;
-    Ok(match task {
-        Task::Pfc(case, plan) => {
-            let mut live = live::pfc::Live {
-                config: config.testbed.pfc.as_ref().expect(UP),
-                case: case.case.id,
-                hooks: hooks.expect(UP),
-                testbed: equipment.pfc.as_mut().expect(UP),
-                interrupt,
-                events,
-                run,
-                attempt,
-            };
-            Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
-        }
-        Task::Mad(case, plan) => {
-            let live = equipment.mad.as_mut().expect(UP);
-            Repetition::Mad(Box::new(live.run(case, plan, interrupt, events)?))
-        }
-        Task::Rc(case, plan) => {
-            let apm = config.testbed.rc.as_ref().expect(UP).apm;
-            let port = equipment.rc.as_mut().expect(UP);
-            let evidence = live::rc::run(port, apm, case, plan, interrupt, events)?;
-            Repetition::Rc(Box::new(evidence))
-        }
-    })
 }
 
 /// Sizes of the maps for the longest repetition with the most flows.

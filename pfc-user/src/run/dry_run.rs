@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Quanta};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::planning::{Planned, UP, hooks_around, hooks_around_run};
-use crate::cases::Task;
 use crate::cases::mad::MadCase;
 use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use crate::cases::rc::RcCase;
+use crate::cases::{PfcTask, Task};
 use crate::config::Config;
 use crate::evidence;
 use crate::live;
@@ -52,15 +52,11 @@ pub fn not_done(planned: &[Planned]) -> String {
 ///
 /// # Panics
 /// If the testbed has no table for the case. Planning leaves such repetitions out.
-pub fn steps(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
+pub fn steps(config: &Config, task: &Task) -> String {
     let testbed = &config.testbed;
     match task {
-        Task::Pfc(case, plan) => {
-            let testbed = testbed.pfc.as_ref().expect(UP);
-            let limits = testbed
-                .limits
-                .at(line_rate.expect("the ports have a speed"));
-            pfc(case.case.id, plan, &limits) + &hooks(&hooks_around(config, task))
+        Task::Pfc(case, PfcTask { plan, limits }) => {
+            pfc(case.case.id, plan, limits) + &hooks(&hooks_around(config, task))
         }
         Task::Mad(case, plan) => mad(case, plan, &live::mad::way(testbed.mad.as_ref().expect(UP))),
         Task::Rc(case, plan) => {
@@ -97,36 +93,29 @@ pub fn json(
     planned: &[Planned],
 ) -> io::Result<()> {
     let repetition = |task: &Task| match task {
-        Task::Pfc(_, plan) => serde_json::to_value(plan),
-        Task::Mad(_, plan) => serde_json::to_value(plan),
-        Task::Rc(_, plan) => serde_json::to_value(plan),
+        Task::Pfc(_, PfcTask { plan, .. }) => json!(plan),
+        Task::Mad(_, plan) => json!(plan),
+        Task::Rc(_, plan) => json!(plan),
     };
-    let case = |planned: &Planned| -> serde_json::Result<Value> {
-        let repetitions: serde_json::Result<Vec<_>> =
-            planned.repetitions.iter().map(repetition).collect();
-        let hooks: serde_json::Result<Vec<_>> = planned
-            .repetitions
-            .iter()
-            .flat_map(|task| hooks_around(config, task))
-            .map(serde_json::to_value)
-            .collect();
-        Ok(json!({
+    let case = |planned: &Planned| {
+        let tasks = planned.repetitions.iter();
+        let hooks = tasks.clone().flat_map(|task| hooks_around(config, task));
+        json!({
             "case": planned.case.id,
-            "repetitions": repetitions?,
+            "repetitions": tasks.map(repetition).collect::<Vec<_>>(),
             "omitted": planned.omitted,
             "fixed_set": planned.fixed,
-            "hooks": hooks?,
-        }))
+            "hooks": hooks.collect::<Vec<_>>(),
+        })
     };
-    let cases: serde_json::Result<Vec<_>> = planned.iter().map(case).collect();
     let testbed = config.testbed.record();
     let document = json!({
         "plan": config.plan.name,
-        "hooks": serde_json::to_value(hooks_around_run(config))?,
+        "hooks": hooks_around_run(config),
         "testbed": testbed.name,
         "dut": testbed.dut,
         "line_rate": line_rate.map(LineRate::bits_per_second),
-        "cases": cases?,
+        "cases": planned.iter().map(case).collect::<Vec<_>>(),
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)

@@ -172,8 +172,8 @@ impl<F: Family> Row<F> {
         if F::is_interrupted(view) && !self.even_interrupted {
             return Finding::inconclusive("the repetition was interrupted");
         }
-        if let Some(on) = self.failed_dependency(earlier) {
-            return Finding::skipped(format!("it depends on `{on}`, which did not pass"));
+        if let Some(reason) = reason_to_skip(self.depends_on, earlier) {
+            return Finding::skipped(reason);
         }
         let mut finding = F::judge(self.judge, view);
         if finding.verdict == Verdict::NotApplicable {
@@ -198,16 +198,6 @@ impl<F: Family> Row<F> {
         finding
     }
 
-    /// The first check that this one depends on and that failed or was skipped.
-    fn failed_dependency(&self, earlier: &[CheckResult]) -> Option<&'static str> {
-        let failed = |on: &&str| {
-            earlier.iter().any(|result| {
-                result.check == *on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
-            })
-        };
-        self.depends_on.iter().copied().find(failed)
-    }
-
     /// Reasons of the preconditions that are not met and explain the finding, each with the use of
     /// measuring again.
     fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<(Again, String)> {
@@ -219,6 +209,17 @@ impl<F: Family> Row<F> {
         let needed = self.needs.all.iter().filter(explains);
         needed.filter_map(reason).collect()
     }
+}
+
+/// The reason to skip a check that depends on these: the first of them that failed or was skipped.
+pub(super) fn reason_to_skip(depends_on: &[&str], earlier: &[CheckResult]) -> Option<String> {
+    let failed = |on: &&&str| {
+        earlier.iter().any(|result| {
+            result.check == **on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
+        })
+    };
+    let on = depends_on.iter().find(failed)?;
+    Some(format!("it depends on `{on}`, which did not pass"))
 }
 
 /// The words of a table's rows.
