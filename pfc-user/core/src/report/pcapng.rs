@@ -17,6 +17,7 @@ use pfc_ebpf::abi::account::{OffenceKind, SNAP_LEN};
 
 use crate::evidence::pfc::{Offence, PfcEvidence};
 use crate::evidence::{Evidence, Repetition};
+use crate::quantity::from_hex;
 
 /// Extension of the files.
 pub const EXTENSION: &str = "pcapng";
@@ -108,7 +109,7 @@ pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<
 }
 
 fn frame(offence: &Offence, clock: u64) -> io::Result<EnhancedPacketBlock<'static>> {
-    let octets = octets(&offence.octets).ok_or_else(|| {
+    let octets = from_hex(&offence.octets).ok_or_else(|| {
         io::Error::other(format!(
             "offending frame at {} ns: octets are not hexadecimal",
             offence.time
@@ -139,18 +140,4 @@ fn comment(kind: OffenceKind) -> &'static str {
         OffenceKind::Resized => "resized: longer or shorter than was sent",
         OffenceKind::Malformed => "malformed",
     }
-}
-
-/// The octets that these digits stand for.
-pub(super) fn octets(hexadecimal: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = hexadecimal
-        .chars()
-        .map(|digit| digit.to_digit(16).map(|value| value as u8))
-        .collect::<Option<_>>()?;
-    digits.len().is_multiple_of(2).then(|| {
-        digits
-            .chunks(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect()
-    })
 }
