@@ -69,24 +69,26 @@ fn perform(command: Command) -> Result<Exit> {
         Command::Judge(args) => judge(&args),
         Command::Report(args) => report(&args),
         Command::Watch(args) => watch::session::main(&args),
-        Command::Dut {
-            device: DutCommand::Switch(args),
-        } => dut::switch::process::main(args, io::stdin(), output::stdout()).map(|()| Exit::Passed),
-        Command::Dut {
-            device: DutCommand::Sma(args),
-        } => dut::sma::process::main(args, io::stdin(), output::stdout()).map(|()| Exit::Passed),
-        Command::Dut {
-            device: DutCommand::Requester(args),
-        } => dut::requester::process::main(args, io::stdin(), output::stdout())
-            .map(|()| Exit::Passed),
-        Command::Agent(args) => {
-            agent::process::main(&args, output::stdout()).map(|()| Exit::Passed)
-        }
+        Command::Dut(device) => done(simulate(device)),
+        Command::Agent(args) => done(agent::process::main(&args, output::stdout())),
         #[cfg(feature = "otg")]
-        Command::Otg(args) => {
-            validator::otg::process::main(&args, output::stdout()).map(|()| Exit::Passed)
-        }
+        Command::Otg(args) => done(validator::otg::process::main(&args, output::stdout())),
     }
+}
+
+/// Runs a simulated device until its standard input ends.
+fn simulate(device: DutCommand) -> Result<()> {
+    let (input, output) = (io::stdin(), output::stdout());
+    match device {
+        DutCommand::Switch(args) => dut::switch::process::main(args, input, output),
+        DutCommand::Sma(args) => dut::sma::process::main(args, input, output),
+        DutCommand::Requester(args) => dut::requester::process::main(args, input, output),
+    }
+}
+
+/// The end of a process that judges nothing.
+fn done(outcome: Result<()>) -> Result<Exit> {
+    outcome.map(|()| Exit::Passed)
 }
 
 fn list(args: &ListArgs) -> Result<Exit> {

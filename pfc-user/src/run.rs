@@ -18,7 +18,6 @@ use crate::driver::bringup::testbed::{Ports, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
-use crate::evidence::hooks::HookOutput;
 use crate::evidence::preflight::{Preflight, Way};
 use crate::evidence::{
     CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, Repetition,
@@ -36,6 +35,7 @@ use self::planning::{UP, beyond_mtu, declared_watchdog, refuse, refuse_watchdog}
 const NOT_BEGUN: &str = "not begun: the run was interrupted";
 
 /// The ports that the planned cases run on; only those that one of them needs.
+#[derive(Default)]
 struct Equipment<'c> {
     pfc: Option<Testbed>,
     mad: Option<live::mad::Live<'c>>,
@@ -64,47 +64,39 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         kernel: Some(port_check::kernel_release()?),
         ..Preflight::default()
     };
-    let pfc = match config.pfc() {
-        Some(testbed) => {
-            let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
-            found.ports = port_check::examine(&laid, testbed)?;
-            let testbed = laid.open(testbed, sizes(config, testbed))?;
-            port_check::note_tests(&mut found.ports, &testbed);
-            Some(testbed)
-        }
-        None => None,
-    };
-    let mad = match config.mad() {
-        Some(testbed) => {
-            found.ports.extend(port_check::mad_port(testbed));
-            Some(live::mad::Live::open(testbed)?)
-        }
-        None => None,
-    };
-    let rc = match config.rc() {
-        Some(testbed) => {
-            found.ports.extend(port_check::rc_port(testbed)?);
-            Some(RcPort::open(testbed)?)
-        }
-        None => None,
-    };
+    let mut equipment = Equipment::default();
+    if let Some(testbed) = config.pfc() {
+        let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
+        found.ports = port_check::examine(&laid, testbed)?;
+        let testbed = laid.open(testbed, sizes(config, testbed))?;
+        port_check::note_tests(&mut found.ports, &testbed);
+        equipment.pfc = Some(testbed);
+    }
+    if let Some(testbed) = config.mad() {
+        found.ports.extend(port_check::mad_port(testbed));
+        equipment.mad = Some(live::mad::Live::open(testbed)?);
+    }
+    if let Some(testbed) = config.rc() {
+        found.ports.extend(port_check::rc_port(testbed)?);
+        equipment.rc = Some(RcPort::open(testbed)?);
+    }
     for line in report::preflight::shortfalls(&found) {
         events(Event::Note(format!("preflight: {line}")));
     }
-    let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
+    let pfc = equipment.pfc.as_ref();
+    let cases = plan(config, pfc.map(|testbed| testbed.limits.line_rate))?;
     refuse(beyond_mtu(&cases, &found.ports))?;
-    let hooks = match (&config.testbed.pfc, &pfc) {
-        (Some(testbed), Some(_)) => {
-            let hooks = Hooks::begin(testbed, config.out.as_deref(), &journal)?;
-            refuse_watchdog(config, hooks.watchdog())?;
-            Some(hooks)
-        }
-        _ => None,
-    };
+    let hooks = config
+        .pfc()
+        .map(|testbed| Hooks::begin(testbed, config.out.as_deref(), &journal))
+        .transpose()?;
+    if let Some(hooks) = &hooks {
+        refuse_watchdog(config, hooks.watchdog())?;
+    }
     Ok(Prepared {
         config,
         preflight: found,
-        equipment: Equipment { pfc, mad, rc },
+        equipment,
         hooks,
         cases,
     })
@@ -199,35 +191,17 @@ pub fn run(
         mad.finish(interrupt, events)?;
     }
     if let Some(hooks) = &mut hooks {
-        evidence.hooks = put_back(hooks, interrupt, events);
+        let (said, told) = hooks.finish(interrupt.count() >= 2);
+        evidence.hooks = said;
+        if let Some(told) = told {
+            events(Event::Note(told));
+        }
     }
     if let Some(testbed) = &equipment.pfc {
         live::pfc::carry_over(testbed, &mut evidence.cases);
     }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
-}
-
-/// Lets the hooks put the DUT back, unless the user has asked twice to stop. Returns what was said
-/// in all.
-fn put_back(
-    hooks: &mut Hooks,
-    interrupt: &mut Interrupt,
-    events: &mut dyn FnMut(Event),
-) -> Vec<HookOutput> {
-    let mut said = std::mem::take(&mut hooks.said);
-    if interrupt.count() >= 2 {
-        if let Some(told) = hooks.leave() {
-            events(Event::Note(told.into()));
-        }
-        return said;
-    }
-    let (restored, failure) = hooks.restore();
-    said.extend(restored);
-    if let Some(failure) = failure {
-        events(Event::Note(failure));
-    }
-    said
 }
 
 /// A number that tells the frames of this run from those of any earlier one, which may still be
@@ -255,7 +229,7 @@ impl Runner<'_, '_> {
             case: planned.case,
             repetitions: planned.repetitions.len(),
         });
-        let mut case = self.begun(&planned);
+        let mut case = Self::begun(&planned);
         for (index, task) in planned.repetitions.iter().enumerate() {
             self.repetition(task, &mut case);
             let end = match (self.interrupt.seen(), &case.error) {
@@ -274,7 +248,7 @@ impl Runner<'_, '_> {
     }
 
     /// A case of which nothing was done yet, with its plan.
-    fn begun(&self, planned: &Planned) -> CaseEvidence {
+    fn begun(planned: &Planned) -> CaseEvidence {
         let tasks = planned.repetitions.iter().map(Task::planned);
         let left_out = planned.omitted.iter().cloned();
         let left_out = left_out.map(|omitted| InPlan::Omitted { omitted });
@@ -291,7 +265,7 @@ impl Runner<'_, '_> {
 
     /// A case that did not begin, for the user had ended the run.
     fn left_out(&self, planned: Planned) -> CaseEvidence {
-        let mut case = self.begun(&planned);
+        let mut case = Self::begun(&planned);
         let tasks = planned.repetitions.iter();
         case.omitted
             .extend(tasks.map(|task| left_out(task, NOT_BEGUN)));

@@ -1,7 +1,6 @@
 //! `--dry-run`: what would be done, step by step.
 
 use std::io::{self, Write};
-use std::net::IpAddr;
 
 use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Quanta};
@@ -9,15 +8,12 @@ use pfc_ebpf::units::{LineRate, Quanta};
 use serde_json::json;
 
 use super::planning::{Planned, UP, hooks_around, hooks_around_run};
-use crate::cases::mad::MadCase;
 use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
-use crate::cases::rc::RcCase;
 use crate::cases::{PfcTask, Task};
 use crate::config::Config;
 use crate::evidence;
 use crate::live;
 use crate::live::pfc::hooks::Planned as Hook;
-use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
 use crate::plan::{Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind};
 use crate::quantity::Span;
@@ -58,10 +54,24 @@ pub fn steps(config: &Config, task: &Task) -> String {
         Task::Pfc(case, PfcTask { plan, limits }) => {
             pfc(case.case.id, plan, limits) + &hooks(&hooks_around(config, task))
         }
-        Task::Mad(case, plan) => mad(case, plan, &live::mad::way(testbed.mad.as_ref().expect(UP))),
-        Task::Rc(case, plan) => {
+        Task::Mad(case, plan) => {
+            let way = live::mad::way(testbed.mad.as_ref().expect(UP));
+            let key = MKey(plan.m_key_current);
+            let way = format!("by {way}, {}, with M_Key {key}", plan.route);
+            let changes = (case.changes)(plan).map(|changes| ("changed meanwhile", changes));
+            by_document(task, [("to the DUT", way)].into_iter().chain(changes))
+        }
+        Task::Rc(_, plan) => {
             let testbed = testbed.rc.as_ref().expect(UP);
-            rc(case, plan, &live::rc::way(testbed), testbed.address)
+            let dut = live::rc::way(testbed);
+            let dut = format!("{dut}; it sends to {}", testbed.address);
+            let requests = format!(
+                "{} READ requests of {} octets, each after T_tr = {}",
+                plan.requests(),
+                plan.path_mtu,
+                Span(RcPlan::transport_timer(plan.timeout))
+            );
+            by_document(task, [("the DUT", dut), ("expected", requests)])
         }
     }
 }
@@ -121,38 +131,13 @@ pub fn json(
     writeln!(out)
 }
 
-/// The steps of one repetition of a MAD case; `by` is the transport to the DUT.
-pub fn mad(case: &MadCase, plan: &MadPlan, by: &str) -> String {
-    let mut out = format!("{} [{}]\n", case.case.id, plan.name);
-    let key = MKey(plan.m_key_current);
-    paragraph(
-        &mut out,
-        "      to the DUT: ",
-        &format!("by {by}, {}, with M_Key {key}", plan.route),
-    );
-    if let Some(changes) = (case.changes)(plan) {
-        paragraph(&mut out, "      changed meanwhile: ", &changes);
+/// The steps of one repetition that does what its document says, after these lines.
+fn by_document<'l>(task: &Task, lines: impl IntoIterator<Item = (&'l str, String)>) -> String {
+    let mut out = format!("{} [{}]\n", task.case().id, task.name());
+    for (name, text) in lines {
+        paragraph(&mut out, &format!("      {name}: "), &text);
     }
-    for step in case.case.steps {
-        paragraph(&mut out, "      ", step);
-    }
-    out
-}
-
-/// The steps of one repetition of an RC case; `dut` is the DUT, `tester` the address that it sends
-/// to.
-pub fn rc(case: &RcCase, plan: &RcPlan, dut: &str, tester: IpAddr) -> String {
-    let mut out = format!("{} [{}]\n", case.case.id, plan.name);
-    let text = format!("{dut}; it sends to {tester}");
-    paragraph(&mut out, "      the DUT: ", &text);
-    let timer = Span(RcPlan::transport_timer(plan.timeout));
-    let text = format!(
-        "{} READ requests of {} octets, each after T_tr = {timer}",
-        plan.requests(),
-        plan.path_mtu
-    );
-    paragraph(&mut out, "      expected: ", &text);
-    for step in case.case.steps {
+    for step in task.case().steps {
         paragraph(&mut out, "      ", step);
     }
     out

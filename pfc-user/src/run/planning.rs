@@ -64,15 +64,19 @@ impl Planned {
 /// An error when nothing of what the plan asks can be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
     refuse_watchdog(config, declared_watchdog(config))?;
-    let cases = config.plan.cases.iter();
-    let planned: Vec<Planned> = cases
-        .map(|planned| plan_case(config, line_rate, planned))
-        .collect();
+    let planned = plan_all(config, line_rate);
     let can_run = planned.iter().any(|case| !case.repetitions.is_empty());
     match planned.iter().find_map(|case| case.impossible.as_ref()) {
         Some(reason) if !can_run => bail!("no repetition can run: {reason}"),
         _ => Ok(planned),
     }
+}
+
+fn plan_all(config: &Config, line_rate: Option<LineRate>) -> Vec<Planned> {
+    let cases = config.plan.cases.iter();
+    cases
+        .map(|planned| plan_case(config, line_rate, planned))
+        .collect()
 }
 
 fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Planned {
@@ -162,10 +166,7 @@ pub fn unfit(config: &Config, ports: &[Port]) -> Vec<UnfitCase> {
     let Ok(line_rate) = planned_line_rate(config) else {
         return watched.collect();
     };
-    let cases = config.plan.cases.iter();
-    let planned: Vec<Planned> = cases
-        .map(|planned| plan_case(config, line_rate, planned))
-        .collect();
+    let planned = plan_all(config, line_rate);
     let too_fast = planned.iter().filter_map(|planned| {
         let impossible = planned.impossible.clone();
         let impossible = impossible.map(|reason| (reason, String::new()));

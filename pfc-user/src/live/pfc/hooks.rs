@@ -161,7 +161,7 @@ pub struct Hooks<'c> {
     /// State of the PFC watchdog, as `prepare` says or as declared.
     watchdog: Option<String>,
     /// Output of `prepare`.
-    pub said: Vec<HookOutput>,
+    said: Vec<HookOutput>,
 }
 
 impl<'c> Hooks<'c> {
@@ -233,7 +233,7 @@ impl<'c> Hooks<'c> {
 
     /// Runs `restore`, where there is one. Returns what it said, and in words that the DUT is not
     /// put back.
-    pub fn restore(&mut self) -> (Option<HookOutput>, Option<String>) {
+    fn restore(&mut self) -> (Option<HookOutput>, Option<String>) {
         let Some(note) = self.note.take() else {
             return (None, None);
         };
@@ -250,12 +250,18 @@ impl<'c> Hooks<'c> {
         (said, told)
     }
 
-    /// Leaves the DUT to the next run; in words, where there is something to put back.
-    pub fn leave(&mut self) -> Option<&'static str> {
-        self.note.take().map(|_| {
-            "the DUT is NOT put back, as the user asked twice to stop: the next run does it, or \
-             `validator check --undo`"
-        })
+    /// Puts the DUT back, or leaves it to the next run. Returns what the hooks around the run said,
+    /// and in words that the DUT is not put back.
+    pub fn finish(&mut self, leave: bool) -> (Vec<HookOutput>, Option<String>) {
+        let mut all = std::mem::take(&mut self.said);
+        if leave {
+            let told = "the DUT is NOT put back, as the user asked twice to stop: the next run \
+                        does it, or `validator check --undo`";
+            return (all, self.note.take().map(|_| told.to_owned()));
+        }
+        let (said, told) = self.restore();
+        all.extend(said);
+        (all, told)
     }
 }
 
