@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(cli) => descriptors::ensure()
             .map_err(anyhow::Error::from)
             .and_then(|()| perform(cli.command)),
-        Err(told) => tell(&told),
+        Err(error) => explain(&error),
     };
     // As the process ends, the rest of standard output's buffer is written and its errors are lost.
     let outcome = outcome.and_then(|exit| match exit {
@@ -47,12 +47,12 @@ fn main() -> ExitCode {
 }
 
 /// Shows help or the version, or says what is wrong with the command line.
-fn tell(told: &clap::Error) -> Result<Exit> {
+fn explain(error: &clap::Error) -> Result<Exit> {
     let text = |colour: bool| match colour {
-        true => told.render().ansi().to_string(),
-        false => told.render().to_string(),
+        true => error.render().ansi().to_string(),
+        false => error.render().to_string(),
     };
-    if told.use_stderr() {
+    if error.use_stderr() {
         output::Stderr.write_all(text(report::colour(&io::stderr())).as_bytes())?;
         return Ok(Exit::Usage);
     }

@@ -191,10 +191,10 @@ pub fn run(
         mad.finish(interrupt, events)?;
     }
     if let Some(hooks) = &mut hooks {
-        let (said, told) = hooks.finish(interrupt.count() >= 2);
+        let (said, note) = hooks.finish(interrupt.count() >= 2);
         evidence.hooks = said;
-        if let Some(told) = told {
-            events(Event::Note(told));
+        if let Some(note) = note {
+            events(Event::Note(note));
         }
     }
     if let Some(testbed) = &equipment.pfc {

@@ -176,7 +176,7 @@ pub struct Assertion {
     pub actual: String,
     /// Outcome.
     pub verdict: Verdict,
-    /// What it is about, where that is a packet: drawings mark it.
+    /// Its subject, where that is a packet: drawings mark it.
     #[serde(skip)]
     pub about: Vec<Subject>,
 }

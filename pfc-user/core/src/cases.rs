@@ -152,7 +152,7 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     result.verdict = Verdict::of_parts(result.checks.iter().map(|check| check.verdict));
     if let Some(error) = &evidence.error {
         // A failure that was seen stays one, whatever became of the rest.
-        result.verdict = Verdict::of_parts([result.verdict, Verdict::Error]);
+        result.verdict = result.verdict.max(Verdict::Error);
         result.reason = error.clone();
     }
     result

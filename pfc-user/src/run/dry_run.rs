@@ -38,8 +38,8 @@ pub fn not_done(planned: &[Planned]) -> String {
     let cases = planned.iter();
     let fixed = fixed_set::of(cases.map(|case| (case.case.id, case.fixed.as_ref())));
     let mut out = String::new();
-    if let Some(told) = fixed.and_then(|set| set.sentence()) {
-        paragraph(&mut out, "not done   ", &told);
+    if let Some(sentence) = fixed.and_then(|set| set.sentence()) {
+        paragraph(&mut out, "not done   ", &sentence);
     }
     out
 }
@@ -239,19 +239,19 @@ fn probe(probe: &ProbePlan, limits: &Limits) -> String {
 
 /// The pause frames of a burst with what each says.
 fn burst(burst: &ProbeBurst, limits: &Limits) -> String {
-    let told = |quanta: Quanta| format!("{} ({})", quanta.0, about(limits.pause_time(quanta)));
+    let time = |quanta: Quanta| format!("{} ({})", quanta.0, about(limits.pause_time(quanta)));
     let frames = burst.frames.iter().map(|ProbeFrame { after, frame }| {
         let times = if frame.classes.is_empty() {
             // No class is to read its times.
             let mut different = frame.times.to_vec();
             different.dedup();
-            let times = different.into_iter().map(told).collect::<Vec<_>>();
+            let times = different.into_iter().map(time).collect::<Vec<_>>();
             format!("vector 0, all times {}", times.join(", "))
         } else {
             let classes = frame.classes.iter();
             let times = classes.map(|class| match frame.times[class.index()] {
                 Quanta::ZERO => format!("{class}: XON"),
-                quanta => format!("{class}: {}", told(quanta)),
+                quanta => format!("{class}: {}", time(quanta)),
             });
             times.collect::<Vec<_>>().join(", ")
         };

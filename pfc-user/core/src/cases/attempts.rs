@@ -23,29 +23,24 @@ pub(crate) fn of_attempt(repetition: &str, attempt: u32) -> String {
 
 /// Judges all attempts at a repetition, at least one; and each by itself, where there are several.
 pub(super) fn judge(case: &PfcCase, attempts: &[&PfcEvidence]) -> (Judged, Vec<AttemptResult>) {
-    let mut judged: Vec<Judged> = attempts.iter().map(|attempt| case.judge(attempt)).collect();
-    if judged.len() <= 1 {
-        return (judged.pop().unwrap_or_default(), Vec::new());
+    if let [only] = attempts {
+        return (case.judge(only), Vec::new());
     }
-    let mut figures = Vec::new();
-    let last = judged.len() - 1;
-    for (index, (of, evidence)) in judged.iter_mut().zip(attempts).enumerate() {
-        for mut figure in of.figures.drain(..) {
-            if index < last {
+    let (mut figures, mut results) = (Vec::new(), Vec::new());
+    for (index, evidence) in attempts.iter().enumerate() {
+        let mut judged = case.judge(evidence);
+        if index + 1 < attempts.len() {
+            for figure in &mut judged.figures {
                 figure.repetition = of_attempt(&figure.repetition, evidence.attempt);
             }
-            figures.push(figure);
         }
-    }
-    let results: Vec<AttemptResult> = judged
-        .into_iter()
-        .zip(attempts)
-        .map(|(judged, evidence)| AttemptResult {
+        figures.append(&mut judged.figures);
+        results.push(AttemptResult {
             repetition: evidence.plan.name.clone(),
             attempt: evidence.attempt,
             checks: judged.checks,
-        })
-        .collect();
+        });
+    }
     let judged = Judged {
         checks: combine(case, &results),
         figures,

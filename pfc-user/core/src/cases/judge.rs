@@ -180,9 +180,7 @@ impl<F: Family> Row<F> {
         if !unmet.is_empty() {
             let (again, reasons): (Vec<Again>, Vec<String>) = unmet.into_iter().unzip();
             (finding.verdict, finding.reason) = (Verdict::Inconclusive, reasons.join("; "));
-            if again.contains(&Again::InVain) {
-                finding.again = Again::InVain;
-            }
+            finding.again = again.into_iter().fold(finding.again, Ord::max);
         }
         if let Some(failure) = F::failure(view)
             && finding.verdict == Verdict::Inconclusive

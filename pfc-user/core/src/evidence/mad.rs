@@ -50,13 +50,6 @@ pub struct MadEvidence {
 /// requests up to it too; more are counted.
 pub const MOST_STRAYS: usize = 1000;
 
-impl MadEvidence {
-    /// The reason why the repetition ended early, if the tester or its surroundings failed.
-    pub fn error(&self) -> Option<&str> {
-        self.error.as_deref()
-    }
-}
-
 /// Purpose of a request. A request that is repeated, for want of an answer or because the DUT was
 /// busy, has the purpose of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

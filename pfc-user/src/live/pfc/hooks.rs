@@ -244,10 +244,10 @@ impl<'c> Hooks<'c> {
             }
             Err(error) => (None, Some(error.to_string())),
         };
-        let told = failure.map(|failure| {
+        let note = failure.map(|failure| {
             format!("the DUT is NOT put back: {failure}; the next run tries it again")
         });
-        (said, told)
+        (said, note)
     }
 
     /// Puts the DUT back, or leaves it to the next run. Returns what the hooks around the run said,
@@ -255,20 +255,20 @@ impl<'c> Hooks<'c> {
     pub fn finish(&mut self, leave: bool) -> (Vec<HookOutput>, Option<String>) {
         let mut all = std::mem::take(&mut self.said);
         if leave {
-            let told = "the DUT is NOT put back, as the user asked twice to stop: the next run \
+            let note = "the DUT is NOT put back, as the user asked twice to stop: the next run \
                         does it, or `validator check --undo`";
-            return (all, self.note.take().map(|_| told.to_owned()));
+            return (all, self.note.take().map(|_| note.to_owned()));
         }
-        let (said, told) = self.restore();
+        let (said, note) = self.restore();
         all.extend(said);
-        (all, told)
+        (all, note)
     }
 }
 
 impl Drop for Hooks<'_> {
     fn drop(&mut self) {
-        if let (_, Some(told)) = self.restore() {
-            output::note(told);
+        if let (_, Some(note)) = self.restore() {
+            output::note(note);
         }
     }
 }

@@ -29,7 +29,7 @@ impl Family for Mad {
     }
 
     fn failure<'v>(view: &'v View<'_>) -> Option<&'v str> {
-        view.e.error()
+        view.e.error.as_deref()
     }
 }
 
