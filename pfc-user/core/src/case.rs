@@ -1,4 +1,4 @@
-//! Cases, checks and verdicts: the vocabulary of what is decided, and the registry of all cases.
+//! Cases, checks and verdicts: the vocabulary of what is decided.
 
 use std::fmt;
 
