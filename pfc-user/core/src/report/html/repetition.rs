@@ -14,14 +14,23 @@ use crate::evidence::hooks;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 use crate::report::flows;
 
+/// Name of the repetition.
+fn name(repetition: &Repetition) -> &str {
+    match repetition {
+        Repetition::Pfc(e) => &e.plan.name,
+        Repetition::Mad(e) => &e.plan.name,
+        Repetition::Rc(e) => &e.plan.name,
+    }
+}
+
 /// All repetitions of a case, each in a part that opens.
 pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
     let mut names = matrix::repetitions(case.result);
     let recorded = case.evidence.iter().flat_map(|case| &case.repetitions);
     let recorded: Vec<&Repetition> = recorded.collect();
     for repetition in &recorded {
-        if !names.contains(&repetition.name()) {
-            names.push(repetition.name());
+        if !names.contains(&name(repetition)) {
+            names.push(name(repetition));
         }
     }
     let parts = names.into_iter().enumerate();
@@ -29,7 +38,7 @@ pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
         .filter(|(_, wanted)| !case.left_out.contains(wanted))
         .map(|(index, wanted)| {
             let attempts = recorded.iter().copied();
-            let mut attempts: Vec<_> = attempts.filter(|found| found.name() == wanted).collect();
+            let mut attempts: Vec<_> = attempts.filter(|found| name(found) == wanted).collect();
             attempts.sort_by_key(|attempt| attempt.attempt());
             one(case, index, wanted, &attempts, detail)
         })
