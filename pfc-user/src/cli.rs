@@ -66,11 +66,8 @@ pub enum Command {
     /// Count live traffic by DSCP, priority, PFC and RoCEv2, and judge loss between two ports.
     Watch(Box<WatchArgs>),
     /// Run a simulated device under test, on existing interfaces or on sockets.
-    Dut {
-        /// The device.
-        #[command(subcommand)]
-        device: DutCommand,
-    },
+    #[command(subcommand)]
+    Dut(DutCommand),
     /// Serve the tester of the RC cases on the DUT's host, with real queue pairs by verbs.
     Agent(AgentArgs),
     /// Serve the Open Traffic Generator API (snappi, otgen) on ports of this machine.

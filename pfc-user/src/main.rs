@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(cli) => descriptors::ensure()
             .map_err(anyhow::Error::from)
             .and_then(|()| perform(cli.command)),
-        Err(told) => tell(&told),
+        Err(error) => explain(&error),
     };
     // As the process ends, the rest of standard output's buffer is written and its errors are lost.
     let outcome = outcome.and_then(|exit| match exit {
@@ -47,12 +47,12 @@ fn main() -> ExitCode {
 }
 
 /// Shows help or the version, or says what is wrong with the command line.
-fn tell(told: &clap::Error) -> Result<Exit> {
+fn explain(error: &clap::Error) -> Result<Exit> {
     let text = |colour: bool| match colour {
-        true => told.render().ansi().to_string(),
-        false => told.render().to_string(),
+        true => error.render().ansi().to_string(),
+        false => error.render().to_string(),
     };
-    if told.use_stderr() {
+    if error.use_stderr() {
         output::Stderr.write_all(text(report::colour(&io::stderr())).as_bytes())?;
         return Ok(Exit::Usage);
     }
@@ -69,24 +69,26 @@ fn perform(command: Command) -> Result<Exit> {
         Command::Judge(args) => judge(&args),
         Command::Report(args) => report(&args),
         Command::Watch(args) => watch::session::main(&args),
-        Command::Dut {
-            device: DutCommand::Switch(args),
-        } => dut::switch::process::main(args, io::stdin(), output::stdout()).map(|()| Exit::Passed),
-        Command::Dut {
-            device: DutCommand::Sma(args),
-        } => dut::sma::process::main(args, io::stdin(), output::stdout()).map(|()| Exit::Passed),
-        Command::Dut {
-            device: DutCommand::Requester(args),
-        } => dut::requester::process::main(args, io::stdin(), output::stdout())
-            .map(|()| Exit::Passed),
-        Command::Agent(args) => {
-            agent::process::main(&args, output::stdout()).map(|()| Exit::Passed)
-        }
+        Command::Dut(device) => done(simulate(device)),
+        Command::Agent(args) => done(agent::process::main(&args, output::stdout())),
         #[cfg(feature = "otg")]
-        Command::Otg(args) => {
-            validator::otg::process::main(&args, output::stdout()).map(|()| Exit::Passed)
-        }
+        Command::Otg(args) => done(validator::otg::process::main(&args, output::stdout())),
     }
+}
+
+/// Runs a simulated device until its standard input ends.
+fn simulate(device: DutCommand) -> Result<()> {
+    let (input, output) = (io::stdin(), output::stdout());
+    match device {
+        DutCommand::Switch(args) => dut::switch::process::main(args, input, output),
+        DutCommand::Sma(args) => dut::sma::process::main(args, input, output),
+        DutCommand::Requester(args) => dut::requester::process::main(args, input, output),
+    }
+}
+
+/// The end of a process that judges nothing.
+fn done(outcome: Result<()>) -> Result<Exit> {
+    outcome.map(|()| Exit::Passed)
 }
 
 fn list(args: &ListArgs) -> Result<Exit> {
@@ -237,7 +239,7 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     text += &run::dry_run::hooks(&run::hooks_around_run(config));
     for planned in cases {
         for plan in &planned.repetitions {
-            text += &format!("\n{}", run::dry_run::steps(config, plan, line_rate));
+            text += &format!("\n{}", run::dry_run::steps(config, plan));
         }
         for omitted in &planned.omitted {
             text += &format!(

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use crate::case::Event;
-use crate::cases::{self, PlannedCase, Task};
+use crate::cases::{self, PfcTask, PlannedCase, Task};
 use crate::config::{Config, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
 use crate::driver::bringup::journal::Journal;
@@ -18,10 +18,10 @@ use crate::driver::bringup::testbed::{Ports, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
-use crate::evidence::hooks::HookOutput;
 use crate::evidence::preflight::{Preflight, Way};
 use crate::evidence::{
-    self, CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, SCHEMA,
+    CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, Repetition,
+    SCHEMA,
 };
 use crate::live;
 use crate::live::pfc::hooks::{Hooks, NotConfigured};
@@ -35,6 +35,7 @@ use self::planning::{UP, beyond_mtu, declared_watchdog, refuse, refuse_watchdog}
 const NOT_BEGUN: &str = "not begun: the run was interrupted";
 
 /// The ports that the planned cases run on; only those that one of them needs.
+#[derive(Default)]
 struct Equipment<'c> {
     pfc: Option<Testbed>,
     mad: Option<live::mad::Live<'c>>,
@@ -63,47 +64,39 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         kernel: Some(port_check::kernel_release()?),
         ..Preflight::default()
     };
-    let pfc = match config.pfc() {
-        Some(testbed) => {
-            let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
-            found.ports = port_check::examine(&laid, testbed)?;
-            let testbed = laid.open(testbed, sizes(config, testbed))?;
-            port_check::note_tests(&mut found.ports, &testbed);
-            Some(testbed)
-        }
-        None => None,
-    };
-    let mad = match config.mad() {
-        Some(testbed) => {
-            found.ports.extend(port_check::mad_port(testbed));
-            Some(live::mad::Live::open(testbed)?)
-        }
-        None => None,
-    };
-    let rc = match config.rc() {
-        Some(testbed) => {
-            found.ports.extend(port_check::rc_port(testbed)?);
-            Some(RcPort::open(testbed)?)
-        }
-        None => None,
-    };
+    let mut equipment = Equipment::default();
+    if let Some(testbed) = config.pfc() {
+        let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
+        found.ports = port_check::examine(&laid, testbed)?;
+        let testbed = laid.open(testbed, sizes(config, testbed))?;
+        port_check::note_tests(&mut found.ports, &testbed);
+        equipment.pfc = Some(testbed);
+    }
+    if let Some(testbed) = config.mad() {
+        found.ports.extend(port_check::mad_port(testbed));
+        equipment.mad = Some(live::mad::Live::open(testbed)?);
+    }
+    if let Some(testbed) = config.rc() {
+        found.ports.extend(port_check::rc_port(testbed)?);
+        equipment.rc = Some(RcPort::open(testbed)?);
+    }
     for line in report::preflight::shortfalls(&found) {
         events(Event::Note(format!("preflight: {line}")));
     }
-    let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
+    let pfc = equipment.pfc.as_ref();
+    let cases = plan(config, pfc.map(|testbed| testbed.limits.line_rate))?;
     refuse(beyond_mtu(&cases, &found.ports))?;
-    let hooks = match (&config.testbed.pfc, &pfc) {
-        (Some(testbed), Some(_)) => {
-            let hooks = Hooks::begin(testbed, config.out.as_deref(), &journal)?;
-            refuse_watchdog(config, hooks.watchdog())?;
-            Some(hooks)
-        }
-        _ => None,
-    };
+    let hooks = config
+        .pfc()
+        .map(|testbed| Hooks::begin(testbed, config.out.as_deref(), &journal))
+        .transpose()?;
+    if let Some(hooks) = &hooks {
+        refuse_watchdog(config, hooks.watchdog())?;
+    }
     Ok(Prepared {
         config,
         preflight: found,
-        equipment: Equipment { pfc, mad, rc },
+        equipment,
         hooks,
         cases,
     })
@@ -198,35 +191,17 @@ pub fn run(
         mad.finish(interrupt, events)?;
     }
     if let Some(hooks) = &mut hooks {
-        evidence.hooks = put_back(hooks, interrupt, events);
+        let (said, note) = hooks.finish(interrupt.count() >= 2);
+        evidence.hooks = said;
+        if let Some(note) = note {
+            events(Event::Note(note));
+        }
     }
     if let Some(testbed) = &equipment.pfc {
         live::pfc::carry_over(testbed, &mut evidence.cases);
     }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
-}
-
-/// Lets the hooks put the DUT back, unless the user has asked twice to stop. Returns what was said
-/// in all.
-fn put_back(
-    hooks: &mut Hooks,
-    interrupt: &mut Interrupt,
-    events: &mut dyn FnMut(Event),
-) -> Vec<HookOutput> {
-    let mut said = std::mem::take(&mut hooks.said);
-    if interrupt.count() >= 2 {
-        if let Some(told) = hooks.leave() {
-            events(Event::Note(told.into()));
-        }
-        return said;
-    }
-    let (restored, failure) = hooks.restore();
-    said.extend(restored);
-    if let Some(failure) = failure {
-        events(Event::Note(failure));
-    }
-    said
 }
 
 /// A number that tells the frames of this run from those of any earlier one, which may still be
@@ -254,7 +229,7 @@ impl Runner<'_, '_> {
             case: planned.case,
             repetitions: planned.repetitions.len(),
         });
-        let mut case = self.begun(&planned);
+        let mut case = Self::begun(&planned);
         for (index, task) in planned.repetitions.iter().enumerate() {
             self.repetition(task, &mut case);
             let end = match (self.interrupt.seen(), &case.error) {
@@ -273,25 +248,13 @@ impl Runner<'_, '_> {
     }
 
     /// A case of which nothing was done yet, with its plan.
-    fn begun(&self, planned: &Planned) -> CaseEvidence {
-        let in_plan = |task: &Task| match task {
-            Task::Pfc(_, plan) => InPlan::Pfc {
-                plan: plan.clone(),
-                limits: self.equipment.pfc.as_ref().expect(UP).limits.clone(),
-            },
-            Task::Mad(_, plan) => InPlan::Mad { plan: plan.clone() },
-            Task::Rc(_, plan) => InPlan::Rc { plan: plan.clone() },
-        };
+    fn begun(planned: &Planned) -> CaseEvidence {
+        let tasks = planned.repetitions.iter().map(Task::planned);
         let left_out = planned.omitted.iter().cloned();
         let left_out = left_out.map(|omitted| InPlan::Omitted { omitted });
         CaseEvidence {
             case: planned.case.id.into(),
-            planned: planned
-                .repetitions
-                .iter()
-                .map(in_plan)
-                .chain(left_out)
-                .collect(),
+            planned: tasks.chain(left_out).collect(),
             repetitions: Vec::new(),
             attempts: 0,
             omitted: planned.omitted.clone(),
@@ -302,7 +265,7 @@ impl Runner<'_, '_> {
 
     /// A case that did not begin, for the user had ended the run.
     fn left_out(&self, planned: Planned) -> CaseEvidence {
-        let mut case = self.begun(&planned);
+        let mut case = Self::begun(&planned);
         let tasks = planned.repetitions.iter();
         case.omitted
             .extend(tasks.map(|task| left_out(task, NOT_BEGUN)));
@@ -311,10 +274,9 @@ impl Runner<'_, '_> {
 
     /// Runs one repetition, and adds each attempt at it to the case's evidence.
     fn repetition(&mut self, task: &Task, case: &mut CaseEvidence) {
-        let limits = self.equipment.pfc.as_ref().map(|pfc| &pfc.limits);
         (self.events)(Event::RepetitionBegins {
             name: task.name().into(),
-            seconds: task.shortest(limits) as f64 / 1e9,
+            seconds: task.shortest() as f64 / 1e9,
         });
         let attempts = match (&self.config.testbed.pfc, task) {
             (Some(testbed), Task::Pfc(..)) => testbed.limits.attempts,
@@ -340,16 +302,7 @@ impl Runner<'_, '_> {
     /// Measures a repetition once; `false` if it could not be, or is not to be again.
     fn attempt(&mut self, task: &Task, attempt: u32, case: &mut CaseEvidence) -> bool {
         self.run = self.run.wrapping_add(1);
-        let done = repetition(
-            self.config,
-            self.equipment,
-            self.hooks,
-            task,
-            (self.run, attempt),
-            self.interrupt,
-            self.events,
-        );
-        match done {
+        match self.measure(task, attempt) {
             Ok(done) => {
                 case.error = done
                     .error()
@@ -376,6 +329,37 @@ impl Runner<'_, '_> {
             }
         }
     }
+
+    /// Measures a repetition on the equipment of its family.
+    fn measure(&mut self, task: &Task, attempt: u32) -> Result<Repetition> {
+        let (testbed, equipment) = (&self.config.testbed, &mut *self.equipment);
+        let (interrupt, events) = (&mut *self.interrupt, &mut *self.events);
+        Ok(match task {
+            Task::Pfc(case, PfcTask { plan, .. }) => {
+                let mut live = live::pfc::Live {
+                    config: testbed.pfc.as_ref().expect(UP),
+                    case: case.case.id,
+                    hooks: self.hooks.expect(UP),
+                    testbed: equipment.pfc.as_mut().expect(UP),
+                    interrupt,
+                    events,
+                    run: self.run,
+                    attempt,
+                };
+                Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
+            }
+            Task::Mad(case, plan) => {
+                let live = equipment.mad.as_mut().expect(UP);
+                Repetition::Mad(Box::new(live.run(case, plan, interrupt, events)?))
+            }
+            Task::Rc(case, plan) => {
+                let apm = testbed.rc.as_ref().expect(UP).apm;
+                let port = equipment.rc.as_mut().expect(UP);
+                let evidence = live::rc::run(port, apm, case, plan, interrupt, events)?;
+                Repetition::Rc(Box::new(evidence))
+            }
+        })
+    }
 }
 
 /// A planned repetition of which nothing is known, so that what was done does not stand for the
@@ -386,43 +370,6 @@ fn left_out(plan: &Task, reason: &str) -> Omitted {
         reason: reason.into(),
         not_applicable: false,
     }
-}
-
-fn repetition(
-    config: &Config,
-    equipment: &mut Equipment<'_>,
-    hooks: Option<&Hooks<'_>>,
-    task: &Task,
-    (run, attempt): (u16, u32),
-    interrupt: &mut Interrupt,
-    events: &mut dyn FnMut(Event),
-) -> Result<evidence::Repetition> {
-    use evidence::Repetition;
-    Ok(match task {
-        Task::Pfc(case, plan) => {
-            let mut live = live::pfc::Live {
-                config: config.testbed.pfc.as_ref().expect(UP),
-                case: case.case.id,
-                hooks: hooks.expect(UP),
-                testbed: equipment.pfc.as_mut().expect(UP),
-                interrupt,
-                events,
-                run,
-                attempt,
-            };
-            Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
-        }
-        Task::Mad(case, plan) => {
-            let live = equipment.mad.as_mut().expect(UP);
-            Repetition::Mad(Box::new(live.run(case, plan, interrupt, events)?))
-        }
-        Task::Rc(case, plan) => {
-            let apm = config.testbed.rc.as_ref().expect(UP).apm;
-            let port = equipment.rc.as_mut().expect(UP);
-            let evidence = live::rc::run(port, apm, case, plan, interrupt, events)?;
-            Repetition::Rc(Box::new(evidence))
-        }
-    })
 }
 
 /// Sizes of the maps for the longest repetition with the most flows.

@@ -1,26 +1,30 @@
-//! Cases, checks and verdicts: the vocabulary of what is decided, and the registry of all cases.
+//! Cases, checks and verdicts: the vocabulary of what is decided.
 
 use std::fmt;
 
 use pfc_ebpf::units::{Nanos, Priority};
 use serde::{Deserialize, Serialize};
 
-/// The outcome of a case, a check or an assertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The outcome of a case, a check or an assertion. Where verdicts are combined the greatest counts:
+/// the last one here.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The requirement makes no sense on this DUT.
+    #[default]
+    NotApplicable,
+    /// A check that it depends on did not pass.
+    Skipped,
     /// The requirement was seen to hold.
     Pass,
-    /// The requirement was seen to be violated.
-    Fail,
     /// The measurement does not allow a verdict; the reason says which figure is at fault.
     Inconclusive,
     /// The tester or its surroundings failed.
     Error,
-    /// The requirement makes no sense on this DUT.
-    NotApplicable,
-    /// A check that it depends on did not pass.
-    Skipped,
+    /// The requirement was seen to be violated.
+    Fail,
 }
 
 impl Verdict {
@@ -36,24 +40,9 @@ impl Verdict {
         }
     }
 
-    /// Weight of the verdict: the heaviest one wins when verdicts are combined.
-    const fn weight(self) -> u8 {
-        match self {
-            Self::NotApplicable => 0,
-            Self::Skipped => 1,
-            Self::Pass => 2,
-            Self::Inconclusive => 3,
-            Self::Error => 4,
-            Self::Fail => 5,
-        }
-    }
-
     /// The verdict on a whole from those on its parts; not applicable when there are none.
     pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Self {
-        parts
-            .into_iter()
-            .max_by_key(|part| part.weight())
-            .unwrap_or(Self::NotApplicable)
+        parts.into_iter().max().unwrap_or_default()
     }
 }
 
@@ -187,7 +176,7 @@ pub struct Assertion {
     pub actual: String,
     /// Outcome.
     pub verdict: Verdict,
-    /// What it is about, where that is a packet: drawings mark it.
+    /// Its subject, where that is a packet: drawings mark it.
     #[serde(skip)]
     pub about: Vec<Subject>,
 }
@@ -235,11 +224,11 @@ pub struct Figure {
 }
 
 /// A case's outcome.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     /// Case id.
     pub case: String,
-    /// The heaviest of its checks.
+    /// The greatest of its checks.
     pub verdict: Verdict,
     /// Reason of the verdict if no check gives it: the error, or why the case is not applicable.
     pub reason: String,

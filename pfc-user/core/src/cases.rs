@@ -13,7 +13,7 @@ mod stalls;
 mod steps;
 
 pub use attempts::again;
-pub use registry::{Known, PlannedCase, Task, all, find, nearest};
+pub use registry::{Known, OfFamily, PfcTask, PlannedCase, Task, all, find, nearest};
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::mad::MadEvidence;
@@ -54,12 +54,12 @@ pub fn consistent(evidence: &Evidence) -> Result<(), Defect> {
 /// this version does not know.
 fn contradiction(case: &CaseEvidence, index: usize) -> Result<(), String> {
     match (find(&case.case), &case.repetitions[index]) {
-        (Some(Known::Pfc(_)), Repetition::Pfc(recorded)) => pfc::consistent(recorded),
-        (Some(Known::Mad(_)), Repetition::Mad(recorded)) => {
+        (Some(Known::Pfc(..)), Repetition::Pfc(recorded)) => pfc::consistent(recorded),
+        (Some(Known::Mad(..)), Repetition::Mad(recorded)) => {
             let (all, index) = among(case, recorded);
             mad::consistent(&all, index)
         }
-        (Some(Known::Rc(_)), Repetition::Rc(recorded)) => rc::consistent(recorded),
+        (Some(Known::Rc(..)), Repetition::Rc(recorded)) => rc::consistent(recorded),
         (None, _) => Ok(()),
         _ => Err(OTHER_FAMILY.into()),
     }
@@ -78,22 +78,21 @@ fn among<'e>(case: &'e CaseEvidence, recorded: &MadEvidence) -> (Vec<&'e MadEvid
     (all, index.expect("one of the repetitions of the case"))
 }
 
-/// Turns each pass into `instead`, for the reason `why`.
+/// Turns each pass into an error, for the reason `why`.
 fn withdraw_passes(results: &mut [CaseResult], why: &str) {
-    let instead = Verdict::Error;
     for result in results {
         for check in &mut result.checks {
             if check.verdict == Verdict::Pass {
-                (check.verdict, check.reason) = (instead, why.into());
+                (check.verdict, check.reason) = (Verdict::Error, why.into());
             }
         }
         for assertion in &mut result.assertions {
             if assertion.verdict == Some(Verdict::Pass) {
-                assertion.verdict = Some(instead);
+                assertion.verdict = Some(Verdict::Error);
             }
         }
         if result.verdict == Verdict::Pass {
-            (result.verdict, result.reason) = (instead, why.into());
+            (result.verdict, result.reason) = (Verdict::Error, why.into());
         }
     }
 }
@@ -102,16 +101,20 @@ fn withdraw_passes(results: &mut [CaseResult], why: &str) {
 pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     let Some(known) = find(&evidence.case) else {
         return CaseResult {
+            case: evidence.case.clone(),
             verdict: Verdict::Error,
             reason: format!("this version knows no case `{}`", evidence.case),
-            ..nothing(&evidence.case)
+            ..CaseResult::default()
         };
     };
     let case = known.case();
-    let mut result = nothing(case.id);
+    let mut result = CaseResult {
+        case: case.id.into(),
+        ..CaseResult::default()
+    };
     for (index, repetition) in evidence.repetitions.iter().enumerate() {
         let judged = match (known, repetition) {
-            (Known::Pfc(case), Repetition::Pfc(recorded)) => {
+            (Known::Pfc(case, ()), Repetition::Pfc(recorded)) => {
                 let name = &recorded.plan.name;
                 let is_same = |earlier: &Repetition| {
                     earlier
@@ -125,11 +128,11 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
                 result.attempts.extend(attempts);
                 judged
             }
-            (Known::Mad(case), Repetition::Mad(recorded)) => {
+            (Known::Mad(case, ()), Repetition::Mad(recorded)) => {
                 let (all, index) = among(evidence, recorded);
                 case.judge_among(&all, index)
             }
-            (Known::Rc(case), Repetition::Rc(evidence)) => case.judge(evidence),
+            (Known::Rc(case, ()), Repetition::Rc(evidence)) => case.judge(evidence),
             _ => {
                 result.reason = OTHER_FAMILY.into();
                 result.verdict = Verdict::Error;
@@ -149,24 +152,10 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     result.verdict = Verdict::of_parts(result.checks.iter().map(|check| check.verdict));
     if let Some(error) = &evidence.error {
         // A failure that was seen stays one, whatever became of the rest.
-        result.verdict = Verdict::of_parts([result.verdict, Verdict::Error]);
+        result.verdict = result.verdict.max(Verdict::Error);
         result.reason = error.clone();
     }
     result
-}
-
-/// The result of a case of which nothing is known.
-fn nothing(case: &str) -> CaseResult {
-    CaseResult {
-        case: case.into(),
-        verdict: Verdict::NotApplicable,
-        reason: String::new(),
-        checks: Vec::new(),
-        attempts: Vec::new(),
-        assertions: Vec::new(),
-        steps: Vec::new(),
-        figures: Vec::new(),
-    }
 }
 
 /// A result for each check of each repetition that was not done.

@@ -193,6 +193,16 @@ pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
+/// The octets of hexadecimal digits, two for each; `None` for any other text.
+pub fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let octets = pairs
+        .iter()
+        .map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8));
+    rest.is_empty().then(|| octets.collect())?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
-use crate::driver::bringup::testbed::{Counters, LinkWatch, Testbed, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkWatch, Testbed, TesterPort, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet;
@@ -34,6 +34,7 @@ use crate::evidence::{CaseEvidence, Repetition};
 use crate::nic;
 pub use crate::plan::effort;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
+use crate::quantity::hex;
 
 /// Interval between readings of the counters while the last frames are awaited.
 const SETTLE_POLL: Nanos = 2_000_000;
@@ -210,13 +211,12 @@ struct Driven {
 /// Prepares the ports, and sends traffic and storm.
 fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<Driven> {
     let limits = live.testbed.limits.clone();
-    let storm_source = live.testbed.rx.state.mac;
     // A virtual CPU that halts runs again when the host lets it: milliseconds later, and often.
     let _awake = Awake::hold();
-    configure(live, plan, clock::now(), storm_source)?;
+    configure(live, plan, clock::now())?;
     introduce(live)?;
     let epoch = clock::now();
-    configure(live, plan, epoch, storm_source)?;
+    configure(live, plan, epoch)?;
     let mut sender = open_sender(live, plan, epoch)?;
     let instruments = before.instruments(&sender.report()?.lost);
     let control = open_control(live.testbed)?;
@@ -271,21 +271,13 @@ fn evidence(
     after: After,
 ) -> Result<PfcEvidence> {
     stop_counting(live.testbed)?;
-    let Driven {
-        epoch,
-        mut instruments,
-        interrupted,
-        sent,
-        done,
-        waits,
-        rings,
-    } = driven;
-    let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx, Rings::default())?;
-    let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx, rings)?;
+    let (tx_port, _, mut offences) = read_port("tx", &mut live.testbed.tx, Rings::default())?;
+    let (rx_port, arrivals, of_rx) = read_port("rx", &mut live.testbed.rx, driven.rings)?;
     offences.extend(of_rx);
     live.testbed.note_pfc(&tx_port, &plan.name);
+    let (mut instruments, done) = (driven.instruments, driven.done);
     instruments.note(&after.accounting);
-    let mut sender = sent.report;
+    let mut sender = driven.sent.report;
     if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
         sender
             .honours_pfc
@@ -298,9 +290,9 @@ fn evidence(
         counting: counting(account.configured(), plan),
         received: account.flows()?,
         windows: Windows {
-            epoch,
+            epoch: driven.epoch,
             width: WINDOW,
-            offered: sent.offered,
+            offered: driven.sent.offered,
             received: account.windows()?,
         },
         limits: live.testbed.limits.clone(),
@@ -308,7 +300,7 @@ fn evidence(
         instruments,
         not_begun: done.not_begun(plan),
         phases: done.phases,
-        waits,
+        waits: driven.waits,
         sender,
         storm: done.storm,
         probes: done.probes,
@@ -320,7 +312,7 @@ fn evidence(
         accounting: after.accounting,
         dut: after.dut,
         hooks: after.hooks,
-        interrupted,
+        interrupted: driven.interrupted,
     })
 }
 
@@ -441,21 +433,12 @@ fn stop_counting(testbed: &mut Testbed) -> Result<()> {
     Ok(())
 }
 
-enum Side {
-    Tx,
-    Rx,
-}
-
 /// The counts and records of a port; `rings` has those that were taken before.
 fn read_port(
-    testbed: &mut Testbed,
-    side: Side,
+    name: &str,
+    port: &mut TesterPort,
     mut rings: Rings,
 ) -> Result<(PortReceived, Arrivals, Vec<Offence>)> {
-    let (name, port) = match side {
-        Side::Tx => ("tx", &mut testbed.tx),
-        Side::Rx => ("rx", &mut testbed.rx),
-    };
     rings.append(port.account.take_rings()?);
     let mut received = port.account.port()?;
     received.controls = rings.controls;
@@ -467,11 +450,7 @@ fn read_port(
             time: offence.time,
             kind: offence.kind,
             length: offence.length,
-            octets: offence
-                .octets
-                .iter()
-                .map(|octet| format!("{octet:02x}"))
-                .collect(),
+            octets: hex(&offence.octets),
         })
         .collect();
     Ok((

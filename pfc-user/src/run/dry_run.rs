@@ -1,23 +1,19 @@
 //! `--dry-run`: what would be done, step by step.
 
 use std::io::{self, Write};
-use std::net::IpAddr;
 
 use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Quanta};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::planning::{Planned, UP, hooks_around, hooks_around_run};
-use crate::cases::Task;
-use crate::cases::mad::MadCase;
 use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
-use crate::cases::rc::RcCase;
+use crate::cases::{PfcTask, Task};
 use crate::config::Config;
 use crate::evidence;
 use crate::live;
 use crate::live::pfc::hooks::Planned as Hook;
-use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
 use crate::plan::{Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind};
 use crate::quantity::Span;
@@ -42,8 +38,8 @@ pub fn not_done(planned: &[Planned]) -> String {
     let cases = planned.iter();
     let fixed = fixed_set::of(cases.map(|case| (case.case.id, case.fixed.as_ref())));
     let mut out = String::new();
-    if let Some(told) = fixed.and_then(|set| set.sentence()) {
-        paragraph(&mut out, "not done   ", &told);
+    if let Some(sentence) = fixed.and_then(|set| set.sentence()) {
+        paragraph(&mut out, "not done   ", &sentence);
     }
     out
 }
@@ -52,20 +48,30 @@ pub fn not_done(planned: &[Planned]) -> String {
 ///
 /// # Panics
 /// If the testbed has no table for the case. Planning leaves such repetitions out.
-pub fn steps(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
+pub fn steps(config: &Config, task: &Task) -> String {
     let testbed = &config.testbed;
     match task {
-        Task::Pfc(case, plan) => {
-            let testbed = testbed.pfc.as_ref().expect(UP);
-            let limits = testbed
-                .limits
-                .at(line_rate.expect("the ports have a speed"));
-            pfc(case.case.id, plan, &limits) + &hooks(&hooks_around(config, task))
+        Task::Pfc(case, PfcTask { plan, limits }) => {
+            pfc(case.case.id, plan, limits) + &hooks(&hooks_around(config, task))
         }
-        Task::Mad(case, plan) => mad(case, plan, &live::mad::way(testbed.mad.as_ref().expect(UP))),
-        Task::Rc(case, plan) => {
+        Task::Mad(case, plan) => {
+            let way = live::mad::way(testbed.mad.as_ref().expect(UP));
+            let key = MKey(plan.m_key_current);
+            let way = format!("by {way}, {}, with M_Key {key}", plan.route);
+            let changes = (case.changes)(plan).map(|changes| ("changed meanwhile", changes));
+            by_document(task, [("to the DUT", way)].into_iter().chain(changes))
+        }
+        Task::Rc(_, plan) => {
             let testbed = testbed.rc.as_ref().expect(UP);
-            rc(case, plan, &live::rc::way(testbed), testbed.address)
+            let dut = live::rc::way(testbed);
+            let dut = format!("{dut}; it sends to {}", testbed.address);
+            let requests = format!(
+                "{} READ requests of {} octets, each after T_tr = {}",
+                plan.requests(),
+                plan.path_mtu,
+                Span(RcPlan::transport_timer(plan.timeout))
+            );
+            by_document(task, [("the DUT", dut), ("expected", requests)])
         }
     }
 }
@@ -97,73 +103,41 @@ pub fn json(
     planned: &[Planned],
 ) -> io::Result<()> {
     let repetition = |task: &Task| match task {
-        Task::Pfc(_, plan) => serde_json::to_value(plan),
-        Task::Mad(_, plan) => serde_json::to_value(plan),
-        Task::Rc(_, plan) => serde_json::to_value(plan),
+        Task::Pfc(_, PfcTask { plan, .. }) => json!(plan),
+        Task::Mad(_, plan) => json!(plan),
+        Task::Rc(_, plan) => json!(plan),
     };
-    let case = |planned: &Planned| -> serde_json::Result<Value> {
-        let repetitions: serde_json::Result<Vec<_>> =
-            planned.repetitions.iter().map(repetition).collect();
-        let hooks: serde_json::Result<Vec<_>> = planned
-            .repetitions
-            .iter()
-            .flat_map(|task| hooks_around(config, task))
-            .map(serde_json::to_value)
-            .collect();
-        Ok(json!({
+    let case = |planned: &Planned| {
+        let tasks = planned.repetitions.iter();
+        let hooks = tasks.clone().flat_map(|task| hooks_around(config, task));
+        json!({
             "case": planned.case.id,
-            "repetitions": repetitions?,
+            "repetitions": tasks.map(repetition).collect::<Vec<_>>(),
             "omitted": planned.omitted,
             "fixed_set": planned.fixed,
-            "hooks": hooks?,
-        }))
+            "hooks": hooks.collect::<Vec<_>>(),
+        })
     };
-    let cases: serde_json::Result<Vec<_>> = planned.iter().map(case).collect();
     let testbed = config.testbed.record();
     let document = json!({
         "plan": config.plan.name,
-        "hooks": serde_json::to_value(hooks_around_run(config))?,
+        "hooks": hooks_around_run(config),
         "testbed": testbed.name,
         "dut": testbed.dut,
         "line_rate": line_rate.map(LineRate::bits_per_second),
-        "cases": cases?,
+        "cases": planned.iter().map(case).collect::<Vec<_>>(),
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
 }
 
-/// The steps of one repetition of a MAD case; `by` is the transport to the DUT.
-pub fn mad(case: &MadCase, plan: &MadPlan, by: &str) -> String {
-    let mut out = format!("{} [{}]\n", case.case.id, plan.name);
-    let key = MKey(plan.m_key_current);
-    paragraph(
-        &mut out,
-        "      to the DUT: ",
-        &format!("by {by}, {}, with M_Key {key}", plan.route),
-    );
-    if let Some(changes) = (case.changes)(plan) {
-        paragraph(&mut out, "      changed meanwhile: ", &changes);
+/// The steps of one repetition that does what its document says, after these lines.
+fn by_document<'l>(task: &Task, lines: impl IntoIterator<Item = (&'l str, String)>) -> String {
+    let mut out = format!("{} [{}]\n", task.case().id, task.name());
+    for (name, text) in lines {
+        paragraph(&mut out, &format!("      {name}: "), &text);
     }
-    for step in case.case.steps {
-        paragraph(&mut out, "      ", step);
-    }
-    out
-}
-
-/// The steps of one repetition of an RC case; `dut` is the DUT, `tester` the address that it sends
-/// to.
-pub fn rc(case: &RcCase, plan: &RcPlan, dut: &str, tester: IpAddr) -> String {
-    let mut out = format!("{} [{}]\n", case.case.id, plan.name);
-    let text = format!("{dut}; it sends to {tester}");
-    paragraph(&mut out, "      the DUT: ", &text);
-    let timer = Span(RcPlan::transport_timer(plan.timeout));
-    let text = format!(
-        "{} READ requests of {} octets, each after T_tr = {timer}",
-        plan.requests(),
-        plan.path_mtu
-    );
-    paragraph(&mut out, "      expected: ", &text);
-    for step in case.case.steps {
+    for step in task.case().steps {
         paragraph(&mut out, "      ", step);
     }
     out
@@ -265,19 +239,19 @@ fn probe(probe: &ProbePlan, limits: &Limits) -> String {
 
 /// The pause frames of a burst with what each says.
 fn burst(burst: &ProbeBurst, limits: &Limits) -> String {
-    let told = |quanta: Quanta| format!("{} ({})", quanta.0, about(limits.pause_time(quanta)));
+    let time = |quanta: Quanta| format!("{} ({})", quanta.0, about(limits.pause_time(quanta)));
     let frames = burst.frames.iter().map(|ProbeFrame { after, frame }| {
         let times = if frame.classes.is_empty() {
             // No class is to read its times.
             let mut different = frame.times.to_vec();
             different.dedup();
-            let times = different.into_iter().map(told).collect::<Vec<_>>();
+            let times = different.into_iter().map(time).collect::<Vec<_>>();
             format!("vector 0, all times {}", times.join(", "))
         } else {
             let classes = frame.classes.iter();
             let times = classes.map(|class| match frame.times[class.index()] {
                 Quanta::ZERO => format!("{class}: XON"),
-                quanta => format!("{class}: {}", told(quanta)),
+                quanta => format!("{class}: {}", time(quanta)),
             });
             times.collect::<Vec<_>>().join(", ")
         };

@@ -8,7 +8,7 @@ use crate::cases::mad::planning as mad;
 use crate::cases::pfc::feasibility::frames_too_long;
 use crate::cases::pfc::port::PortContext;
 use crate::cases::pfc::unfolding::Repetitions;
-use crate::cases::{PlannedCase, Task};
+use crate::cases::{PfcTask, PlannedCase, Task};
 use crate::config::{Config, Dut, PfcTestbed};
 use crate::driver::bringup::testbed;
 use crate::evidence::preflight::{Facts, Port, UnfitCase};
@@ -64,15 +64,19 @@ impl Planned {
 /// An error when nothing of what the plan asks can be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
     refuse_watchdog(config, declared_watchdog(config))?;
-    let cases = config.plan.cases.iter();
-    let planned: Vec<Planned> = cases
-        .map(|planned| plan_case(config, line_rate, planned))
-        .collect();
+    let planned = plan_all(config, line_rate);
     let can_run = planned.iter().any(|case| !case.repetitions.is_empty());
     match planned.iter().find_map(|case| case.impossible.as_ref()) {
         Some(reason) if !can_run => bail!("no repetition can run: {reason}"),
         _ => Ok(planned),
     }
+}
+
+fn plan_all(config: &Config, line_rate: Option<LineRate>) -> Vec<Planned> {
+    let cases = config.plan.cases.iter();
+    cases
+        .map(|planned| plan_case(config, line_rate, planned))
+        .collect()
 }
 
 fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Planned {
@@ -87,7 +91,12 @@ fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase
                     impossible,
                     fixed,
                 } = pfc.repetitions(&port, parameters);
-                let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, Box::new(plan)));
+                let limits = testbed.limits.at(line_rate);
+                let task = |plan| PfcTask {
+                    plan: Box::new(plan),
+                    limits: limits.clone(),
+                };
+                let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, task(plan)));
                 Planned {
                     omitted,
                     impossible,
@@ -142,7 +151,7 @@ pub fn hooks_around_run(config: &Config) -> Vec<hooks::Planned> {
 /// The hooks that are called for this repetition.
 pub fn hooks_around(config: &Config, task: &Task) -> Vec<hooks::Planned> {
     match (task, &config.testbed.pfc) {
-        (Task::Pfc(case, plan), Some(testbed)) => {
+        (Task::Pfc(case, PfcTask { plan, .. }), Some(testbed)) => {
             hooks::around(testbed, config.out.as_deref(), case.case.id, plan)
         }
         _ => Vec::new(),
@@ -157,17 +166,12 @@ pub fn unfit(config: &Config, ports: &[Port]) -> Vec<UnfitCase> {
     let Ok(line_rate) = planned_line_rate(config) else {
         return watched.collect();
     };
-    let cases = config.plan.cases.iter();
-    let planned: Vec<Planned> = cases
-        .map(|planned| plan_case(config, line_rate, planned))
-        .collect();
+    let planned = plan_all(config, line_rate);
     let too_fast = planned.iter().filter_map(|planned| {
         let impossible = planned.impossible.clone();
         let impossible = impossible.map(|reason| (reason, String::new()));
-        let limits = config.testbed.pfc.as_ref().zip(line_rate);
-        let limits = limits.map(|(testbed, line_rate)| testbed.limits.at(line_rate));
         let too_long = planned.repetitions.iter().find_map(|task| match task {
-            Task::Pfc(_, plan) => frames_too_long(limits.as_ref()?, plan),
+            Task::Pfc(_, PfcTask { plan, limits }) => frames_too_long(limits, plan),
             _ => None,
         });
         let too_long = too_long.map(|unfit| (unfit.reason, unfit.remedy));
@@ -188,7 +192,7 @@ pub fn unfit(config: &Config, ports: &[Port]) -> Vec<UnfitCase> {
 pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<Item = UnfitCase> {
     planned.iter().filter_map(move |planned| {
         let flows = planned.repetitions.iter().flat_map(|task| match task {
-            Task::Pfc(_, plan) => plan.flows.as_slice(),
+            Task::Pfc(_, PfcTask { plan, .. }) => plan.flows.as_slice(),
             Task::Mad(..) | Task::Rc(..) => &[],
         });
         let longest = flows.map(FlowPlan::packet_length).max()?;

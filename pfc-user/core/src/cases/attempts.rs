@@ -1,6 +1,7 @@
 //! Repetitions that were measured more than once: the verdict over all attempts, and the reason
 //! for another one. Pure: the same attempts always give the same.
 
+use super::judge::reason_to_skip;
 use super::pfc::PfcCase;
 use super::registry::{Known, find};
 use crate::case::{AttemptResult, CheckResult, Judged, Verdict};
@@ -22,29 +23,24 @@ pub(crate) fn of_attempt(repetition: &str, attempt: u32) -> String {
 
 /// Judges all attempts at a repetition, at least one; and each by itself, where there are several.
 pub(super) fn judge(case: &PfcCase, attempts: &[&PfcEvidence]) -> (Judged, Vec<AttemptResult>) {
-    let mut judged: Vec<Judged> = attempts.iter().map(|attempt| case.judge(attempt)).collect();
-    if judged.len() <= 1 {
-        return (judged.pop().unwrap_or_default(), Vec::new());
+    if let [only] = attempts {
+        return (case.judge(only), Vec::new());
     }
-    let mut figures = Vec::new();
-    let last = judged.len() - 1;
-    for (index, (of, evidence)) in judged.iter_mut().zip(attempts).enumerate() {
-        for mut figure in of.figures.drain(..) {
-            if index < last {
+    let (mut figures, mut results) = (Vec::new(), Vec::new());
+    for (index, evidence) in attempts.iter().enumerate() {
+        let mut judged = case.judge(evidence);
+        if index + 1 < attempts.len() {
+            for figure in &mut judged.figures {
                 figure.repetition = of_attempt(&figure.repetition, evidence.attempt);
             }
-            figures.push(figure);
         }
-    }
-    let results: Vec<AttemptResult> = judged
-        .into_iter()
-        .zip(attempts)
-        .map(|(judged, evidence)| AttemptResult {
+        figures.append(&mut judged.figures);
+        results.push(AttemptResult {
             repetition: evidence.plan.name.clone(),
             attempt: evidence.attempt,
             checks: judged.checks,
-        })
-        .collect();
+        });
+    }
     let judged = Judged {
         checks: combine(case, &results),
         figures,
@@ -66,21 +62,14 @@ fn combine(case: &PfcCase, attempts: &[AttemptResult]) -> Vec<CheckResult> {
             found.map(move |found| (attempt.attempt, found))
         });
         // The last of equal verdicts counts, as the figures that are shown first are its own.
-        let Some((attempt, found)) = of_check.max_by_key(|(_, found)| weight(found.verdict)) else {
+        let Some((attempt, found)) = of_check.max_by_key(|(_, found)| rank(found.verdict)) else {
             continue;
         };
         let mut found = found.clone();
-        let failed = |on: &&&str| {
-            let mut earlier = combined.iter();
-            earlier.any(|result| {
-                result.check == **on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
-            })
-        };
         if matches!(found.verdict, Verdict::Pass | Verdict::Inconclusive)
-            && let Some(on) = check.depends_on.iter().find(failed)
+            && let Some(reason) = reason_to_skip(check.depends_on, &combined)
         {
-            found.verdict = Verdict::Skipped;
-            found.reason = format!("it depends on `{on}`, which did not pass");
+            (found.verdict, found.reason) = (Verdict::Skipped, reason);
             found.assertions = Vec::new();
         } else if matches!(
             found.verdict,
@@ -110,22 +99,20 @@ pub(crate) fn reason_alone(reason: &str) -> &str {
     alone().unwrap_or(reason)
 }
 
-/// Weight of a verdict among those of several attempts; the heaviest counts.
-fn weight(verdict: Verdict) -> u8 {
+/// Rank of a verdict among those of several attempts: as among checks, but that a pass counts more
+/// than what another attempt left open.
+fn rank(verdict: Verdict) -> Verdict {
     match verdict {
-        Verdict::NotApplicable => 0,
-        Verdict::Skipped => 1,
-        Verdict::Inconclusive => 2,
-        Verdict::Pass => 3,
-        Verdict::Error => 4,
-        Verdict::Fail => 5,
+        Verdict::Pass => Verdict::Inconclusive,
+        Verdict::Inconclusive => Verdict::Pass,
+        other => other,
     }
 }
 
 /// The reason for measuring the last repetition of the evidence again: a check that no attempt
 /// decided, and that another one may decide. `None`: there is no use in it.
 pub fn again(evidence: &CaseEvidence) -> Option<String> {
-    let Some(Known::Pfc(case)) = find(&evidence.case) else {
+    let Some(Known::Pfc(case, ())) = find(&evidence.case) else {
         return None;
     };
     let last = evidence.repetitions.last().and_then(Repetition::pfc)?;

@@ -4,8 +4,9 @@ use std::fmt::Display;
 
 use crate::case::{Assertion, Subject, Verdict};
 
-/// The use of measuring a repetition again because of a check that could not be decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The use of measuring a repetition again because of a check that could not be decided. Of several
+/// the greater counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Again {
     /// Measuring again may decide the check: the tester was disturbed.
     MayDecide,
@@ -117,14 +118,12 @@ impl Finding {
 
     /// Adds another finding on the same check: the worse verdict counts.
     pub(super) fn merge(&mut self, other: Self) {
-        if Verdict::of_parts([self.verdict, other.verdict]) != self.verdict {
+        if other.verdict > self.verdict {
             self.verdict = other.verdict;
             self.reason = other.reason;
         }
         self.certain |= other.certain && other.verdict == Verdict::Fail;
-        if other.again == Again::InVain {
-            self.again = Again::InVain;
-        }
+        self.again = self.again.max(other.again);
         self.assertions.extend(other.assertions);
     }
 
@@ -175,7 +174,7 @@ impl Finding {
             verdict,
             about: Vec::new(),
         };
-        if Verdict::of_parts([self.verdict, verdict]) != self.verdict {
+        if verdict > self.verdict {
             self.verdict = verdict;
             self.reason = format!(
                 "{}: expected {}, found {}",

@@ -22,18 +22,6 @@ use crate::case::{Check, CheckResult, Verdict};
 pub trait Family: Sized + 'static {
     /// The evidence, decoded.
     type View<'e>;
-    /// The function behind a check: `fn(&Self::View<'_>) -> Finding`. The compiler does not look
-    /// through [`Family::View`] in a function's type, so that each family names the type itself.
-    type Judge: Copy;
-    /// A condition: `fn(&Self::View<'_>) -> Result<(), String>`; an error is the reason why it does
-    /// not hold.
-    type Condition: Copy;
-
-    /// Calls `judge`.
-    fn judge(judge: Self::Judge, view: &Self::View<'_>) -> Finding;
-
-    /// Calls `condition`.
-    fn holds(condition: Self::Condition, view: &Self::View<'_>) -> Result<(), String>;
 
     /// True if the user ended the repetition.
     fn is_interrupted(view: &Self::View<'_>) -> bool;
@@ -45,12 +33,18 @@ pub trait Family: Sized + 'static {
     }
 }
 
+/// The function behind a check.
+pub type Judge<F> = fn(&<F as Family>::View<'_>) -> Finding;
+
+/// A condition; an error is the reason why it does not hold.
+pub type Condition<F> = fn(&<F as Family>::View<'_>) -> Result<(), String>;
+
 /// A condition without which a check is inconclusive.
 pub struct Precondition<F: Family> {
     /// Its name in lists and reasons.
     pub name: &'static str,
     /// Fails with the figure that is at fault.
-    pub met: F::Condition,
+    pub met: Condition<F>,
     /// True: where it is not met, it explains even a failure that is certain.
     pub explains_certain: bool,
     /// Where it is not met: the use of measuring the repetition again.
@@ -59,7 +53,7 @@ pub struct Precondition<F: Family> {
 
 impl<F: Family> Precondition<F> {
     /// A precondition that explains no certain failure, and that measuring again does not meet.
-    pub const fn new(name: &'static str, met: F::Condition) -> Self {
+    pub const fn new(name: &'static str, met: Condition<F>) -> Self {
         Self {
             name,
             met,
@@ -69,7 +63,7 @@ impl<F: Family> Precondition<F> {
     }
 
     /// A precondition that a disturbance of the tester leaves unmet: measuring again may meet it.
-    pub const fn of_tester(name: &'static str, met: F::Condition) -> Self {
+    pub const fn of_tester(name: &'static str, met: Condition<F>) -> Self {
         Self {
             again: Again::MayDecide,
             ..Self::new(name, met)
@@ -115,11 +109,11 @@ pub struct Row<F: Family> {
     /// Fault of the simulated DUT that makes it fail.
     pub fault: &'static str,
     /// Fails where the check has no subject in the repetition; `None`: it has one in each.
-    pub applies: Option<F::Condition>,
+    pub applies: Option<Condition<F>>,
     /// True: judged even if the repetition was interrupted.
     pub even_interrupted: bool,
     /// Judges the evidence, regardless of preconditions.
-    pub judge: F::Judge,
+    pub judge: Judge<F>,
 }
 
 impl<F: Family> Row<F> {
@@ -131,7 +125,7 @@ impl<F: Family> Row<F> {
         step: &'static str,
         passes_when: &'static str,
         fault: &'static str,
-        judge: F::Judge,
+        judge: Judge<F>,
     ) -> Self {
         Self {
             id,
@@ -165,17 +159,17 @@ impl<F: Family> Row<F> {
     /// Steps 3 to 8 of the order.
     fn find(&self, view: &F::View<'_>, earlier: &[CheckResult]) -> Finding {
         if let Some(applies) = self.applies
-            && let Err(reason) = F::holds(applies, view)
+            && let Err(reason) = applies(view)
         {
             return Finding::not_applicable(reason);
         }
         if F::is_interrupted(view) && !self.even_interrupted {
             return Finding::inconclusive("the repetition was interrupted");
         }
-        if let Some(on) = self.failed_dependency(earlier) {
-            return Finding::skipped(format!("it depends on `{on}`, which did not pass"));
+        if let Some(reason) = reason_to_skip(self.depends_on, earlier) {
+            return Finding::skipped(reason);
         }
-        let mut finding = F::judge(self.judge, view);
+        let mut finding = (self.judge)(view);
         if finding.verdict == Verdict::NotApplicable {
             return finding;
         }
@@ -186,9 +180,7 @@ impl<F: Family> Row<F> {
         if !unmet.is_empty() {
             let (again, reasons): (Vec<Again>, Vec<String>) = unmet.into_iter().unzip();
             (finding.verdict, finding.reason) = (Verdict::Inconclusive, reasons.join("; "));
-            if again.contains(&Again::InVain) {
-                finding.again = Again::InVain;
-            }
+            finding.again = again.into_iter().fold(finding.again, Ord::max);
         }
         if let Some(failure) = F::failure(view)
             && finding.verdict == Verdict::Inconclusive
@@ -198,27 +190,28 @@ impl<F: Family> Row<F> {
         finding
     }
 
-    /// The first check that this one depends on and that failed or was skipped.
-    fn failed_dependency(&self, earlier: &[CheckResult]) -> Option<&'static str> {
-        let failed = |on: &&str| {
-            earlier.iter().any(|result| {
-                result.check == *on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
-            })
-        };
-        self.depends_on.iter().copied().find(failed)
-    }
-
     /// Reasons of the preconditions that are not met and explain the finding, each with the use of
     /// measuring again.
     fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<(Again, String)> {
         let explains = |precondition: &&Precondition<F>| !certain || precondition.explains_certain;
         let reason = |precondition: &Precondition<F>| {
-            let why = F::holds(precondition.met, view).err()?;
+            let why = (precondition.met)(view).err()?;
             Some((precondition.again, format!("{}: {why}", precondition.name)))
         };
         let needed = self.needs.all.iter().filter(explains);
         needed.filter_map(reason).collect()
     }
+}
+
+/// The reason to skip a check that depends on these: the first of them that failed or was skipped.
+pub(super) fn reason_to_skip(depends_on: &[&str], earlier: &[CheckResult]) -> Option<String> {
+    let failed = |on: &&&str| {
+        earlier.iter().any(|result| {
+            result.check == **on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
+        })
+    };
+    let on = depends_on.iter().find(failed)?;
+    Some(format!("it depends on `{on}`, which did not pass"))
 }
 
 /// The words of a table's rows.
@@ -237,7 +230,7 @@ pub struct Table<F: Family> {
     /// Its rows; each depends on earlier ones only.
     pub rows: &'static [Row<F>],
     /// Fails where the document does not apply to this DUT; `None`: it applies to each.
-    pub applies: Option<F::Condition>,
+    pub applies: Option<Condition<F>>,
 }
 
 impl<F: Family> Table<F> {
@@ -256,7 +249,7 @@ impl<F: Family> Table<F> {
         let mut results = Vec::with_capacity(self.rows.len());
         let mut open = Vec::new();
         let not_applicable = match (view, self.applies) {
-            (Ok(view), Some(applies)) => F::holds(applies, view).err(),
+            (Ok(view), Some(applies)) => applies(view).err(),
             _ => None,
         };
         for row in self.rows {

@@ -108,38 +108,34 @@ impl Misfit {
     }
 }
 
+/// Refuses a key that is given.
+fn refuse(given: bool, key: &str, problem: &str) -> Result<(), Misfit> {
+    if given {
+        return Err(Misfit::of_case(key, problem));
+    }
+    Ok(())
+}
+
 impl CaseTable {
     /// Refuses the keys of PFC cases.
     pub(super) fn refuse_pfc_keys(&self) -> Result<(), Misfit> {
-        for (key, given) in [
-            ("durations", self.durations != DurationsTable::default()),
-            ("storm", self.storm != StormTable::default()),
-            ("repetitions", self.repetitions.is_some()),
-        ] {
-            if given {
-                return Err(Misfit::of_case(key, format!("`{}` takes none", self.id)));
-            }
-        }
-        Ok(())
+        let problem = format!("`{}` takes none", self.id);
+        let durations = self.durations != DurationsTable::default();
+        refuse(durations, "durations", &problem)?;
+        refuse(self.storm != StormTable::default(), "storm", &problem)?;
+        refuse(self.repetitions.is_some(), "repetitions", &problem)
     }
 
     /// Refuses the key of the case that tries wrong M_Keys.
     pub(super) fn refuse_key_bits(&self) -> Result<(), Misfit> {
-        match self.all_key_bits {
-            Some(_) => Err(Misfit::of_case(
-                "all_key_bits",
-                "only `mad.c14-016-get` takes it",
-            )),
-            None => Ok(()),
-        }
+        let given = self.all_key_bits.is_some();
+        refuse(given, "all_key_bits", "only `mad.c14-016-get` takes it")
     }
 
     /// Refuses the key of RC cases.
     pub(super) fn refuse_queue_pairs(&self) -> Result<(), Misfit> {
-        match self.queue_pairs {
-            Some(_) => Err(Misfit::of_case("queue_pairs", "only RC cases take it")),
-            None => Ok(()),
-        }
+        let given = self.queue_pairs.is_some();
+        refuse(given, "queue_pairs", "only RC cases take it")
     }
 }
 

@@ -7,36 +7,61 @@ use super::parameters::{CaseTable, Misfit, PlanTables};
 use super::pfc::{self, PfcCase, parameters::PfcParameters, stimulate};
 use super::rc::{self, RcCase};
 use crate::case::Case;
+use crate::evidence::Planned;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::{RcParameters, RcPlan};
 use crate::plan::{Limits, Nanos, RepetitionPlan};
 
-/// A case, by family.
+/// A case, by family, with what belongs to it: nothing where it is [`Known`], its parameters where
+/// it is a [`PlannedCase`], the plan of one repetition where it is a [`Task`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum OfFamily<P, M, R> {
     /// A case of the PFC test plan.
-    Pfc(&'static PfcCase),
+    Pfc(&'static PfcCase, P),
     /// A case with management datagrams.
-    Mad(&'static MadCase),
+    Mad(&'static MadCase, M),
     /// A case with reliable connections.
-    Rc(&'static RcCase),
+    Rc(&'static RcCase, R),
+}
+
+/// A case that there is.
+pub type Known = OfFamily<(), (), ()>;
+
+/// A case that is to run, with its parameters. Of a MAD case: true for wrong keys for all bits of
+/// an M_Key; all other parameters are in the testbed. Of an RC case: its repetitions, at least one.
+pub type PlannedCase = OfFamily<PfcParameters, bool, Vec<RcParameters>>;
+
+/// One repetition that is to run.
+pub type Task = OfFamily<PfcTask, MadPlan, RcPlan>;
+
+/// A repetition of a PFC case, with the limits for its judgement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PfcTask {
+    /// Its plan.
+    pub plan: Box<RepetitionPlan>,
+    /// Limits on the testbed's ports.
+    pub limits: Limits,
+}
+
+impl<P, M, R> OfFamily<P, M, R> {
+    /// Its description.
+    pub fn case(&self) -> &'static Case {
+        match self {
+            Self::Pfc(case, _) => &case.case,
+            Self::Mad(case, _) => &case.case,
+            Self::Rc(case, _) => &case.case,
+        }
+    }
 }
 
 impl Known {
-    /// Its description.
-    pub fn case(self) -> &'static Case {
-        match self {
-            Self::Pfc(case) => &case.case,
-            Self::Mad(case) => &case.case,
-            Self::Rc(case) => &case.case,
-        }
-    }
-
     /// The case with the parameters of its table in a plan file.
     pub fn read(self, table: CaseTable, plan: &PlanTables) -> Result<PlannedCase, Misfit> {
         Ok(match self {
-            Self::Pfc(case) => PlannedCase::Pfc(case, pfc::parameters::read(case, table, plan)?),
-            Self::Mad(case) => {
+            Self::Pfc(case, ()) => {
+                PlannedCase::Pfc(case, pfc::parameters::read(case, table, plan)?)
+            }
+            Self::Mad(case, ()) => {
                 table.refuse_queue_pairs()?;
                 table.refuse_pfc_keys()?;
                 if !case.tries_wrong_keys {
@@ -44,20 +69,21 @@ impl Known {
                 }
                 PlannedCase::Mad(case, table.all_key_bits.unwrap_or_default())
             }
-            Self::Rc(case) => PlannedCase::Rc(case, rc::parameters::read(table)?),
+            Self::Rc(case, ()) => PlannedCase::Rc(case, rc::parameters::read(table)?),
         })
     }
 }
 
 fn known() -> impl Iterator<Item = Known> {
-    let pfc = pfc::CASES.iter().map(Known::Pfc);
-    let mad = mad::CASES.iter().map(Known::Mad);
-    pfc.chain(mad).chain(rc::CASES.iter().map(Known::Rc))
+    let pfc = pfc::CASES.iter().map(|case| Known::Pfc(case, ()));
+    let mad = mad::CASES.iter().map(|case| Known::Mad(case, ()));
+    let rc = rc::CASES.iter().map(|case| Known::Rc(case, ()));
+    pfc.chain(mad).chain(rc)
 }
 
 /// Every case, in the order of `validator list`.
 pub fn all() -> Vec<&'static Case> {
-    known().map(Known::case).collect()
+    known().map(|known| known.case()).collect()
 }
 
 /// The case of that id.
@@ -74,56 +100,34 @@ pub fn nearest<'i>(wrong: &str, ids: impl IntoIterator<Item = &'i str>) -> Optio
     (distance <= 3).then_some(id)
 }
 
-/// A case that is to run, with its parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlannedCase {
-    /// A case of the PFC test plan.
-    Pfc(&'static PfcCase, PfcParameters),
-    /// A case with management datagrams; true: wrong keys for all bits of an M_Key. All other
-    /// parameters are in the testbed.
-    Mad(&'static MadCase, bool),
-    /// A case with reliable connections, with its repetitions, at least one.
-    Rc(&'static RcCase, Vec<RcParameters>),
-}
-
-impl PlannedCase {
-    /// Its description.
-    pub fn case(&self) -> &'static Case {
-        match self {
-            Self::Pfc(case, _) => &case.case,
-            Self::Mad(case, _) => &case.case,
-            Self::Rc(case, _) => &case.case,
-        }
-    }
-}
-
-/// One repetition that is to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// A repetition of a case of the PFC test plan.
-    Pfc(&'static PfcCase, Box<RepetitionPlan>),
-    /// A repetition of a case with management datagrams.
-    Mad(&'static MadCase, MadPlan),
-    /// A repetition of a case with reliable connections.
-    Rc(&'static RcCase, RcPlan),
-}
-
 impl Task {
     /// Its name, unique in its case.
     pub fn name(&self) -> &str {
         match self {
-            Self::Pfc(_, plan) => &plan.name,
+            Self::Pfc(_, PfcTask { plan, .. }) => &plan.name,
             Self::Mad(_, plan) => &plan.name,
             Self::Rc(_, plan) => &plan.name,
         }
     }
 
-    /// Its least duration. `limits` are those of the PFC cases, where they are planned.
-    pub fn shortest(&self, limits: Option<&Limits>) -> Nanos {
+    /// Its least duration.
+    pub fn shortest(&self) -> Nanos {
         match self {
-            Self::Pfc(_, plan) => limits.map_or(0, |limits| stimulate::least(plan, limits)),
+            Self::Pfc(_, PfcTask { plan, limits }) => stimulate::least(plan, limits),
             Self::Mad(_, plan) => plan.shortest(),
             Self::Rc(_, plan) => plan.shortest(),
+        }
+    }
+
+    /// Its plan as evidence has it.
+    pub fn planned(&self) -> Planned {
+        match self {
+            Self::Pfc(_, PfcTask { plan, limits }) => Planned::Pfc {
+                plan: plan.clone(),
+                limits: limits.clone(),
+            },
+            Self::Mad(_, plan) => Planned::Mad { plan: plan.clone() },
+            Self::Rc(_, plan) => Planned::Rc { plan: plan.clone() },
         }
     }
 }
@@ -167,9 +171,9 @@ mod tests {
         for known in known() {
             let listed: Vec<&str> = known.case().checks.iter().map(|check| check.id).collect();
             let judged = match known {
-                Known::Pfc(case) => case.judged(),
-                Known::Mad(case) => case.judged(),
-                Known::Rc(case) => case.judged(),
+                Known::Pfc(case, ()) => case.judged(),
+                Known::Mad(case, ()) => case.judged(),
+                Known::Rc(case, ()) => case.judged(),
             };
             assert_eq!(listed, judged, "{}", known.case().id);
         }

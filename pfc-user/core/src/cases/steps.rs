@@ -6,7 +6,7 @@ use crate::case::{CheckResult, Verdict};
 pub(super) type Found = (String, Verdict);
 
 /// Most comparisons of a step that are listed one by one.
-const TOLD: usize = 8;
+const MOST_LISTED: usize = 8;
 
 /// Number and text of each step in a case's table.
 pub(super) fn numbered(
@@ -30,16 +30,12 @@ pub(super) fn checked(checks: &[CheckResult], ids: &[&str]) -> Found {
         .iter()
         .flat_map(|result| &result.assertions)
         .collect();
-    let told = comparisons
-        .iter()
-        .take(TOLD)
-        .map(|comparison| format!("{}: {}", comparison.what, comparison.actual));
-    let told = told.collect::<Vec<_>>().join("; ");
-    let more = comparisons.len().saturating_sub(TOLD);
-    let told = if more > 0 {
-        format!("{told}; {more} more")
-    } else {
-        told
-    };
-    (reason.unwrap_or(told), verdict)
+    let listed = comparisons.iter().take(MOST_LISTED);
+    let mut listed: Vec<String> = listed
+        .map(|comparison| format!("{}: {}", comparison.what, comparison.actual))
+        .collect();
+    if comparisons.len() > MOST_LISTED {
+        listed.push(format!("{} more", comparisons.len() - MOST_LISTED));
+    }
+    (reason.unwrap_or_else(|| listed.join("; ")), verdict)
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
-use crate::quantity::hex;
+use crate::quantity::{from_hex, hex};
 
 /// One repetition of a MAD case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,13 +49,6 @@ pub struct MadEvidence {
 /// Packets that answered no request under way are kept up to this number, traps and other nodes'
 /// requests up to it too; more are counted.
 pub const MOST_STRAYS: usize = 1000;
-
-impl MadEvidence {
-    /// The reason why the repetition ended early, if the tester or its surroundings failed.
-    pub fn error(&self) -> Option<&str> {
-        self.error.as_deref()
-    }
-}
 
 /// Purpose of a request. A request that is repeated, for want of an answer or because the DUT was
 /// busy, has the purpose of the first.
@@ -164,21 +157,13 @@ impl Serialize for Octets {
 impl<'de> Deserialize<'de> for Octets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let octet = |pair: &[u8]| match pair {
-            [high, low] => Some(
-                u8::try_from(char::from(*high).to_digit(16)? << 4 | char::from(*low).to_digit(16)?)
-                    .ok()?,
-            ),
-            _ => None,
-        };
-        let octets: Option<Vec<u8>> = text.as_bytes().chunks(2).map(octet).collect();
         let wrong = || {
             de::Error::invalid_value(
                 de::Unexpected::Str(&text),
                 &"hexadecimal digits, two for each octet",
             )
         };
-        octets.map(Self).ok_or_else(wrong)
+        from_hex(&text).map(Self).ok_or_else(wrong)
     }
 }
 

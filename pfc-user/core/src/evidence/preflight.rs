@@ -26,7 +26,7 @@ pub struct Way {
     pub table: String,
     /// Its place, for people.
     pub place: String,
-    /// What is said of it where there is no error.
+    /// Words for it where there is no error.
     #[serde(skip)]
     pub usable: &'static str,
     /// The error that a run would end with; `None`: it can be had.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::pfc::Stall;
 use crate::agent::protocol::{Channel, Device, QueuePair};
 use crate::plan::rc::RcPlan;
-use crate::quantity::hex;
+use crate::quantity::{from_hex, hex};
 
 /// One repetition of an RC case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,10 +91,7 @@ impl Packet {
 
     /// The octets that were kept; `None` if they are not hexadecimal.
     pub fn frame(&self) -> Option<Vec<u8>> {
-        let octet = |digits: &[u8]| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
-        let (pairs, rest) = self.octets.as_bytes().as_chunks::<2>();
-        rest.is_empty()
-            .then(|| pairs.iter().map(|digits| octet(digits)).collect())?
+        from_hex(&self.octets)
     }
 }
 

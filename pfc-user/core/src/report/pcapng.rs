@@ -18,6 +18,7 @@ use pfc_ebpf::abi::account::{OffenceKind, SNAP_LEN};
 use super::pfc;
 use crate::evidence::Evidence;
 use crate::evidence::pfc::{Offence, PfcEvidence};
+use crate::quantity::from_hex;
 
 /// Extension of the files.
 pub const EXTENSION: &str = "pcapng";
@@ -105,7 +106,7 @@ pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<
 }
 
 fn frame(offence: &Offence, clock: u64) -> io::Result<EnhancedPacketBlock<'static>> {
-    let octets = octets(&offence.octets).ok_or_else(|| {
+    let octets = from_hex(&offence.octets).ok_or_else(|| {
         let at = offence.time;
         io::Error::other(format!(
             "offending frame at {at} ns: octets are not hexadecimal"
@@ -135,13 +136,4 @@ fn comment(kind: OffenceKind) -> &'static str {
         OffenceKind::Resized => "resized: longer or shorter than was sent",
         OffenceKind::Malformed => "malformed",
     }
-}
-
-/// The octets that these digits stand for.
-pub(super) fn octets(hexadecimal: &str) -> Option<Vec<u8>> {
-    let digit = |digit: char| Some(digit.to_digit(16)? as u8);
-    let digits: Vec<u8> = hexadecimal.chars().map(digit).collect::<Option<_>>()?;
-    let (pairs, rest) = digits.as_chunks();
-    let octets = pairs.iter().map(|[high, low]| high << 4 | low);
-    rest.is_empty().then(|| octets.collect())
 }

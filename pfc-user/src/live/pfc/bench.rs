@@ -1,5 +1,6 @@
 //! The bench of drivers: what the steps of a repetition need, on real frames.
 
+use anyhow::anyhow;
 use pfc_ebpf::stamp::Phase;
 
 use super::macs::Macs;
@@ -63,40 +64,24 @@ impl Bench for LiveBench<'_, '_> {
             let flows = flows(self.plan, self.live.config.trust, burst.load);
             self.live.testbed.rx.account.describe(&flows);
         }
-        self.sender
-            .start(burst)
-            .map_err(|error| Stop::Failed(error.into()))
+        Ok(self.sender.start(burst)?)
     }
 
     fn finish_traffic(&mut self) -> Result<(), Stop> {
-        match self.sender.wait(clock::now() + SENDER_END) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Stop::Failed(anyhow::anyhow!(
-                "the sender did not come to the end of its traffic"
-            ))),
-            Err(error) => Err(Stop::Failed(error.into())),
+        if !self.sender.wait(clock::now() + SENDER_END)? {
+            return Err(anyhow!("the sender did not come to the end of its traffic").into());
         }
+        Ok(())
     }
 
     fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
-        let report = self
-            .sender
-            .report()
-            .map_err(|error| Stop::Failed(error.into()))?
-            .report;
-        let sent: u64 = report
-            .flows
-            .iter()
-            .filter(|sent| sent.phase == phase)
-            .map(|sent| sent.frames)
-            .sum();
+        let report = self.sender.report()?.report;
+        let sent = report.flows.iter().filter(|sent| sent.phase == phase);
+        let sent = sent.map(|sent| sent.frames).sum();
         let quiet = settle::quiet(self.plan, &self.live.testbed.limits);
         let mut settling = Settling::new(phase, clock::now(), deadline, sent, quiet);
         loop {
-            let account = &mut self.live.testbed.rx.account;
-            let arrived = account
-                .received(phase)
-                .map_err(|error| Stop::Failed(error.into()))?;
+            let arrived = self.live.testbed.rx.account.received(phase)?;
             let now = clock::now();
             if let Some(wait) = settling.look(now, arrived) {
                 self.settled.push(wait);
@@ -108,29 +93,18 @@ impl Bench for LiveBench<'_, '_> {
 
     fn start_storm(&mut self) -> Result<(), Stop> {
         let control = open_control(self.live.testbed)?;
-        self.storm = Some(
-            Storm::start(
-                control,
-                &self.plan.storm,
-                self.live.testbed.limits.line_rate,
-            )
-            .map_err(|error| Stop::Failed(error.into()))?,
-        );
+        let line_rate = self.live.testbed.limits.line_rate;
+        self.storm = Some(Storm::start(control, &self.plan.storm, line_rate)?);
         Ok(())
     }
 
     fn stop_storm(&mut self) -> Result<StormReport, Stop> {
-        match self.storm.take() {
-            Some(storm) => Ok(storm.stop()),
-            None => Err(Stop::Interrupted),
-        }
+        let storm = self.storm.take().ok_or(Stop::Interrupted)?;
+        Ok(storm.stop())
     }
 
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
-        let (departure, waits) = self
-            .control
-            .send_with_room(&frame.control())
-            .map_err(|error| Stop::Failed(error.into()))?;
+        let (departure, waits) = self.control.send_with_room(&frame.control())?;
         self.waits += waits;
         Ok(departure)
     }
@@ -142,10 +116,7 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
-        let account = &mut self.live.testbed.rx.account;
-        let rings = account
-            .take_rings()
-            .map_err(|error| Stop::Failed(error.into()))?;
+        let rings = self.live.testbed.rx.account.take_rings()?;
         self.rings.append(rings);
         Ok(&self.rings.arrivals)
     }

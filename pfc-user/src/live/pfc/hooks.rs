@@ -86,18 +86,21 @@ pub struct Planned {
 /// Stand-in for the folder of notes where none is made.
 const A_FOLDER: &str = "a folder that the run makes";
 
+/// The command of a hook, where there is one.
+fn command<'t>(testbed: &'t PfcTestbed, hook: &str) -> Option<&'t String> {
+    let hooks = &testbed.hooks;
+    match hook {
+        "prepare" => hooks.prepare.as_ref(),
+        "configure" => hooks.configure.as_ref(),
+        "counters" => hooks.counters.as_ref(),
+        _ => hooks.restore.as_ref(),
+    }
+}
+
 /// The hooks around a whole run, as they will be called.
 pub fn around_run(testbed: &PfcTestbed, out: Option<&Path>) -> Vec<Planned> {
-    let hooks = &testbed.hooks;
     let moment = |hook| (hook, Moment::of_run(hook, testbed));
-    planned(
-        testbed,
-        out,
-        [
-            (moment("prepare"), &hooks.prepare),
-            (moment("restore"), &hooks.restore),
-        ],
-    )
+    planned(testbed, out, ["prepare", "restore"].map(moment))
 }
 
 /// The hooks around one repetition, as they will be called.
@@ -107,29 +110,25 @@ pub fn around(
     case: &str,
     plan: &RepetitionPlan,
 ) -> Vec<Planned> {
-    let hooks = &testbed.hooks;
-    let moment = |hook, phase| (hook, Moment::of(phase, case, plan));
-    planned(
-        testbed,
-        out,
-        [
-            (moment("configure", "before"), &hooks.configure),
-            (moment("counters", "before"), &hooks.counters),
-            (moment("counters", "after"), &hooks.counters),
-        ],
-    )
+    let hooks = [
+        ("configure", "before"),
+        ("counters", "before"),
+        ("counters", "after"),
+    ];
+    let moment = |(hook, phase)| (hook, Moment::of(phase, case, plan));
+    planned(testbed, out, hooks.map(moment))
 }
 
-fn planned<'a, const N: usize>(
+fn planned<const N: usize>(
     testbed: &PfcTestbed,
     out: Option<&Path>,
-    hooks: [((&'static str, Moment<'a>), &Option<String>); N],
+    hooks: [(&'static str, Moment<'_>); N],
 ) -> Vec<Planned> {
     let state = testbed.hooks.restore.as_ref().map_or("", |_| A_FOLDER);
-    let given = hooks.into_iter().filter_map(|((hook, moment), command)| {
+    let given = hooks.into_iter().filter_map(|(hook, moment)| {
         Some(Planned {
             hook,
-            command: command.clone()?,
+            command: command(testbed, hook)?.clone(),
             variables: moment.variables(testbed, out, state),
         })
     });
@@ -138,20 +137,14 @@ fn planned<'a, const N: usize>(
 
 /// The programs of the hooks, of which none is run.
 pub fn programs(testbed: &PfcTestbed) -> Vec<Way> {
-    let hooks = &testbed.hooks;
-    let timeout = Duration::from_nanos(hooks.timeout);
-    let given = [
-        ("hooks.prepare", &hooks.prepare),
-        ("hooks.configure", &hooks.configure),
-        ("hooks.counters", &hooks.counters),
-        ("hooks.restore", &hooks.restore),
-    ];
-    let given = given.into_iter().filter_map(|(key, command)| {
-        let command = command.as_ref()?;
-        let found = program::look(key, command, timeout);
+    let timeout = Duration::from_nanos(testbed.hooks.timeout);
+    let hooks = ["prepare", "configure", "counters", "restore"].into_iter();
+    let given = hooks.filter_map(|hook| {
+        let (key, command) = (format!("hooks.{hook}"), command(testbed, hook)?);
+        let found = program::look(&key, command, timeout);
         Some(Way {
             what: "program",
-            table: key.into(),
+            table: key,
             place: command.clone(),
             usable: found.as_ref().copied().unwrap_or_default(),
             error: found.err(),
@@ -168,7 +161,7 @@ pub struct Hooks<'c> {
     /// State of the PFC watchdog, as `prepare` says or as declared.
     watchdog: Option<String>,
     /// Output of `prepare`.
-    pub said: Vec<HookOutput>,
+    said: Vec<HookOutput>,
 }
 
 impl<'c> Hooks<'c> {
@@ -190,8 +183,7 @@ impl<'c> Hooks<'c> {
             watchdog: testbed.watchdog.clone(),
             said: Vec::new(),
         };
-        if let Some(command) = &testbed.hooks.prepare {
-            let said = hooks.run("prepare", command, &Moment::of_run("prepare", testbed))?;
+        if let Some(said) = hooks.run("prepare", &Moment::of_run("prepare", testbed))? {
             if let Some(failure) = said.failure() {
                 bail!("{failure}");
             }
@@ -210,11 +202,7 @@ impl<'c> Hooks<'c> {
 
     /// Runs `configure`, where there is one.
     pub fn configure(&self, case: &str, plan: &RepetitionPlan) -> Result<Option<HookOutput>> {
-        let command = self.testbed.hooks.configure.as_ref();
-        let moment = Moment::of("before", case, plan);
-        command
-            .map(|command| self.run("configure", command, &moment))
-            .transpose()
+        self.run("configure", &Moment::of("before", case, plan))
     }
 
     /// Runs `counters`, where there is one; `phase` is `before` or `after`.
@@ -224,14 +212,13 @@ impl<'c> Hooks<'c> {
         case: &str,
         plan: &RepetitionPlan,
     ) -> Result<Option<HookOutput>> {
-        let command = self.testbed.hooks.counters.as_ref();
-        let moment = Moment::of(phase, case, plan);
-        command
-            .map(|command| self.run("counters", command, &moment))
-            .transpose()
+        self.run("counters", &Moment::of(phase, case, plan))
     }
 
-    fn run(&self, hook: &str, command: &str, moment: &Moment) -> Result<HookOutput> {
+    fn run(&self, hook: &str, moment: &Moment) -> Result<Option<HookOutput>> {
+        let Some(command) = command(self.testbed, hook) else {
+            return Ok(None);
+        };
         let state = self.note.as_ref().map_or(String::new(), RestoreNote::state);
         let variables = moment.variables(self.testbed, self.out.as_deref(), &state);
         let variables: Vec<(&str, &str)> = variables
@@ -239,13 +226,14 @@ impl<'c> Hooks<'c> {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let timeout = Duration::from_nanos(self.testbed.hooks.timeout);
-        process::run_hook(hook, moment.phase, command, &variables, timeout)
+        let said = process::run_hook(hook, moment.phase, command, &variables, timeout);
+        said.map(Some)
             .with_context(|| format!("the hook `{hook}` could not be run"))
     }
 
     /// Runs `restore`, where there is one. Returns what it said, and in words that the DUT is not
     /// put back.
-    pub fn restore(&mut self) -> (Option<HookOutput>, Option<String>) {
+    fn restore(&mut self) -> (Option<HookOutput>, Option<String>) {
         let Some(note) = self.note.take() else {
             return (None, None);
         };
@@ -256,25 +244,31 @@ impl<'c> Hooks<'c> {
             }
             Err(error) => (None, Some(error.to_string())),
         };
-        let told = failure.map(|failure| {
+        let note = failure.map(|failure| {
             format!("the DUT is NOT put back: {failure}; the next run tries it again")
         });
-        (said, told)
+        (said, note)
     }
 
-    /// Leaves the DUT to the next run; in words, where there is something to put back.
-    pub fn leave(&mut self) -> Option<&'static str> {
-        self.note.take().map(|_| {
-            "the DUT is NOT put back, as the user asked twice to stop: the next run does it, or \
-             `validator check --undo`"
-        })
+    /// Puts the DUT back, or leaves it to the next run. Returns what the hooks around the run said,
+    /// and in words that the DUT is not put back.
+    pub fn finish(&mut self, leave: bool) -> (Vec<HookOutput>, Option<String>) {
+        let mut all = std::mem::take(&mut self.said);
+        if leave {
+            let note = "the DUT is NOT put back, as the user asked twice to stop: the next run \
+                        does it, or `validator check --undo`";
+            return (all, self.note.take().map(|_| note.to_owned()));
+        }
+        let (said, note) = self.restore();
+        all.extend(said);
+        (all, note)
     }
 }
 
 impl Drop for Hooks<'_> {
     fn drop(&mut self) {
-        if let (_, Some(told)) = self.restore() {
-            output::note(told);
+        if let (_, Some(note)) = self.restore() {
+            output::note(note);
         }
     }
 }

@@ -26,12 +26,7 @@ pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting
 }
 
 /// Configures the programs of both ports for a repetition that begins at `epoch`.
-pub(super) fn configure(
-    live: &mut Live,
-    plan: &RepetitionPlan,
-    epoch: Nanos,
-    storm_source: [u8; 6],
-) -> Result<()> {
+pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<()> {
     let limits = &live.testbed.limits;
     let (clock, verify_every) = effort(&plan.flows);
     let mut config = maps::Config {
@@ -45,7 +40,7 @@ pub(super) fn configure(
         clock: clock as u8,
         line_rate: limits.line_rate.bits_per_second(),
         quantum: 0,
-        storm_source,
+        storm_source: live.testbed.rx.state.mac,
         exclusive: 1,
         verify_every,
         dscp_to_priority: live.config.dscp_map.map(Priority::get),

@@ -98,5 +98,5 @@ fn a_restoration_whose_packets_could_not_be_sent_at_first_is_whole() {
     let (evidence, _) = Bench::on(Box::new(transport)).repetition(KEYS, 0, None, None);
     let restores = |one: &&Exchange| one.purpose == Purpose::Restore;
     assert_eq!(evidence.exchanges.iter().filter(restores).count(), 1);
-    assert_eq!((evidence.error(), broken(&evidence)), (None, None));
+    assert_eq!((evidence.error.as_deref(), broken(&evidence)), (None, None));
 }

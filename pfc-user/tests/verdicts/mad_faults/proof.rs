@@ -282,12 +282,15 @@ fn a_restoration_that_could_not_be_sent_is_tried_again() {
         (*sets.lock().unwrap(), one(&evidence, "restored").verdict),
         (5, Verdict::Pass)
     );
-    assert_eq!((evidence.error(), bench.journal.original()), (None, None));
+    assert_eq!(
+        (evidence.error.as_deref(), bench.journal.original()),
+        (None, None)
+    );
 
     // Nothing goes out any more: the key stays, and so does the note.
     let (mut bench, _) = refuses_sets(|set| set > 1);
     let (evidence, _) = bench.repetition(KEYS, 0, None, None);
-    let error = evidence.error().unwrap();
+    let error = evidence.error.as_deref().unwrap();
     assert!(
         error.contains("refused") && error.contains(&M_KEY_DUT.to_string()),
         "{error}"

@@ -475,7 +475,8 @@ fn a_refused_packet_is_an_error_and_not_a_time_out() {
     let (evidence, _) = bench.repetition(KEYS, 2, None, None);
     assert!(
         evidence
-            .error()
+            .error
+            .as_ref()
             .is_some_and(|error| error.contains("refused")),
         "{:?}",
         evidence.error

@@ -124,7 +124,7 @@ fn a_dut_that_another_tester_reaches_by_another_way_is_not_touched() {
         let (mut bench, sets) = counts_sets();
         bench.journal.is_claimed = true;
         let (evidence, _) = bench.repetition(case, 0, None, None);
-        let error = evidence.error().unwrap();
+        let error = evidence.error.as_deref().unwrap();
         assert_eq!(error, "nothing was set on it: process 7 tests node 2");
         assert_eq!(*sets.lock().unwrap(), 0, "{case}");
         assert_eq!((bench.guid, bench.journal.noted), (None, None));
@@ -137,7 +137,7 @@ fn another_node_in_the_dut_s_place_is_not_touched() {
         let (mut bench, sets) = counts_sets();
         bench.guid = Some(0x77);
         let (evidence, _) = bench.repetition(case, 0, None, None);
-        let error = evidence.error().unwrap();
+        let error = evidence.error.as_deref().unwrap();
         assert!(error.contains("0x0000000000000077"), "{error}");
         assert_eq!(*sets.lock().unwrap(), 0, "{case}");
         assert_eq!(bench.journal.noted, None);

@@ -19,16 +19,6 @@ struct Sample;
 
 impl Family for Sample {
     type View<'e> = Tiny;
-    type Judge = fn(&Tiny) -> Finding;
-    type Condition = fn(&Tiny) -> Result<(), String>;
-
-    fn judge(judge: Self::Judge, view: &Tiny) -> Finding {
-        judge(view)
-    }
-
-    fn holds(condition: Self::Condition, view: &Tiny) -> Result<(), String> {
-        condition(view)
-    }
 
     fn is_interrupted(view: &Tiny) -> bool {
         view.is_interrupted

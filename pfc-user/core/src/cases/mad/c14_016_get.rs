@@ -330,6 +330,6 @@ const fn row(
     Row {
         needs: needs![LINK_IS_UP],
         depends_on,
-        ..Row::new(id, step, passes_when, fault, judge)
+        ..Row::<Mad>::new(id, step, passes_when, fault, judge)
     }
 }

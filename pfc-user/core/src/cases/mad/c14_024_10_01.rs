@@ -228,6 +228,6 @@ const fn row(
     Row {
         needs,
         depends_on,
-        ..Row::new(id, step, passes_when, fault, judge)
+        ..Row::<Mad>::new(id, step, passes_when, fault, judge)
     }
 }

@@ -15,7 +15,6 @@ use decoded::View;
 
 use super::MadCase;
 use crate::case::Judged;
-use crate::cases::finding::Finding;
 use crate::cases::judge::Family;
 use crate::evidence::mad::MadEvidence;
 
@@ -24,23 +23,13 @@ pub(super) struct Mad;
 
 impl Family for Mad {
     type View<'e> = View<'e>;
-    type Judge = fn(&View<'_>) -> Finding;
-    type Condition = fn(&View<'_>) -> Result<(), String>;
-
-    fn judge(judge: Self::Judge, view: &View<'_>) -> Finding {
-        judge(view)
-    }
-
-    fn holds(condition: Self::Condition, view: &View<'_>) -> Result<(), String> {
-        condition(view)
-    }
 
     fn is_interrupted(view: &View<'_>) -> bool {
         view.e.interrupted
     }
 
     fn failure<'v>(view: &'v View<'_>) -> Option<&'v str> {
-        view.e.error()
+        view.e.error.as_deref()
     }
 }
 

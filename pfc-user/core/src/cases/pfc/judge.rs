@@ -17,7 +17,6 @@ mod withheld;
 
 use super::{PfcCase, resolution};
 use crate::case::Judged;
-use crate::cases::finding::Finding;
 use crate::cases::judge::Family;
 use crate::evidence::pfc::PfcEvidence;
 
@@ -26,16 +25,6 @@ pub(super) struct Pfc;
 
 impl Family for Pfc {
     type View<'e> = PfcEvidence;
-    type Judge = fn(&PfcEvidence) -> Finding;
-    type Condition = fn(&PfcEvidence) -> Result<(), String>;
-
-    fn judge(judge: Self::Judge, view: &PfcEvidence) -> Finding {
-        judge(view)
-    }
-
-    fn holds(condition: Self::Condition, view: &PfcEvidence) -> Result<(), String> {
-        condition(view)
-    }
 
     fn is_interrupted(view: &PfcEvidence) -> bool {
         view.interrupted

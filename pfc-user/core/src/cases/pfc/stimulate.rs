@@ -22,9 +22,9 @@ pub enum Stop {
     Failed(anyhow::Error),
 }
 
-impl From<anyhow::Error> for Stop {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Failed(error)
+impl<E: Into<anyhow::Error>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
     }
 }
 

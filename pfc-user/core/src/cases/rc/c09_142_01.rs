@@ -263,6 +263,6 @@ const fn row(
 ) -> Row<Rc> {
     Row {
         needs: ON_THE_WIRE,
-        ..Row::new(id, step, passes_when, fault, judge)
+        ..Row::<Rc>::new(id, step, passes_when, fault, judge)
     }
 }

@@ -17,16 +17,6 @@ pub(super) struct Rc;
 
 impl Family for Rc {
     type View<'e> = View<'e>;
-    type Judge = fn(&View<'_>) -> Finding;
-    type Condition = fn(&View<'_>) -> Result<(), String>;
-
-    fn judge(judge: Self::Judge, view: &View<'_>) -> Finding {
-        judge(view)
-    }
-
-    fn holds(condition: Self::Condition, view: &View<'_>) -> Result<(), String> {
-        condition(view)
-    }
 
     fn is_interrupted(view: &View<'_>) -> bool {
         view.e.interrupted

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::{Checked, Rule, ensure};
 
-/// Fails with the first field that `stored` lacks, or that is unknown. `at` is its path.
-pub(super) fn check(at: &str, stored: &Value, typed: &impl Serialize) -> Checked {
+/// Fails with the first field that `stored` lacks, or that is unknown.
+pub(super) fn check(stored: &Value, typed: &impl Serialize) -> Checked {
     let written = serde_json::to_value(typed).unwrap_or_default();
-    let mut path = at.to_owned();
+    let mut path = String::new();
     let difference = difference(stored, &written, &mut path);
     let path = path.strip_prefix('.').unwrap_or(&path);
     ensure(difference.is_none(), Rule::Fields, path, || {

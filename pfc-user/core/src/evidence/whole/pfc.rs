@@ -56,39 +56,28 @@ fn phases(e: &PfcEvidence, at: &str) -> Checked {
 
 /// Each counter was read that was to be read, and the simulated DUT reported.
 fn instruments(e: &PfcEvidence, at: &str) -> Checked {
-    let read: Vec<_> = e
-        .accounting
-        .iter()
-        .map(|read| (&read.place, &read.counter))
+    let (planned, read) = (&e.instruments, e.accounting.iter());
+    let read: Vec<_> = read
+        .map(|read| (read.place.clone(), read.counter.clone()))
         .collect();
-    let planned: Vec<_> = e
-        .instruments
-        .counters
-        .iter()
-        .map(|(place, name)| (place, name))
-        .collect();
+    let at_accounting = format!("{at}.accounting");
     ensure(
-        read == planned,
+        read == planned.counters,
         Rule::Instruments,
-        &format!("{at}.accounting"),
+        &at_accounting,
         || {
-            let missing = planned.iter().find(|counter| !read.contains(counter));
-            match missing {
+            let mut counters = planned.counters.iter();
+            match counters.find(|counter| !read.contains(counter)) {
                 Some((place, name)) => format!("the reading of {name} of {place} is missing"),
                 None => "a reading is there twice, out of order, or was not planned".into(),
             }
         },
     )?;
-    let macs: Vec<_> = e.mac.iter().map(|mac| (&mac.port, names(mac))).collect();
-    let planned: Vec<_> = e
-        .instruments
-        .macs
-        .iter()
-        .map(|(port, names)| (port, names.clone()))
-        .collect();
+    let macs = e.mac.iter().map(|mac| (mac.port.clone(), names(mac)));
+    let macs: Vec<_> = macs.collect();
     let at_mac = &format!("{at}.mac");
-    ensure(macs == planned, Rule::Instruments, at_mac, || {
-        format!("planned were {planned:?}; found {macs:?}")
+    ensure(macs == planned.macs, Rule::Instruments, at_mac, || {
+        format!("planned were {:?}; found {macs:?}", planned.macs)
     })?;
     let is_read = |mac: &MacReport| {
         let mut counters = mac.counters.iter();
@@ -98,7 +87,7 @@ fn instruments(e: &PfcEvidence, at: &str) -> Checked {
         "a counter has more or fewer values than were read".into()
     })?;
     ensure(
-        e.dut.is_some() == e.instruments.device,
+        e.dut.is_some() == planned.device,
         Rule::Instruments,
         &format!("{at}.dut"),
         || "the report of the simulated DUT is missing, or there is none".into(),

@@ -3,10 +3,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Defect, Rule, check, check_digests, fields};
@@ -67,37 +65,97 @@ struct Parts {
     other_field: Option<Defect>,
 }
 
-impl Parts {
-    fn digest(&mut self, path: &str, value: &Value) {
-        self.found.push(digest::part(path, value));
-    }
+/// The value of a part, and its first field that is missing or unknown; paths begin at the part.
+type Typed<T> = Result<(T, Option<Defect>), Defect>;
 
-    /// The typed value of the part of that path; of the whole it is empty.
-    fn typed<T: DeserializeOwned + Serialize>(
-        &mut self,
-        path: &str,
-        mut value: Value,
-    ) -> Option<T> {
-        numbers::from_portable(&mut value);
-        match T::deserialize(&value) {
-            Ok(typed) => {
-                let found = fields::check(path, &value, &typed).err();
+fn typed<T: DeserializeOwned + Serialize>(mut value: Value) -> Typed<T> {
+    numbers::from_portable(&mut value);
+    match T::deserialize(&value) {
+        Ok(typed) => {
+            let other_field = fields::check(&value, &typed).err();
+            Ok((typed, other_field))
+        }
+        Err(error) => Err(Defect {
+            rule: Rule::Fields,
+            part: String::new(),
+            found: error.to_string(),
+        }),
+    }
+}
+
+/// A case as it is stored: each repetition has its type before the next one is read.
+#[derive(Deserialize)]
+struct StoredCase {
+    repetitions: Option<Vec<StoredRepetition>>,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+struct StoredRepetition {
+    digest: Part,
+    typed: Typed<Repetition>,
+}
+
+impl<'de> Deserialize<'de> for StoredRepetition {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(source)?;
+        Ok(Self {
+            digest: digest::part("", &value),
+            typed: typed(value),
+        })
+    }
+}
+
+impl Parts {
+    /// Keeps the value of the part of that path; of the whole it is empty.
+    fn keep<T>(&mut self, path: &str, typed: Typed<T>) -> Option<T> {
+        let placed = |defect: Defect| Defect {
+            part: match (path, defect.part.as_str()) {
+                ("", "") => "evidence".into(),
+                ("", part) | (part, "") => part.into(),
+                (path, part) => format!("{path}.{part}"),
+            },
+            ..defect
+        };
+        match typed {
+            Ok((value, other_field)) => {
+                let found = other_field.map(placed);
                 self.other_field = self.other_field.take().or(found);
-                Some(typed)
+                Some(value)
             }
-            Err(error) => {
-                self.malformed.get_or_insert(Defect {
-                    rule: Rule::Fields,
-                    part: if path.is_empty() { "evidence" } else { path }.into(),
-                    found: error.to_string(),
-                });
+            Err(defect) => {
+                self.malformed.get_or_insert(placed(defect));
                 None
             }
         }
     }
 
+    fn case(&mut self, path: &str, stored: StoredCase) {
+        let mut fields = stored.fields;
+        let digest = digest::of_fields(path, &fields);
+        if stored.repetitions.is_some() {
+            fields.insert("repetitions".into(), Value::Array(Vec::new()));
+        }
+        let mut repetitions = Vec::new();
+        for (number, read) in stored.repetitions.into_iter().flatten().enumerate() {
+            let part = format!("{path}.repetitions[{number}]");
+            repetitions.extend(self.keep(&part, read.typed));
+            self.found.push(Part {
+                part,
+                ..read.digest
+            });
+        }
+        self.found.push(digest);
+        if let Some(case) = self.keep(path, typed(Value::Object(fields))) {
+            self.cases.push(CaseEvidence {
+                repetitions,
+                ..case
+            });
+        }
+    }
+
     fn evidence(&mut self, fields: Map<String, Value>) -> Result<Evidence, Defect> {
-        let evidence = self.typed("", Value::Object(fields));
+        let evidence = self.keep("", typed(Value::Object(fields)));
         match (self.malformed.take(), evidence) {
             (None, Some(evidence)) => Ok(Evidence {
                 cases: std::mem::take(&mut self.cases),
@@ -125,11 +183,14 @@ impl<'de> Visitor<'de> for Whole<'_> {
             if key == digest::KEY {
                 self.0.noted = map.next_value()?;
             } else if key == "cases" {
-                map.next_value_seed(Cases(self.0))?;
+                let cases: Vec<StoredCase> = map.next_value()?;
+                for (number, case) in cases.into_iter().enumerate() {
+                    self.0.case(&format!("cases[{number}]"), case);
+                }
                 fields.insert(key, Value::Array(Vec::new()));
             } else {
                 let value = map.next_value()?;
-                self.0.digest(&key, &value);
+                self.0.found.push(digest::part(&key, &value));
                 fields.insert(key, value);
             }
         }
@@ -137,110 +198,5 @@ impl<'de> Visitor<'de> for Whole<'_> {
             Some(schema) => Ok((schema, fields)),
             None => Err(A::Error::missing_field("schema")),
         }
-    }
-}
-
-struct Cases<'p>(&'p mut Parts);
-
-impl<'de> DeserializeSeed<'de> for Cases<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<(), D::Error> {
-        source.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Cases<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cases")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut cases: A) -> Result<(), A::Error> {
-        let mut number = 0;
-        let path = |number| format!("cases[{number}]");
-        while cases
-            .next_element_seed(Case(self.0, path(number)))?
-            .is_some()
-        {
-            number += 1;
-        }
-        Ok(())
-    }
-}
-
-/// A case and its path.
-struct Case<'p>(&'p mut Parts, String);
-
-impl<'de> DeserializeSeed<'de> for Case<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<(), D::Error> {
-        source.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Case<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a case")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self(parts, path) = self;
-        let mut fields = Map::new();
-        let mut repetitions = None;
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "repetitions" {
-                repetitions = Some(map.next_value_seed(Repetitions(parts, &path))?);
-            } else {
-                fields.insert(key, map.next_value()?);
-            }
-        }
-        parts.found.push(digest::of_fields(&path, &fields));
-        if repetitions.is_some() {
-            fields.insert("repetitions".into(), Value::Array(Vec::new()));
-        }
-        if let Some(case) = parts.typed(&path, Value::Object(fields)) {
-            parts.cases.push(CaseEvidence {
-                repetitions: repetitions.unwrap_or_default(),
-                ..case
-            });
-        }
-        Ok(())
-    }
-}
-
-/// The repetitions of the case of that path.
-struct Repetitions<'p>(&'p mut Parts, &'p str);
-
-impl<'de> DeserializeSeed<'de> for Repetitions<'_> {
-    type Value = Vec<Repetition>;
-
-    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Self::Value, D::Error> {
-        source.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Repetitions<'_> {
-    type Value = Vec<Repetition>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("repetitions")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let Self(parts, case) = self;
-        let mut all = Vec::new();
-        let mut number = 0;
-        while let Some(value) = items.next_element::<Value>()? {
-            let path = format!("{case}.repetitions[{number}]");
-            parts.digest(&path, &value);
-            all.extend(parts.typed::<Repetition>(&path, value));
-            number += 1;
-        }
-        Ok(all)
     }
 }

@@ -11,7 +11,7 @@ use super::plot::Scale;
 use crate::cases::pfc::{held_by_probes, leaked};
 use crate::evidence::pfc::{Offence, PfcEvidence, ProbeReport, Windows};
 use crate::plan::FlowPlan;
-use crate::report::pcapng;
+use crate::quantity;
 
 /// Class of a mark and its words, in the order of the legend.
 pub const FRAMES: [(&str, &str); 6] = [
@@ -127,7 +127,7 @@ fn lost(windows: &Windows, priority: Priority) -> Vec<Nanos> {
 
 /// The priority of the flow whose frame that was, by its DSCP: the last one that was sent.
 fn priority_of(e: &PfcEvidence, offence: &Offence) -> Option<Priority> {
-    let octets = pcapng::octets(&offence.octets)?;
+    let octets = quantity::from_hex(&offence.octets)?;
     let mut at = 12;
     let mut kind = octets.get(at..at + 2)?;
     while kind == [0x81, 0x00] {

@@ -14,9 +14,9 @@ const SHELL: &str = "'\"`$(){}[]*?~#!\\";
 /// The same within a value that is assigned, which may name variables.
 const QUOTES: &str = "'\"`()\\";
 
-/// What is said where the program is there.
+/// Words for a program that is there.
 const FOUND: &str = "can be run";
-/// What is said where only a shell can read how a command begins.
+/// Words for a command whose beginning only a shell can read.
 const UNREAD: &str = "left to the shell";
 
 /// Looks for the program that `command` begins with. An error says what to do.
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn what_cannot_be_run_is_told_with_what_to_do() {
         let look = |command| look("hooks.prepare", command, Duration::from_secs(20));
-        for (command, told) in [
+        for (command, expected) in [
             (
                 "/dev/null/a prepare",
                 "expected a program at /dev/null/a, found none (Not a directory (os error 20)): \
@@ -152,9 +152,9 @@ mod tests {
                  give its path in hooks.prepare",
             ),
         ] {
-            assert_eq!(look(command), Err(told.to_owned()));
+            assert_eq!(look(command), Err(expected.to_owned()));
         }
-        for (command, told) in [
+        for (command, expected) in [
             ("/proc/self/exe prepare", "can be run"),
             ("sh hook", "can be run"),
             ("exec hook", "can be run"),
@@ -164,7 +164,7 @@ mod tests {
             ),
             ("[ -e a ] || ./b", "left to the shell"),
         ] {
-            assert_eq!(look(command), Ok(told), "{command}");
+            assert_eq!(look(command), Ok(expected), "{command}");
         }
     }
 }
