@@ -46,12 +46,12 @@ pub struct Nic {
     /// Each receive queue is polled on one CPU at a time. `false`: the thread that writes a frame
     /// to the interface runs the program for it.
     pub polls_queues: bool,
-    /// Time after which a carrier that has stayed will stay. Settings, programs and the other end
+    /// Time for which a carrier has to stay before it counts. Settings, programs and the other end
     /// reset links, and until the PHY, the firmware or the other end acts the carrier still reads
     /// up.
-    pub settles: Nanos,
+    pub carrier_hold: Nanos,
     /// Time in which no frame may come in after a change of the filters, such as promiscuous mode.
-    pub deaf: Nanos,
+    pub filter_pause: Nanos,
     /// Private counters of lost frames.
     pub drops: Drops,
     /// A standard counter of lost frames that also counts what a program in the driver drops.
@@ -139,7 +139,7 @@ pub const TABLE: &[Nic] = &[
 const UNKNOWN: Nic = Nic {
     indications: Some(Frames::Either),
     lag: 2_000_000_000,
-    deaf: 1_500_000_000,
+    filter_pause: 1_500_000_000,
     surveyed: false,
     ..HARDWARE
 };
@@ -159,8 +159,8 @@ const HARDWARE: Nic = Nic {
     polls_queues: true,
     // A PHY that negotiates again has let the link go by then, and so has a DUT that was
     // configured.
-    settles: 500_000_000,
-    deaf: 200_000_000,
+    carrier_hold: 500_000_000,
+    filter_pause: 200_000_000,
     drops: Drops::BY_NAME,
     own_drops: None,
     counts_untaken: false,
@@ -169,49 +169,14 @@ const HARDWARE: Nic = Nic {
 };
 
 /// The row of `driver`; that of an unknown one where it has none.
-fn row(driver: &str) -> &'static Nic {
+pub fn of(driver: &str) -> &'static Nic {
     let known = TABLE.iter().find(|nic| nic.driver == driver);
     known.unwrap_or(&UNKNOWN)
 }
 
 /// The row of `driver`; `None` where nothing is known of how it treats pause frames.
 pub fn find(driver: &str) -> Option<&'static Nic> {
-    Some(row(driver)).filter(|nic| nic.surveyed)
-}
-
-/// Age that counts of `driver` may have when they are read.
-pub fn lag(driver: &str) -> Nanos {
-    row(driver).lag
-}
-
-/// Time for which a carrier of `driver` has to stay before it counts.
-pub fn settles(driver: &str) -> Nanos {
-    row(driver).settles
-}
-
-/// Time for which a port of `driver` may take no frame after its filters were set.
-pub fn deaf(driver: &str) -> Nanos {
-    row(driver).deaf
-}
-
-/// The standard counter that also counts what a program in `driver` drops, if there is one.
-pub fn own_drops(driver: &str) -> Option<&'static str> {
-    row(driver).own_drops
-}
-
-/// True if `driver` may reset its rings, or the link, when a program comes or goes.
-pub fn resets(driver: &str) -> bool {
-    row(driver).resets
-}
-
-/// True if each receive queue of `driver` is polled on one CPU at a time.
-pub fn polls_queues(driver: &str) -> bool {
-    row(driver).polls_queues
-}
-
-/// True if `tx_dropped` of `driver` also counts live frames that it did not take.
-pub fn counts_untaken(driver: &str) -> bool {
-    row(driver).counts_untaken
+    Some(of(driver)).filter(|nic| nic.surveyed)
 }
 
 /// Frames sent by priority, from private counters that follow the names of any driver: how the
@@ -233,7 +198,7 @@ pub fn sent_by_priority(private: &[(String, u64)]) -> Option<(String, [u64; Prio
 
 /// The counters of `reading` that count received PAUSE/PFC frames, each with its value.
 pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
-    let nic = row(&reading.driver);
+    let nic = of(&reading.driver);
     let mut found = private_counters(nic, &reading.private);
     if let (Some(pfc), Some(frames)) = (&reading.pfc, nic.indications) {
         found.extend(Priority::all().map(|priority| {

@@ -386,7 +386,9 @@ fn losses(
 ) -> Vec<DropCounter> {
     let place = format!("tx port {}", tx.interface);
     let is_same = |counter: &&DropCounter| {
-        nic::counts_untaken(&tx.driver) && counter.place == place && counter.counter == "tx_dropped"
+        nic::of(&tx.driver).counts_untaken
+            && counter.place == place
+            && counter.counter == "tx_dropped"
     };
     let counted = counters
         .iter()

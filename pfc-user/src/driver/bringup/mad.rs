@@ -8,8 +8,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use ib_mad::requester::Requester;
+use ib_mad::sma::fault::Fault;
 use ib_mad::transport::Transport;
 use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
@@ -20,13 +21,11 @@ pub use unlock::{KeyEntry, MachineJournal};
 
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::kernel::clock;
-use crate::driver::kernel::process::{Child, own_program};
+use crate::driver::kernel::process::Child;
 use crate::driver::stall;
 use crate::evidence::pfc::Stall;
 use crate::plan::Nanos;
 
-/// A simulated DUT is up within this, or something is wrong.
-const DUT_START: Duration = Duration::from_secs(10);
 /// A server of ibsim's protocol takes a client within this.
 const CONNECT: Duration = Duration::from_secs(5);
 /// The tester's node in the simulated fabric.
@@ -47,7 +46,7 @@ impl MadPort {
     pub fn open(config: &MadTestbed) -> Result<Self> {
         let (transport, dut) = match &config.transport {
             MadTransport::Sim { faults, args } => {
-                let (dut, socket) = start_dut(faults.iter().map(ToString::to_string), args)?;
+                let (dut, socket) = start_dut(faults, args)?;
                 let transport = ibsim(&socket, SIM_HOST)?.keeping_tids();
                 (Box::new(transport) as _, Some(dut))
             }
@@ -121,25 +120,15 @@ fn ibsim(socket: &str, host: &str) -> Result<IbsimTransport> {
 }
 
 /// Starts `validator dut sma`; its socket's name.
-fn start_dut(faults: impl Iterator<Item = String>, args: &[String]) -> Result<(Child, String)> {
+fn start_dut(faults: &[Fault], args: &[String]) -> Result<(Child, String)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let socket = format!(
         "validator-{}-{}",
         std::process::id(),
         NEXT.fetch_add(1, Ordering::Relaxed)
     );
-    let mut command = own_program();
-    command.args(["dut", "sma", "--socket", &socket]);
-    for fault in faults {
-        command.arg("--fault").arg(fault);
-    }
-    command.args(args);
-    let mut child = Child::spawn_here(command).context("the simulated DUT cannot be started")?;
-    let line = child
-        .read_line(DUT_START)
-        .context("the simulated DUT did not get ready")?;
-    if !line.starts_with("ready") {
-        bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
-    }
+    let device = ["sma", "--socket", &socket];
+    let ready = |line: &str| line.starts_with("ready").then_some(());
+    let (child, ()) = super::start_dut(None, &device, faults, args, "ready", ready)?;
     Ok((child, socket))
 }

@@ -12,16 +12,14 @@ use anyhow::{Context, Result, bail};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Nanos, Priority};
 
-use super::journal::{Change, Journal, JournalError};
+use super::journal::{Change, Journal};
 use crate::config::{self, Dut};
 use crate::driver::bpf::{AccountProgram, Sizes, TraceOutput, XdpMode};
 use crate::driver::kernel::link::mac::Alive;
-use crate::driver::kernel::link::{
-    self, End, Feature, LinkError, LinkState, create_bridge, create_veth,
-};
+use crate::driver::kernel::link::{self, End, LinkState, create_bridge, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
-use crate::driver::kernel::process::{Child, own_program};
+use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
 use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
@@ -50,8 +48,6 @@ const LOCAL_EXPERIMENTAL: u16 = 0x88b5;
 const DUT_PORTS: [&str; 2] = ["p0", "p1"];
 /// A link is back within this after its port, or the DUT's, was configured.
 const CARRIER: Duration = Duration::from_secs(10);
-/// A simulated DUT is up within this, or something is wrong.
-const DUT_START: Duration = Duration::from_secs(10);
 
 /// A port of the tester.
 pub struct TesterPort {
@@ -267,43 +263,33 @@ impl Testbed {
         else {
             return Ok(None);
         };
-        let list = |numbers: Vec<String>| numbers.join(",");
-        let mut command = own_program();
-        command.args([
-            "dut",
+        let list = |priorities: &[Priority]| {
+            let numbers: Vec<String> = priorities.iter().map(Priority::to_string).collect();
+            numbers.join(",")
+        };
+        let trust = match config.trust {
+            Trust::Pcp => "pcp",
+            Trust::Dscp => "dscp",
+        };
+        let device = [
             "switch",
             "--port",
             DUT_PORTS[0],
             "--port",
             DUT_PORTS[1],
-        ]);
-        command
-            .arg("--line-rate")
-            .arg(self.limits.line_rate.bits_per_second().to_string());
-        command
-            .arg("--lossless")
-            .arg(list(lossless.iter().map(Priority::to_string).collect()));
-        command.arg("--trust").arg(if config.trust == Trust::Pcp {
-            "pcp"
-        } else {
-            "dscp"
-        });
-        command.arg("--dscp-map").arg(list(
-            config.dscp_map.iter().map(Priority::to_string).collect(),
-        ));
-        command.arg("--scheduler").arg(scheduler.word());
-        for fault in faults {
-            command.arg("--fault").arg(fault.to_string());
-        }
-        command.args(args);
-        let mut child =
-            Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
-        let line = child
-            .read_line(DUT_START)
-            .context("the simulated DUT did not get ready")?;
-        if !line.contains("ready") {
-            bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
-        }
+            "--line-rate",
+            &self.limits.line_rate.bits_per_second().to_string(),
+            "--lossless",
+            &list(lossless),
+            "--trust",
+            trust,
+            "--dscp-map",
+            &list(&config.dscp_map),
+            "--scheduler",
+            scheduler.word(),
+        ];
+        let ready = |line: &str| line.contains("ready").then_some(());
+        let (child, ()) = super::start_dut(Some(namespace), &device, faults, args, "ready", ready)?;
         Ok(Some(child))
     }
 
@@ -385,7 +371,9 @@ impl TesterPort {
     /// A counter that says nothing of losses here: the program's drops are in it, and are not known
     /// exactly at the time that it is read.
     fn own_drops(&self) -> Option<&'static str> {
-        nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
+        nic::of(&self.state.driver)
+            .own_drops
+            .filter(|_| self.account.mode() == "driver")
     }
 
     /// Facts for the evidence; carrier is read anew.
@@ -466,10 +454,7 @@ fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
 }
 
 fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
-    let namespace = match &port.namespace {
-        Some(name) => Namespace::named(name)?,
-        None => Namespace::current()?,
-    };
+    let namespace = Namespace::open(port.namespace.as_deref())?;
     let left = deadline.saturating_duration_since(Instant::now());
     let state = link::settled_state(&namespace, &port.interface, left)?;
     Ok(Found {
@@ -538,12 +523,9 @@ impl Found {
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
         if config.trust == Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
-            match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
-                // Where the driver does not let go of it, frames without a tag are seen and
-                // reported as such.
-                Err(JournalError::Link(LinkError::Fixed { .. })) => {}
-                change => changes.extend(change?),
-            }
+            // Where the driver does not let go of it, frames without a tag are seen and reported
+            // as such.
+            changes.extend(Journal::open().with_tags(&namespace, &interface)?);
         }
         Ok(TesterPort {
             interface,

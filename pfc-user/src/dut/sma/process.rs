@@ -11,13 +11,12 @@ use ib_mad::sma::{Delivery, Fabric, Sma};
 use ib_mad::smp::{DATA, Path, Route, Smp};
 use ib_mad::transport::Time;
 use ib_mad::transport::ibsim::{BindError, ClientId, Counters, Host, Packet, Server};
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use nix::poll::PollFd;
 use thiserror::Error;
 
 use super::args::{SmaArgs, SmaOptions, TESTER};
 use crate::driver::stall;
-use crate::dut::stop::Stop;
+use crate::dut::stop::{self, Stop};
 use crate::plan::Nanos;
 
 /// A packet due within this time goes at once: the kernel's timers are no finer (timer slack, 50
@@ -63,21 +62,7 @@ pub fn run(
             process.send(&packet);
         }
         let next = process.deliver(&mut server).unwrap_or(BEAT);
-        let timeout = Some(TimeSpec::from_duration(next.min(BEAT)));
-        let mut events = stop.to_vec();
-        events.extend(
-            server
-                .sockets()
-                .map(|socket| PollFd::new(socket, PollFlags::POLLIN)),
-        );
-        match ppoll(&mut events, timeout, None) {
-            Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        if events[..stop.len()]
-            .iter()
-            .any(|event| event.any().unwrap_or(false))
-        {
+        if stop::wait(stop, server.sockets(), Some(next.min(BEAT)))?.is_none() {
             return Ok(server.counters());
         }
     }

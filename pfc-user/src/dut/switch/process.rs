@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use nix::errno::Errno;
+use nix::poll::PollFd;
 use nix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
@@ -15,10 +15,10 @@ use super::args::{SwitchArgs, SwitchOptions};
 use super::config::{ConfigError, SwitchConfig};
 use super::counters::Counters;
 use super::model::{Departure, Switch};
+use crate::driver::kernel::packet::{Batch, DevicePort, Received};
 use crate::driver::kernel::{clock, realtime};
-use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stamping;
-use crate::dut::stop::Stop;
+use crate::dut::stop::{self, Stop};
 use crate::evidence::pfc::{DutReport, Stall};
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
@@ -31,8 +31,6 @@ const ROUND: Nanos = 100_000;
 const MIN_SLEEP: Nanos = 20_000;
 /// How long a frame is offered again while the kernel has no room for it.
 const PATIENCE: Nanos = 10_000_000;
-/// Frames handed to the kernel at a time.
-const SEND_BATCH: usize = 64;
 /// Most stalls listed one by one; further ones prolong the last.
 const MAX_STALLS: usize = 10_000;
 
@@ -82,15 +80,6 @@ pub fn run(
     let sockets = open(&options.ports)?;
     let mut process = Process::new(options, &sockets)?;
     let counters = listen(options)?;
-    let mut events: Vec<_> = stop.to_vec();
-    let of_counters = counters.as_ref().map(Counters::as_fd);
-    events.extend(of_counters.map(|counters| PollFd::new(counters, PollFlags::POLLIN)));
-    let without_frames = events.len();
-    events.extend(
-        sockets
-            .iter()
-            .map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)),
-    );
     // Without stamps PFC would be acted on late.
     stamping::wait();
     process.latest = [clock::now(); 2];
@@ -105,32 +94,22 @@ pub fn run(
         sleep = process.round(sleep, asleep_since)?;
         asleep_since = clock::now();
 
-        let watched = if sleep.for_frames {
-            events.len()
-        } else {
-            without_frames
-        };
         let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since));
         let timeout = sockets
             .iter()
             .fold(timeout.map(Duration::from_nanos), |sleep, socket| {
                 socket.at_most(sleep)
-            })
-            .map(TimeSpec::from_duration);
-        match ppoll(&mut events[..watched], timeout, None) {
-            Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        if events[..stop.len()]
-            .iter()
-            .any(|event| event.any().unwrap_or(false))
-        {
+            });
+        let ports = sockets.iter().filter(|_| sleep.for_frames);
+        let files = counters.iter().map(AsFd::as_fd);
+        let files = files.chain(ports.map(AsFd::as_fd));
+        let Some(ready) = stop::wait(stop, files, timeout)? else {
             // A process that was stopped until now has frames to pass on, and its stall to note.
             process.round(sleep, asleep_since)?;
             return process.report();
-        }
+        };
         if let Some(counters) = &counters
-            && events[stop.len()].any().unwrap_or(false)
+            && ready[0]
         {
             counters.tell(&process.switch)?;
         }
@@ -151,7 +130,7 @@ type Arrived = (Nanos, usize, Vec<u8>);
 
 struct Process<'a> {
     switch: Switch,
-    sockets: &'a [PacketSocket; 2],
+    sockets: &'a [DevicePort; 2],
     batch: Batch,
     received: Vec<Received>,
     /// Per port: the time when it was ready, then that of its last frame. Later frames never count
@@ -175,13 +154,13 @@ fn listen(options: &SwitchOptions) -> Result<Option<Counters>, ProcessError> {
     options.counters.as_ref().map(listen).transpose()
 }
 
-fn open(ports: &[String; 2]) -> Result<[PacketSocket; 2], ProcessError> {
+fn open(ports: &[String; 2]) -> Result<[DevicePort; 2], ProcessError> {
     let [first, second] = ports;
     if first == second {
         return Err(ProcessError::SamePort(first.clone()));
     }
     let open = |interface: &String| {
-        PacketSocket::open(interface).map_err(|source| ProcessError::Port {
+        DevicePort::open(interface).map_err(|source| ProcessError::Port {
             interface: interface.clone(),
             source,
         })
@@ -190,7 +169,7 @@ fn open(ports: &[String; 2]) -> Result<[PacketSocket; 2], ProcessError> {
 }
 
 impl<'a> Process<'a> {
-    fn new(options: &SwitchOptions, sockets: &'a [PacketSocket; 2]) -> Result<Self, ProcessError> {
+    fn new(options: &SwitchOptions, sockets: &'a [DevicePort; 2]) -> Result<Self, ProcessError> {
         options.config.check()?;
         let config = SwitchConfig {
             macs: sockets.each_ref().map(|socket| socket.address),
@@ -298,32 +277,24 @@ impl<'a> Process<'a> {
 
     fn send(&mut self, port: usize) {
         let departed = &mut self.departed[port];
-        while !departed.is_empty() {
-            let frames: Vec<&[u8]> = departed
-                .iter()
-                .take(SEND_BATCH)
-                .map(|departure| &*departure.frame)
-                .collect();
-            let (sent, error) = self.sockets[port].send(&frames);
+        while let Some(first) = departed.front().map(|departure| departure.at) {
+            let frames = departed.iter().map(|departure| &*departure.frame);
+            let sent = self.sockets[port].send(frames);
             let now = clock::now();
-            if sent > 0 {
-                let first = departed[0].at;
-                self.report.max_lateness = self.report.max_lateness.max(now.saturating_sub(first));
-                self.report.sent[port] += sent as u64;
-                note_stall(&mut self.report, first, now);
-                departed.drain(..sent);
+            match sent {
+                Ok(sent) => {
+                    let late = now.saturating_sub(first);
+                    self.report.max_lateness = self.report.max_lateness.max(late);
+                    self.report.sent[port] += sent as u64;
+                    note_stall(&mut self.report, first, now);
+                    departed.drain(..sent);
+                }
+                Err(Errno::ENOBUFS) if now < first + PATIENCE => return,
+                Err(_) => {
+                    departed.pop_front();
+                    self.report.send_errors += 1;
+                }
             }
-            let Some(error) = error else { continue };
-            let no_room = error.raw_os_error() == Some(libc::ENOBUFS);
-            if no_room
-                && departed
-                    .front()
-                    .is_some_and(|departure| now < departure.at + PATIENCE)
-            {
-                return;
-            }
-            departed.pop_front();
-            self.report.send_errors += 1;
         }
     }
 

@@ -175,7 +175,7 @@ pub(super) fn write(
     let pid = process::id();
     let boot = match what {
         What::Key(_) | What::Claim(_) | What::Restore(_) => boot(),
-        What::Setting(_) | What::Link(_) => String::new(),
+        What::Setting(_) => String::new(),
     };
     let entry = Entry {
         pid,

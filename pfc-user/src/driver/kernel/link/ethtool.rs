@@ -3,7 +3,9 @@
 //! of linux/ethtool.h.
 
 use std::io;
+use std::os::fd::AsRawFd;
 
+pub(in crate::driver) use super::ethtool_request::interface_request;
 use super::ethtool_request::{Request, text};
 use super::features;
 use crate::evidence::preflight::{Driver, Queues};
@@ -11,6 +13,7 @@ use crate::nic::{self, Feature};
 
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
+const GLINK: u32 = 0x0a;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
 const GFLAGS: u32 = 0x25;
@@ -87,6 +90,13 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()
     Ok(())
 }
 
+/// True if the driver says that there is a link. `socket` is any one of the interface's namespace.
+pub fn has_link(socket: &impl AsRawFd, interface: &str) -> nix::Result<bool> {
+    let mut request = Request::new(GLINK, 8);
+    request.send_on(socket, interface)?;
+    Ok(request.word(4) != 0)
+}
+
 /// Name of the driver.
 pub fn driver(interface: &str) -> io::Result<String> {
     let info = driver_info(interface)?;
@@ -129,7 +139,7 @@ fn read_queues(channels: &Request) -> Queues {
 /// virtio_net then adds a pair for each CPU, where its device has them, and may receive on them
 /// too.
 pub fn receive_queues(interface: &str) -> Option<u32> {
-    if !nic::polls_queues(&driver(interface).ok()?) {
+    if !nic::of(&driver(interface).ok()?).polls_queues {
         return None;
     }
     Some(queues(interface).ok()?.rx)

@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
+use nix::errno::Errno;
+
 pub(super) fn text(octets: &[u8]) -> String {
     let end = octets
         .iter()
@@ -35,27 +37,31 @@ impl Request {
     }
 
     pub(super) fn send(&mut self, interface: &str) -> io::Result<()> {
-        let name = interface.as_bytes();
-        if name.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is
-        // a value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // Any socket will do; the namespace is the one that it was made in.
-        let socket = UnixDatagram::unbound()?;
+        Ok(self.send_on(&UnixDatagram::unbound()?, interface)?)
+    }
+
+    pub(super) fn send_on(&mut self, socket: &impl AsRawFd, interface: &str) -> nix::Result<()> {
+        let mut request = interface_request(interface)?;
+        request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // SAFETY: the kernel reads and writes no more than the command's structure, for which every
         // caller has made `self.0` long enough; ifreq and buffer outlive the call.
         let result =
             unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        Errno::result(result).map(drop)
     }
+}
+
+/// A request that names the interface.
+pub(in crate::driver) fn interface_request(interface: &str) -> nix::Result<libc::ifreq> {
+    if interface.len() >= libc::IFNAMSIZ {
+        return Err(Errno::ENODEV);
+    }
+    // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is a
+    // value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
 }

@@ -79,12 +79,6 @@ fn family_id(name: &str) -> io::Result<u16> {
         nlas: vec![GenlCtrlAttrs::FamilyName(name.to_owned())],
     };
     let answer: GenlMessage<GenlCtrl> = ask(NETLINK_GENERIC, GenlMessage::from_payload(request))?;
-    let id = answer.payload.nlas.iter().find_map(|attribute| {
-        if let GenlCtrlAttrs::FamilyId(id) = attribute {
-            Some(*id)
-        } else {
-            None
-        }
-    });
+    let id = attribute!(answer.payload.nlas, GenlCtrlAttrs::FamilyId).copied();
     id.ok_or_else(|| io::Error::other(format!("generic netlink: the family {name} has no number")))
 }

@@ -141,7 +141,7 @@ impl MacLog {
                 report.lag = if report.counters.is_empty() {
                     0
                 } else {
-                    nic::lag(&reading.driver)
+                    nic::of(&reading.driver).lag
                 };
                 (report.driver, report.enabled) = (reading.driver, enabled);
             }
