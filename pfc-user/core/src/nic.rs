@@ -8,14 +8,14 @@ mod embedded;
 mod feature;
 mod intel;
 mod nvidia;
-mod others;
 mod virtual_links;
 
 use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::evidence::mac::{Frames, MacCounter, MacReading, Source, Subject};
 
-pub use self::drops::{Drops, Loss, losses};
+use self::drops::number;
+pub use self::drops::{Drops, losses};
 pub use self::feature::Feature;
 
 /// A row of the table.
@@ -125,13 +125,15 @@ pub const TABLE: &[Nic] = &[
     virtual_links::VIRTIO_NET,
     virtual_links::VMXNET3,
     virtual_links::ENA,
-    others::ATLANTIC,
-    others::FEC,
-    others::IAVF,
-    others::IXGBEVF,
-    others::NFP,
-    others::QEDE,
-    others::SFC,
+    // drivers/net/ethernet of Linux: aquantia/atlantic, freescale/fec_main.c, intel/iavf,
+    // intel/ixgbevf, netronome/nfp, qlogic/qede, sfc.
+    resetting("atlantic"),
+    resetting("fec"),
+    resetting("iavf"),
+    resetting("ixgbevf"),
+    resetting("nfp"),
+    resetting("qede"),
+    resetting("sfc"),
 ];
 
 /// The facts of a driver that is not in the table. A timer may refresh its standard counters. Two
@@ -168,6 +170,16 @@ const HARDWARE: Nic = Nic {
     surveyed: true,
 };
 
+/// A driver of which no more is known than that it resets its rings, and some their link, when a
+/// program comes or goes.
+const fn resetting(driver: &'static str) -> Nic {
+    Nic {
+        driver,
+        resets: true,
+        ..UNKNOWN
+    }
+}
+
 /// The row of `driver`; that of an unknown one where it has none.
 pub fn of(driver: &str) -> &'static Nic {
     let known = TABLE.iter().find(|nic| nic.driver == driver);
@@ -177,6 +189,12 @@ pub fn of(driver: &str) -> &'static Nic {
 /// The row of `driver`; `None` where nothing is known of how it treats pause frames.
 pub fn find(driver: &str) -> Option<&'static Nic> {
     Some(of(driver)).filter(|nic| nic.surveyed)
+}
+
+/// The speed that a port reports, where that means something: veth and tap, links of a `kind` in
+/// software, report 10 Gbit/s whatever they are.
+pub fn own_speed(kind: Option<&str>, speed: Option<u64>) -> Option<u64> {
+    speed.filter(|_| kind.is_none())
 }
 
 /// Frames sent by priority, from private counters that follow the names of any driver: how the
@@ -214,7 +232,7 @@ pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
             (counter, pfc.indications[priority.index()])
         }));
     }
-    let standard = [
+    for (name, source, subject, value) in [
         (
             "rx_pause_frames",
             Source::Pause,
@@ -227,14 +245,10 @@ pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
             Subject::Any,
             reading.mac_control.received,
         ),
-    ];
-    found.extend(
-        standard
-            .into_iter()
-            .filter_map(|(name, source, subject, value)| {
-                Some((counter(name, source, subject, Frames::Either), value?))
-            }),
-    );
+    ] {
+        let counter = counter(name, source, subject, Frames::Either);
+        found.extend(value.map(|value| (counter, value)));
+    }
     found
 }
 
@@ -277,13 +291,12 @@ impl Pattern {
     /// The priority of the counter `name`, where the family has one; `None` if it is not of the
     /// family.
     fn matches(&self, name: &str) -> Option<Option<Priority>> {
-        let Some((before, after)) = self.name.split_once("{}") else {
-            return (self.name == name).then_some(None);
-        };
-        let number = name.strip_prefix(before)?.strip_suffix(after)?;
-        // One digit: `+3` and `03` would be other names.
-        let number = number.parse::<u8>().ok().filter(|_| number.len() == 1)?;
-        Some(Some(Priority::new(number).ok()?))
+        match number(self.name, name)? {
+            "" => Some(None),
+            // `03` would be another name.
+            digits if digits.len() > 1 => None,
+            digit => Some(Some(Priority::new(digit.parse().ok()?).ok()?)),
+        }
     }
 }
 

@@ -32,11 +32,8 @@ fn start_dut<T>(
         command.arg("--fault").arg(fault.to_string());
     }
     command.args(args);
-    let child = match namespace {
-        Some(namespace) => Child::spawn(namespace, command),
-        None => Child::spawn_here(command),
-    };
-    let mut child = child.context("the simulated DUT cannot be started")?;
+    let mut child =
+        Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
     let line = child
         .read_line(DUT_START)
         .context("the simulated DUT did not get ready")?;

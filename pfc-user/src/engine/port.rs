@@ -20,6 +20,7 @@ use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property}
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::promiscuous::Promiscuous;
+use crate::nic;
 
 /// Places for starts of flows: a start keeps its own until this many later ones.
 pub const PLACES: u32 = 8192;
@@ -281,8 +282,7 @@ fn quieten(namespace: &Namespace, interface: &str) -> Result<Vec<Change>> {
 
 /// The link's own speed, if it has one that means something.
 fn own_rate(state: &LinkState) -> Option<LineRate> {
-    // veth and tap report 10 Gbit/s whatever they are.
-    let speed = state.speed.filter(|_| state.kind.is_none())?;
+    let speed = nic::own_speed(state.kind.as_deref(), state.speed)?;
     LineRate::from_bits_per_second(speed).ok()
 }
 

@@ -44,33 +44,29 @@ pub struct MadPort {
 impl MadPort {
     /// Opens the testbed's transport. Sends nothing to the DUT.
     pub fn open(config: &MadTestbed) -> Result<Self> {
-        let (transport, dut) = match &config.transport {
+        let (transport, dut): (Box<dyn Transport>, _) = match &config.transport {
             MadTransport::Sim { faults, args } => {
                 let (dut, socket) = start_dut(faults, args)?;
                 let transport = ibsim(&socket, SIM_HOST)?.keeping_tids();
-                (Box::new(transport) as _, Some(dut))
+                (Box::new(transport), Some(dut))
             }
             other => (open(other)?, None),
         };
-        Ok(Self::on(transport, dut))
-    }
-
-    fn on(transport: Box<dyn Transport>, dut: Option<Child>) -> Self {
         let name = transport.name();
         // The process number tells our requests from those of an earlier run whose answers may
         // still be under way. The upper half shows if a node loses or changes it.
         let upper = RandomState::new().hash_one(clock::now()) << 32;
         let first = upper | u64::from(std::process::id() << 16);
-        Self {
+        Ok(Self {
             requester: Requester::new(transport, first),
             transport: name,
             dut,
-        }
+        })
     }
 }
 
-/// A simulated DUT that tells of its own stalls.
-pub struct Teller<'p> {
+/// The stalls that a simulated DUT reports.
+pub struct DutStalls<'p> {
     dut: Option<&'p mut Child>,
     /// Time of the transport's clock 0.
     epoch: Nanos,
@@ -78,17 +74,17 @@ pub struct Teller<'p> {
 
 impl MadPort {
     /// The requester, and the DUT beside it.
-    pub fn parts(&mut self) -> (&mut Requester<Box<dyn Transport>>, Teller<'_>) {
+    pub fn parts(&mut self) -> (&mut Requester<Box<dyn Transport>>, DutStalls<'_>) {
         let now = self.requester.transport().now().as_nanos() as Nanos;
-        let teller = Teller {
+        let stalls = DutStalls {
             dut: self.dut.as_mut(),
             epoch: clock::now().saturating_sub(now),
         };
-        (&mut self.requester, teller)
+        (&mut self.requester, stalls)
     }
 }
 
-impl Teller<'_> {
+impl DutStalls<'_> {
     /// Times at which the simulated DUT stood still, by the transport's clock, since the last call.
     pub fn stalls(&mut self) -> Vec<Stall> {
         let lines = self.dut.as_mut().and_then(|dut| dut.printed_lines().ok());

@@ -52,8 +52,8 @@ pub struct RcPort {
     pub name: String,
     interface: String,
     namespace: Namespace,
-    /// The counter by which the driver counts what the program drops.
-    own_drops: Option<&'static str>,
+    /// Counter of the port's driver that also counts what the XDP program drops on purpose.
+    pub own_drops: Option<&'static str>,
     /// Settings that are put back when the port is no longer used.
     _changes: Vec<Change>,
     /// Held while it is used: the simulated DUT ends with it, and its namespace.
@@ -67,20 +67,8 @@ impl RcPort {
         match &config.dut {
             RcDut::Sim { faults, args } => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
-                let near = End {
-                    namespace: &tester,
-                    name: TESTER_PORT,
-                    mac: TESTER_MAC,
-                };
-                create_veth(
-                    near,
-                    End {
-                        namespace: &dut,
-                        name: DUT_PORT,
-                        mac: DUT_MAC,
-                    },
-                    MTU,
-                )?;
+                let near = End::new(&tester, TESTER_PORT, TESTER_MAC);
+                create_veth(near, End::new(&dut, DUT_PORT, DUT_MAC), MTU)?;
                 let (child, address) = start_dut(&dut, faults, args)?;
                 // The agent listens on the loopback of its own namespace.
                 let agent = dut.run(|| Agent::connect(address.as_str(), None, AGENT))??;
@@ -142,11 +130,6 @@ impl RcPort {
             _changes: changes,
             dut,
         })
-    }
-
-    /// The counter of the port's driver that also counts what the XDP program drops on purpose.
-    pub fn own_drops(&self) -> Option<&'static str> {
-        self.own_drops
     }
 
     /// Times at which the simulated DUT stood still, since the last call.

@@ -15,7 +15,7 @@ use pfc_ebpf::units::{Nanos, Priority};
 use super::journal::{Change, Journal};
 use crate::config::{self, Dut};
 use crate::driver::bpf::{AccountProgram, Sizes, TraceOutput, XdpMode};
-use crate::driver::kernel::link::mac::Alive;
+use crate::driver::kernel::link::mac::{self, Alive, MacLog};
 use crate::driver::kernel::link::{self, End, LinkState, create_bridge, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
@@ -30,8 +30,8 @@ use crate::fault::switch::Fault;
 use crate::nic;
 use crate::plan::Limits;
 
+use self::line_rate::line_rate;
 pub use self::line_rate::planned_line_rate;
-use self::line_rate::{line_rate, real_speed};
 pub use self::link_snapshot::LinkWatch;
 
 /// Width of the windows in which arrivals are counted.
@@ -133,20 +133,8 @@ impl Ports {
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
                 for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
-                    let near = End {
-                        namespace: &tester,
-                        name,
-                        mac,
-                    };
-                    create_veth(
-                        near,
-                        End {
-                            namespace: &dut,
-                            name: DUT_PORTS[port],
-                            mac: DUT_MACS[port],
-                        },
-                        MTU,
-                    )?;
+                    let far = End::new(&dut, DUT_PORTS[port], DUT_MACS[port]);
+                    create_veth(End::new(&tester, name, mac), far, MTU)?;
                 }
                 let (tx, rx) = (
                     Found::new("tx", tester.try_clone()?)?,
@@ -376,6 +364,18 @@ impl TesterPort {
             .filter(|_| self.account.mode() == "driver")
     }
 
+    /// A log of its MAC's counters; `name` is `tx` or `rx`.
+    pub fn mac_log(&self, name: &str) -> Result<MacLog> {
+        let (namespace, interface) = (self.namespace.try_clone()?, self.interface.clone());
+        let reader = Box::new(move || mac::read(&namespace, &interface));
+        Ok(MacLog::begin(
+            reader,
+            name,
+            &self.interface,
+            &self.mac_alive,
+        ))
+    }
+
     /// Facts for the evidence; carrier is read anew.
     pub fn facts(&self) -> Result<PortFacts> {
         let now = link::state(&self.namespace, &self.interface)?;
@@ -384,7 +384,7 @@ impl TesterPort {
             driver: self.state.driver.clone(),
             carrier: now.carrier,
             disturbed: None,
-            speed: real_speed(&now),
+            speed: nic::own_speed(now.kind.as_deref(), now.speed),
             xdp: self.account.mode().into(),
             pfc_visible: self.pfc_visible.clone().or(self.pfc_seen.clone()),
             takes_own_pfc: self.takes_own_pfc.clone(),

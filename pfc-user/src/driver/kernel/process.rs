@@ -91,17 +91,12 @@ pub struct Finished {
 }
 
 impl Child {
-    /// Starts `command` in `namespace`.
-    pub fn spawn(namespace: &Namespace, command: Command) -> Result<Self, ProcessError> {
-        Self::start(Some(namespace.try_clone()?), command)
-    }
-
-    /// Starts `command` where this process is, which needs no privilege.
-    pub fn spawn_here(command: Command) -> Result<Self, ProcessError> {
-        Self::start(None, command)
-    }
-
-    fn start(namespace: Option<Namespace>, mut command: Command) -> Result<Self, ProcessError> {
+    /// Starts `command` in `namespace`, or where this process is, which needs no privilege.
+    pub fn spawn(
+        namespace: Option<&Namespace>,
+        mut command: Command,
+    ) -> Result<Self, ProcessError> {
+        let namespace = namespace.map(Namespace::try_clone).transpose()?;
         let what = format!("{command:?}");
         command
             .stdin(Stdio::piped())

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use nix::net::if_::if_nametoindex;
 use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::live_frames::{LiveFrames, longest};
@@ -125,7 +124,6 @@ pub fn open(
         &Namespace::current().map_err(LinkError::from)?,
         plan.interface,
     )?;
-    let index = if_nametoindex(plan.interface).unwrap_or_default();
     let cpus = realtime::allowed_cpus();
     let facts = Facts {
         frames: plan.flows.iter().map(frames).sum(),
@@ -136,7 +134,7 @@ pub fn open(
             .max()
             .unwrap_or_default(),
         mtu: state.mtu,
-        takes_frames: link::takes_frames(index).unwrap_or_default(),
+        takes_frames: link::takes_frames(state.index).unwrap_or_default(),
         cpus: cpus.len(),
     };
     let not_possible = |lacks| TrafficError::NoLiveFrames {

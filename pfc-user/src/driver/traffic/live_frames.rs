@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::LONGEST;
 use pfc_ebpf::units::Nanos;
 
@@ -52,12 +51,6 @@ pub fn longest(mtu: u32) -> usize {
 
 /// Index and MTU of an interface that is up.
 fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
-    let Ok(port) = if_nametoindex(interface) else {
-        return Err(PacketError::NoInterface {
-            interface: interface.to_owned(),
-        }
-        .into());
-    };
     let namespace = Namespace::current().map_err(link::LinkError::from)?;
     let state = link::state(&namespace, interface)?;
     if !state.up {
@@ -66,7 +59,7 @@ fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
         }
         .into());
     }
-    Ok((port, state.mtu))
+    Ok((state.index, state.mtu))
 }
 
 /// An error where the maps of the generator are too small for the plan.
@@ -165,11 +158,7 @@ impl LiveFrames {
                     self.failed.get_or_insert(error);
                 }
             }
-            self.running = if workers > 1 {
-                Some((burst, workers - 1))
-            } else {
-                None
-            };
+            self.running = (workers > 1).then_some((burst, workers - 1));
             if self.running.is_none() {
                 self.ledger
                     .add(burst, &self.generator, &mut self.prepared)?;

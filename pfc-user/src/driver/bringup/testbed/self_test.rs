@@ -8,7 +8,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::{TesterPort, WINDOW, introduce};
 use crate::driver::kernel::clock;
-use crate::driver::kernel::link::mac::{self, Live, MacLog};
+use crate::driver::kernel::link::mac::{self, MacLog};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::storm::ControlSender;
 use crate::evidence::preflight::SelfTest;
@@ -77,16 +77,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         port.namespace
             .run(|| ControlSender::open(&port.interface, SOURCE))
     };
-    let log = |name: &str, port: &TesterPort| {
-        let reader = Live::new(&port.namespace, &port.interface)?;
-        anyhow::Ok(MacLog::begin(
-            Box::new(reader),
-            name,
-            &port.interface,
-            &port.mac_alive,
-        ))
-    };
-    let mut macs = [log("tx", tx)?, log("rx", rx)?];
+    let mut macs = [tx.mac_log("tx")?, rx.mac_log("rx")?];
     let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
     // Frames that came before are not to be counted.
     clock::sleep_until(clock::now() + lag);

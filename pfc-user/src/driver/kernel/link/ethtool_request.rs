@@ -6,6 +6,21 @@ use std::os::unix::net::UnixDatagram;
 
 use nix::errno::Errno;
 
+const GSTRINGS: u32 = 0x1b;
+/// `ETH_GSTRING_LEN`.
+const NAME_LEN: usize = 32;
+
+/// How many names a set has, and the names, with empty ones where there is `room` for more.
+pub(super) fn strings(interface: &str, set: u32, room: usize) -> io::Result<(u32, Vec<String>)> {
+    // struct ethtool_gstrings: the set and the number of names behind the command.
+    let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);
+    names.set_word(4, set);
+    names.send(interface)?;
+    let found = names.octets()[12..].chunks_exact(NAME_LEN).map(text);
+    Ok((names.word(8), found.collect()))
+}
+
+/// The text before the first octet 0.
 pub(super) fn text(octets: &[u8]) -> String {
     let end = octets
         .iter()

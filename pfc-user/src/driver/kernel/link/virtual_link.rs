@@ -23,6 +23,17 @@ pub struct End<'a> {
     pub mac: [u8; 6],
 }
 
+impl<'a> End<'a> {
+    /// An end of that name and Ethernet address in `namespace`.
+    pub const fn new(namespace: &'a Namespace, name: &'a str, mac: [u8; 6]) -> Self {
+        Self {
+            namespace,
+            name,
+            mac,
+        }
+    }
+}
+
 /// Makes a veth pair that carries frames as they are and none of the kernel's own: no IPv6, no ARP,
 /// no offload that merges frames or takes VLAN tags out of them. Returns when frames can pass.
 /// `mtu` in octets.
