@@ -100,7 +100,7 @@ pub fn worst(preflight: &Preflight) -> State {
 
 fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     if !has_program(port) {
-        // Whether its driver can be used is seen when it is opened.
+        // Opening it shows if its driver can be used.
         return vec![ok("driver", in_words(&port.facts.driver))];
     }
     let mut items = vec![

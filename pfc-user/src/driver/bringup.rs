@@ -12,6 +12,8 @@ use anyhow::{Context, Result, bail};
 
 use super::kernel::netns::Namespace;
 use super::kernel::process::{Child, own_program};
+use super::stall;
+use crate::evidence::pfc::Stall;
 
 /// A simulated DUT is up within this, or something is wrong.
 const DUT_START: Duration = Duration::from_secs(10);
@@ -43,4 +45,10 @@ fn start_dut<T>(
             "the simulated DUT did not get ready: expected its line `{expected}`, found {line:?}"
         ),
     }
+}
+
+/// Times at which a simulated DUT stood still, since the last call.
+fn stalls(dut: &mut Child) -> Vec<Stall> {
+    let lines = dut.printed_lines().unwrap_or_default();
+    lines.iter().filter_map(|line| stall::read(line)).collect()
 }

@@ -24,7 +24,7 @@ use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
-use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
+use crate::driver::traffic::{NOT_TAKEN, Sent};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,

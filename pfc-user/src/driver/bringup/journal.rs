@@ -257,8 +257,8 @@ impl Journal {
     pub fn left(&self) -> Vec<String> {
         let (paths, mut left) = self.entries().unwrap_or_default();
         let boot = boot();
-        let (others, told) = look(&self.others);
-        left.extend(told);
+        let (others, notes) = look(&self.others);
+        left.extend(notes);
         for Seen { path, entry, owner } in others {
             match entry {
                 Ok(entry) if !entry.kept && entry.is_alive(&boot) => {}

@@ -22,7 +22,6 @@ pub use unlock::{KeyEntry, MachineJournal};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::process::Child;
-use crate::driver::stall;
 use crate::evidence::pfc::Stall;
 use crate::plan::Nanos;
 
@@ -63,38 +62,28 @@ impl MadPort {
             dut,
         })
     }
-}
 
-/// The stalls that a simulated DUT reports.
-pub struct DutStalls<'p> {
-    dut: Option<&'p mut Child>,
-    /// Time of the transport's clock 0.
-    epoch: Nanos,
-}
-
-impl MadPort {
-    /// The requester, and the DUT beside it.
-    pub fn parts(&mut self) -> (&mut Requester<Box<dyn Transport>>, DutStalls<'_>) {
+    /// The requester, and beside it the times at which a simulated DUT stood still, by the
+    /// transport's clock, since the last call.
+    pub fn parts(
+        &mut self,
+    ) -> (
+        &mut Requester<Box<dyn Transport>>,
+        impl FnMut() -> Vec<Stall>,
+    ) {
         let now = self.requester.transport().now().as_nanos() as Nanos;
-        let stalls = DutStalls {
-            dut: self.dut.as_mut(),
-            epoch: clock::now().saturating_sub(now),
+        // Time of the transport's clock 0.
+        let epoch = clock::now().saturating_sub(now);
+        let on_clock = move |stall: Stall| Stall {
+            from: stall.from.saturating_sub(epoch),
+            to: stall.to.saturating_sub(epoch),
+        };
+        let dut = &mut self.dut;
+        let stalls = move || {
+            let stalls = dut.as_mut().map(super::stalls).unwrap_or_default();
+            stalls.into_iter().map(on_clock).collect()
         };
         (&mut self.requester, stalls)
-    }
-}
-
-impl DutStalls<'_> {
-    /// Times at which the simulated DUT stood still, by the transport's clock, since the last call.
-    pub fn stalls(&mut self) -> Vec<Stall> {
-        let lines = self.dut.as_mut().and_then(|dut| dut.printed_lines().ok());
-        let stalls = lines.unwrap_or_default();
-        let stalls = stalls.iter().filter_map(|line| stall::read(line));
-        let on_clock = |stall: Stall| Stall {
-            from: stall.from.saturating_sub(self.epoch),
-            to: stall.to.saturating_sub(self.epoch),
-        };
-        stalls.map(on_clock).collect()
     }
 }
 

@@ -16,7 +16,6 @@ use crate::driver::kernel::link::{self, End, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::process::Child;
-use crate::driver::stall;
 use crate::evidence::pfc::Stall;
 use crate::fault::requester::Fault;
 use crate::nic;
@@ -134,12 +133,8 @@ impl RcPort {
 
     /// Times at which the simulated DUT stood still, since the last call.
     pub fn stalls(&mut self) -> Vec<Stall> {
-        let lines = self
-            .dut
-            .as_mut()
-            .and_then(|(dut, _)| dut.printed_lines().ok());
-        let lines = lines.unwrap_or_default();
-        lines.iter().filter_map(|line| stall::read(line)).collect()
+        let dut = self.dut.as_mut();
+        dut.map(|(dut, _)| super::stalls(dut)).unwrap_or_default()
     }
 
     /// Returns a reader of the port's counters of lost frames.

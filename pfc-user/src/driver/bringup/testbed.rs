@@ -120,15 +120,10 @@ pub struct Ports {
 impl Ports {
     /// Makes or finds them.
     pub fn lay(config: &config::PfcTestbed) -> Result<Self> {
-        match &config.dut {
+        let (device, tx, rx) = match &config.dut {
             Dut::External { tx, rx } => {
                 let [tx, rx] = find_both(tx, rx)?;
-                Ok(Self {
-                    device: Device::External,
-                    tx,
-                    rx,
-                    trace: None,
-                })
+                (Device::External, tx, rx)
             }
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
@@ -136,10 +131,8 @@ impl Ports {
                     let far = End::new(&dut, DUT_PORTS[port], DUT_MACS[port]);
                     create_veth(End::new(&tester, name, mac), far, MTU)?;
                 }
-                let (tx, rx) = (
-                    Found::new("tx", tester.try_clone()?)?,
-                    Found::new("rx", tester)?,
-                );
+                let tx = Found::new("tx", tester.try_clone()?)?;
+                let rx = Found::new("rx", tester)?;
                 let device = match own {
                     Dut::Sim {
                         faults,
@@ -153,14 +146,15 @@ impl Ports {
                     },
                     _ => Device::Bridge { namespace: dut },
                 };
-                Ok(Self {
-                    device,
-                    tx,
-                    rx,
-                    trace: None,
-                })
+                (device, tx, rx)
             }
-        }
+        };
+        Ok(Self {
+            device,
+            tx,
+            rx,
+            trace: None,
+        })
     }
 
     /// Has the programs of both ports write lines about frames.

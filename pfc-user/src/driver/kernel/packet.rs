@@ -206,14 +206,14 @@ impl PacketSocket {
         }
         let mut request = ethtool::interface_request(&self.interface)?;
         // SAFETY: the kernel reads and writes the ifreq alone, which outlives the call.
-        let told = unsafe {
+        let result = unsafe {
             libc::ioctl(
                 self.fd.as_raw_fd(),
                 libc::SIOCGIFFLAGS as _,
                 &raw mut request,
             )
         };
-        Errno::result(told)?;
+        Errno::result(result)?;
         // SAFETY: SIOCGIFFLAGS has written the flags.
         let flags = unsafe { request.ifr_ifru.ifru_flags };
         Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
@@ -317,9 +317,9 @@ fn bound_to(fd: &OwnedFd) -> nix::Result<libc::sockaddr_ll> {
     let mut length = size_of_val(&address) as libc::socklen_t;
     // The type of nix wants an address of full length, and the kernel writes six octets of it.
     // SAFETY: the kernel writes at most `length` octets, and both outlive the call.
-    let told =
+    let result =
         unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
-    Errno::result(told).map(|_| address)
+    Errno::result(result).map(|_| address)
 }
 
 fn is_bound(fd: &OwnedFd) -> nix::Result<bool> {

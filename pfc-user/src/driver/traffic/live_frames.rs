@@ -26,6 +26,7 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketError;
+use crate::driver::sender::Died;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.
 const BEYOND_MTU: usize = 18;
@@ -112,8 +113,9 @@ impl LiveFrames {
                 frame: prepared.frame.clone(),
                 stop: stop.clone(),
                 history: ledger.history(),
+                ended: outbox.clone(),
             };
-            Worker::start(job, outbox.clone())
+            worker::start(job)
         };
         let workers = cpus
             .iter()
@@ -183,7 +185,8 @@ impl Source for LiveFrames {
         self.stop.store(false, Ordering::Release);
         self.prepared.begin(burst, &self.generator);
         for worker in &self.workers {
-            worker.run(burst)?;
+            // Its end is told elsewhere.
+            worker.give(burst).map_err(|Died| TrafficError::Died)?;
         }
         self.running = Some((burst, self.workers.len()));
         Ok(())

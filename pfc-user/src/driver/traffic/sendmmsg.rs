@@ -26,6 +26,8 @@ pub struct Sendmmsg {
     thread: SenderThread<Batches<Traffic>>,
     ended: Receiver<Result<(), PacketError>>,
     running: bool,
+    /// The reason why it is this sender, for the report.
+    because: Option<String>,
 }
 
 enum Order {
@@ -82,14 +84,23 @@ impl Sendmmsg {
         let work = Batches::new(PacketSocket::open(plan.interface)?, traffic, TICK);
         let setup = Setup {
             name: "traffic".into(),
-            priority: realtime::SENDER,
+            priority: Some(realtime::SENDER),
             cpu: plan.cpu,
         };
         Ok(Self {
             thread: SenderThread::start(setup, work).map_err(TrafficError::Spawn)?,
             ended,
             running: false,
+            because: None,
         })
+    }
+
+    /// Has the report say why it is this sender.
+    pub fn because(self, reason: String) -> Self {
+        Self {
+            because: Some(reason),
+            ..self
+        }
     }
 
     /// Gives an order; its outcome is reported elsewhere.
@@ -140,7 +151,11 @@ impl Source for Sendmmsg {
     fn report(&mut self) -> Result<Sent, TrafficError> {
         let (reply, sent) = channel();
         self.order(Order::Report(reply))?;
-        sent.recv().map_err(|_| TrafficError::Died)
+        let mut sent = sent.recv().map_err(|_| TrafficError::Died)?;
+        if let Some(because) = &self.because {
+            sent.report.method = format!("{} ({because})", sent.report.method);
+        }
+        Ok(sent)
     }
 }
 

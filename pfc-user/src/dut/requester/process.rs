@@ -275,29 +275,27 @@ fn run(
         over: AtomicBool::new(false),
         stalls: Mutex::new(stall::Reporter::new(STALL)),
     });
-    let agent = Agent {
-        listener,
-        token,
-        ready: || ready(listens_on),
-    };
-    serve(&shared, &socket, woken, stop, agent)
+    serve(&shared, &socket, woken, stop, |ended| {
+        ready(listens_on)?;
+        let make = || Ok(Box::new(Handle(Arc::clone(&shared))) as Box<dyn Backend>);
+        let options = ServerOptions {
+            token,
+            ..ServerOptions::default()
+        };
+        server::serve(listener, options, make, async {
+            let _ = ended.await;
+        })
+    })
 }
 
-/// The server's side: where it listens, and what it calls when it is ready.
-struct Agent<R> {
-    listener: TcpListener,
-    token: Option<String>,
-    ready: R,
-}
-
-/// Serves the port in a thread of its own and the agent's clients in this one, until `stop` or an
+/// Serves the port in a thread of its own and the `agent`'s clients in this one, until `stop` or an
 /// error of either.
 fn serve(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     socket: &DevicePort,
     woken: PipeReader,
     stop: &[PollFd<'_>],
-    agent: Agent<impl FnOnce() -> io::Result<()>>,
+    agent: impl FnOnce(oneshot::Receiver<()>) -> Result<()>,
 ) -> Result<Counters> {
     let (running, ended) = oneshot::channel::<()>();
     thread::scope(|scope| {
@@ -310,17 +308,7 @@ fn serve(
                 serve_port(shared, socket, woken, stop)
             });
         let port = port.context("no thread for the port")?;
-        let make = || Ok(Box::new(Handle(Arc::clone(shared))) as Box<dyn Backend>);
-        let options = ServerOptions {
-            token: agent.token,
-            ..ServerOptions::default()
-        };
-        let until = async {
-            let _ = ended.await;
-        };
-        let served = (agent.ready)()
-            .map_err(Into::into)
-            .and_then(|()| server::serve(agent.listener, options, make, until));
+        let served = agent(ended);
         shared.over.store(true, Ordering::Release);
         shared.wake();
         let counters = port

@@ -12,7 +12,7 @@ use crate::driver::bpf::Rings;
 use crate::driver::kernel::clock;
 use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::choice::Chosen;
-use crate::driver::traffic::{Burst, Source};
+use crate::driver::traffic::Burst;
 use crate::evidence::pfc::{Arrival, Departure, StormReport, Wait};
 use crate::plan::{Nanos, PfcFrame, RepetitionPlan};
 

@@ -100,10 +100,10 @@ async fn watch(
         };
         let left = Duration::from_nanos(until.saturating_sub(clock::now()));
         // Past its end the wait is for time alone; the next look says what became of the link.
-        let Ok(told) = tokio::time::timeout(left, change(&mut events, index)).await else {
+        let Ok(changed) = tokio::time::timeout(left, change(&mut events, index)).await else {
             continue;
         };
-        if !told {
+        if !changed {
             return Err(rtnetlink::Error::RequestFailed);
         }
     }

@@ -54,11 +54,11 @@ impl Links {
         interfaces: &[&str],
     ) -> Result<Vec<LinkState>, LinkError> {
         // Each entry into a namespace takes a thread.
-        let told = namespace.run(|| {
+        let read = namespace.run(|| {
             let tell = |interface: &&str| (ethtool::driver(interface), ethtool::speed(interface));
             interfaces.iter().map(tell).collect::<Vec<_>>()
         })?;
-        let states = interfaces.iter().zip(told);
+        let states = interfaces.iter().zip(read);
         states
             .map(|(interface, (driver, speed))| {
                 let mut state = of_link(self.of_name(interface)?);
