@@ -46,6 +46,15 @@ pub struct Item {
     pub fix: Option<Fix>,
 }
 
+impl Item {
+    fn fixed_by(self, feature: Feature, on: bool) -> Self {
+        Self {
+            fix: Some(Fix { feature, on }),
+            ..self
+        }
+    }
+}
+
 /// An offload to be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
@@ -205,15 +214,8 @@ fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &s
             feature.ethtool_name()
         ),
     );
-    Item {
-        fix: Some(Fix { feature, on }),
-        ..problem(
-            what,
-            format!("{name} is {other}"),
-            &format!("{word}: {why}"),
-            mend,
-        )
-    }
+    let found = format!("{name} is {other}");
+    problem(what, found, &format!("{word}: {why}"), mend).fixed_by(feature, on)
 }
 
 /// The mending of what a cable between the ports shows.
@@ -241,27 +243,16 @@ fn in_words(driver: &Driver) -> String {
 fn driver(port: &Port) -> Item {
     let driver = &port.facts.driver;
     let found = in_words(driver);
-    if driver.name.is_empty() {
-        return unknown(
-            "driver",
-            found,
-            "a driver of which something is known",
-            CABLE,
-        );
-    }
-    match nic::find(&driver.name) {
-        Some(_) => ok("driver", found),
-        None if seen_by_program(port) => ok(
-            "driver",
-            format!("{found}; nothing is known of it but what the self-test shows"),
-        ),
-        None => unknown(
-            "driver",
-            found,
-            "a driver of which it is known what its MAC does with pause frames",
-            CABLE,
-        ),
-    }
+    let expected = match nic::find(&driver.name) {
+        _ if driver.name.is_empty() => "a driver of which something is known",
+        Some(_) => return ok("driver", found),
+        None if seen_by_program(port) => {
+            let found = format!("{found}; nothing is known of it but what the self-test shows");
+            return ok("driver", found);
+        }
+        None => "a driver of which it is known what its MAC does with pause frames",
+    };
+    unknown("driver", found, expected, CABLE)
 }
 
 fn link(port: &Port) -> Item {

@@ -1,6 +1,6 @@
 //! Offloads that merge frames before the program sees them.
 
-use super::{Fix, Item, State, command, feature, in_driver, named, ok, to_set, unknown};
+use super::{Item, State, command, feature, in_driver, named, ok, to_set, unknown};
 use crate::evidence::preflight::{Port, SelfTest};
 use crate::nic;
 use crate::nic::Feature;
@@ -62,19 +62,13 @@ fn merging_in_stack(port: &Port, gro: bool) -> Item {
         ),
         (true, None) => {
             let mend = command(facts, &format!("ethtool -K {} gro off", facts.interface));
-            let item = unknown(
+            unknown(
                 WHAT,
                 "gro is on, and it is not known whether it comes before the program",
                 "off",
                 mend,
-            );
-            Item {
-                fix: Some(Fix {
-                    feature: Feature::Gro,
-                    on: false,
-                }),
-                ..item
-            }
+            )
+            .fixed_by(Feature::Gro, false)
         }
         (true, Some(true)) => ok(
             WHAT,

@@ -123,19 +123,6 @@ impl PacketSocket {
         let Ok(index) = if_nametoindex(interface.as_str()) else {
             return Err(PacketError::NoInterface { interface });
         };
-        let fd = match silent_socket() {
-            Ok(fd) => fd,
-            Err(Errno::EPERM | Errno::EACCES) => {
-                return Err(PacketError::NotPermitted { interface });
-            }
-            Err(errno) => {
-                return Err(PacketError::Open {
-                    interface,
-                    what: "socket",
-                    source: errno.into(),
-                });
-            }
-        };
         let open_error = |what| {
             let interface = interface.clone();
             move |errno: Errno| PacketError::Open {
@@ -144,6 +131,12 @@ impl PacketSocket {
                 source: errno.into(),
             }
         };
+        let fd = silent_socket().map_err(|errno| match errno {
+            Errno::EPERM | Errno::EACCES => PacketError::NotPermitted {
+                interface: interface.clone(),
+            },
+            errno => open_error("socket")(errno),
+        })?;
         // Without it frames wait in the queueing discipline, and leave long after their stamp was
         // made.
         setsockopt(&fd, QdiscBypass, &true).map_err(open_error("PACKET_QDISC_BYPASS"))?;

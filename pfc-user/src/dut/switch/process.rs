@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::poll::PollFd;
 use thiserror::Error;
 
-use super::args::{SwitchArgs, SwitchOptions};
+use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
 use super::counters::Counters;
 use super::model::{Departure, Switch};
@@ -72,13 +72,20 @@ pub enum ProcessError {
 /// Fails if a port cannot be opened or fails. Frames that the kernel refuses to send are counted in
 /// the report, not an error.
 pub fn run(
-    options: &SwitchOptions,
+    ports: &[String; 2],
+    args: &SwitchArgs,
     stop: &[PollFd<'_>],
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<DutReport, ProcessError> {
-    let sockets = open(&options.ports)?;
-    let mut process = Process::new(options, &sockets)?;
-    let counters = listen(options)?;
+    let sockets = open(ports)?;
+    let mut process = Process::new(args, &sockets)?;
+    let listen = |path: &PathBuf| {
+        Counters::listen(path).map_err(|source| ProcessError::Counters {
+            path: path.clone(),
+            source,
+        })
+    };
+    let counters = args.counters.as_ref().map(listen).transpose()?;
     // Without stamps PFC would be acted on late.
     stamping::wait();
     process.latest = [clock::now(); 2];
@@ -143,16 +150,6 @@ struct Process<'a> {
     report: DutReport,
 }
 
-fn listen(options: &SwitchOptions) -> Result<Option<Counters>, ProcessError> {
-    let listen = |path: &PathBuf| {
-        Counters::listen(path).map_err(|source| ProcessError::Counters {
-            path: path.clone(),
-            source,
-        })
-    };
-    options.counters.as_ref().map(listen).transpose()
-}
-
 fn open(ports: &[String; 2]) -> Result<[DevicePort; 2], ProcessError> {
     let [first, second] = ports;
     if first == second {
@@ -168,15 +165,15 @@ fn open(ports: &[String; 2]) -> Result<[DevicePort; 2], ProcessError> {
 }
 
 impl<'a> Process<'a> {
-    fn new(options: &SwitchOptions, sockets: &'a [DevicePort; 2]) -> Result<Self, ProcessError> {
-        options.config.check()?;
+    fn new(args: &SwitchArgs, sockets: &'a [DevicePort; 2]) -> Result<Self, ProcessError> {
         let config = SwitchConfig {
             macs: sockets.each_ref().map(|socket| socket.address),
-            ..options.config.clone()
+            ..args.config()
         };
-        let faults = options.faults.iter().map(Fault::to_string).collect();
+        config.check()?;
+        let faults = args.faults.iter().map(Fault::to_string).collect();
         Ok(Self {
-            switch: Switch::new(config, &options.faults),
+            switch: Switch::new(config, &args.faults),
             sockets,
             batch: Batch::new(),
             received: Vec::new(),
@@ -352,12 +349,12 @@ fn realtime_ahead() -> Nanos {
 ///
 /// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
-    let options = args.into_options()?;
+    let ports = args.ports()?;
     let stop = Stop::install(stdin.as_fd())?;
     // If neither is allowed, the switch is late more often; its report shows it.
     realtime::last_cpu().map(realtime::pin);
     realtime::enter_fifo(realtime::DUT);
-    let report = run(&options, &stop.events(), || {
+    let report = run(ports, &args, &stop.events(), || {
         writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush())
     })?;
     writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
