@@ -23,10 +23,8 @@ use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
 use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
-use crate::dut::switch::config::Scheduler;
 use crate::evidence::pfc::{DropCounter, PortFacts, PortReceived};
 use crate::evidence::preflight::{FeatureFact, SelfTest};
-use crate::fault::switch::Fault;
 use crate::nic;
 use crate::plan::Limits;
 
@@ -79,15 +77,8 @@ pub struct TesterPort {
 }
 
 enum Device {
-    Sim {
-        namespace: Namespace,
-        faults: Vec<Fault>,
-        args: Vec<String>,
-        scheduler: Scheduler,
-    },
-    Bridge {
-        namespace: Namespace,
-    },
+    Sim { namespace: Namespace },
+    Bridge { namespace: Namespace },
     External,
 }
 
@@ -134,16 +125,7 @@ impl Ports {
                 let tx = Found::new("tx", tester.try_clone()?)?;
                 let rx = Found::new("rx", tester)?;
                 let device = match own {
-                    Dut::Sim {
-                        faults,
-                        args,
-                        scheduler,
-                    } => Device::Sim {
-                        namespace: dut,
-                        faults: faults.clone(),
-                        args: args.clone(),
-                        scheduler: *scheduler,
-                    },
+                    Dut::Sim { .. } => Device::Sim { namespace: dut },
                     _ => Device::Bridge { namespace: dut },
                 };
                 (device, tx, rx)
@@ -202,7 +184,7 @@ impl Ports {
             port.features = link::features(&port.namespace, &port.interface)?;
         }
         match &device {
-            Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
+            Device::Sim { namespace } | Device::Bridge { namespace } => {
                 for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
                     self_test::own_wire(port, namespace, peer, line_rate)?;
                 }
@@ -236,12 +218,14 @@ impl Testbed {
         config: &config::PfcTestbed,
         lossless: &[Priority],
     ) -> Result<Option<Child>> {
-        let Device::Sim {
-            namespace,
+        let Device::Sim { namespace } = &self.device else {
+            return Ok(None);
+        };
+        let Dut::Sim {
             faults,
             args,
             scheduler,
-        } = &self.device
+        } = &config.dut
         else {
             return Ok(None);
         };
@@ -322,7 +306,7 @@ impl Testbed {
             }
             counters.push((format!("{name} port {}", port.interface), of_port));
         }
-        if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
+        if let Device::Sim { namespace } | Device::Bridge { namespace } = &self.device {
             for port in DUT_PORTS {
                 counters.push((
                     format!("DUT's end {port}"),

@@ -81,29 +81,27 @@ pub struct Lack {
 /// whether the port takes frames of XDP; `None` where the kernel does not tell.
 pub fn lacks(length: usize, mtu: u32, takes_frames: Option<bool>) -> Option<Lack> {
     let max = longest(mtu);
-    if length > max {
-        let what = format!(
-            "live frames have at most {max} octets on a port with an MTU of {mtu}, found {length}"
-        );
-        return Some(Lack {
-            what,
-            unsure: false,
-        });
-    }
-    match takes_frames {
-        Some(true) => None,
-        Some(false) => Some(Lack {
-            what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end \
-                   has a program)"
+    let (what, unsure) = match takes_frames {
+        _ if length > max => (
+            format!(
+                "live frames have at most {max} octets on a port with an MTU of {mtu}, found \
+                 {length}"
+            ),
+            false,
+        ),
+        Some(true) => return None,
+        Some(false) => (
+            "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end has a \
+             program)"
                 .into(),
-            unsure: false,
-        }),
-        None => Some(Lack {
-            what: "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)"
-                .into(),
-            unsure: true,
-        }),
-    }
+            false,
+        ),
+        None => (
+            "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)".into(),
+            true,
+        ),
+    };
+    Some(Lack { what, unsure })
 }
 
 /// The sender that was chosen. Its report says why, where it is not the one in the kernel.

@@ -51,6 +51,10 @@ impl Request {
         self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
 
+    pub(super) fn set_long(&mut self, at: usize, value: u64) {
+        self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+
     pub(super) fn send(&mut self, interface: &str) -> io::Result<()> {
         // Any socket will do; the namespace is the one that it was made in.
         Ok(self.send_on(&UnixDatagram::unbound()?, interface)?)

@@ -60,13 +60,7 @@ pub(super) fn set(interface: &str, name: &str, on: bool) -> io::Result<()> {
 fn names(interface: &str) -> io::Result<Vec<String>> {
     // struct ethtool_sset_info: a mask of sets at 8, and a count for each at 16.
     let mut info = Request::new(GSSET_INFO, 20);
-    let set = 1u64 << NAMES_OF_FEATURES;
-    info.set_word(8, set as u32);
-    // The mask is of 64 bits; on a big-endian machine its low half comes second.
-    if cfg!(target_endian = "big") {
-        info.set_word(8, 0);
-        info.set_word(12, set as u32);
-    }
+    info.set_long(8, 1 << NAMES_OF_FEATURES);
     info.send(interface)?;
     let count = info.word(16) as usize;
     Ok(strings(interface, NAMES_OF_FEATURES, count)?.1)

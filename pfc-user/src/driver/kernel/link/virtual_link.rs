@@ -67,15 +67,7 @@ pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
         ] {
             set_feature(end.namespace, end.name, feature, false)?;
         }
-        change(
-            end.namespace,
-            end.name,
-            LinkUnspec::new_with_name(end.name)
-                .arp(false)
-                .multicast(false)
-                .up()
-                .build(),
-        )?;
+        set_up(end.namespace, end.name)?;
     }
     for end in [a, b] {
         wait_for_carrier(end.namespace, end.name, CARRIER)?;
@@ -106,15 +98,7 @@ pub fn create_bridge(namespace: &Namespace, name: &str, ports: &[&str]) -> Resul
             LinkUnspec::new_with_name(port).controller(index).build(),
         )?;
     }
-    change(
-        namespace,
-        name,
-        LinkUnspec::new_with_name(name)
-            .arp(false)
-            .multicast(false)
-            .up()
-            .build(),
-    )?;
+    set_up(namespace, name)?;
     wait_for_carrier(namespace, name, CARRIER)
 }
 
@@ -124,6 +108,12 @@ fn change(namespace: &Namespace, interface: &str, message: LinkMessage) -> Resul
         &format!("cannot configure {interface} in {namespace}"),
         async |handle, _| handle.link().change(message).execute().await,
     )
+}
+
+fn set_up(namespace: &Namespace, interface: &str) -> Result<(), LinkError> {
+    let link = LinkUnspec::new_with_name(interface);
+    let up = link.arp(false).multicast(false).up().build();
+    change(namespace, interface, up)
 }
 
 /// No IPv6: its neighbour and router discovery would put frames of the kernel on the wire.
