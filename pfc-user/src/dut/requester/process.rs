@@ -138,7 +138,7 @@ fn serve_port(
     stop: &[PollFd<'_>],
 ) -> Result<Counters> {
     let mut counters = Counters::default();
-    let (mut batch, mut received) = (Batch::new(), Vec::new());
+    let (mut batch, mut received) = (Batch::default(), Vec::new());
     loop {
         let more = socket
             .receive(&mut batch, &mut received)

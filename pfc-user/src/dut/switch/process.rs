@@ -175,7 +175,7 @@ impl<'a> Process<'a> {
         Ok(Self {
             switch: Switch::new(config, &args.faults),
             sockets,
-            batch: Batch::new(),
+            batch: Batch::default(),
             received: Vec::new(),
             latest: [0; 2],
             arrived: VecDeque::new(),

@@ -58,9 +58,8 @@ pub struct Batch {
 #[repr(C, align(8))]
 struct ControlBuffer([u8; CONTROL]);
 
-impl Batch {
-    /// Returns empty buffers.
-    pub fn new() -> Self {
+impl Default for Batch {
+    fn default() -> Self {
         Self {
             slots: vec![0; BATCH * SLOT],
             control: vec![ControlBuffer([0; CONTROL]); BATCH],
