@@ -2,7 +2,6 @@
 
 pub mod requester;
 pub mod sma;
-mod socket;
 mod stamping;
 pub mod stop;
 pub mod switch;

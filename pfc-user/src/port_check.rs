@@ -61,22 +61,13 @@ pub fn kernel_release() -> Result<String> {
 fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
     let laid = Ports::lay(config)?;
     let mut ports = examine(&laid, config)?;
-    let not_done = |reason: &str| SelfTest::NotDone {
-        reason: reason.into(),
-    };
     let taken = ports.iter().find(|port| port.facts.xdp_attached.is_some());
-    let results = match (depth, taken) {
-        (Depth::Passive, _) => [
-            not_done("it was not asked for"),
-            not_done("it was not asked for"),
-        ],
-        (_, Some(taken)) => {
-            let reason = format!(
-                "there is an XDP program on {} already",
-                taken.facts.interface
-            );
-            [not_done(&reason), not_done(&reason)]
-        }
+    let result = match (depth, taken) {
+        (Depth::Passive, _) => not_done("it was not asked for"),
+        (_, Some(taken)) => not_done(&format!(
+            "there is an XDP program on {} already",
+            taken.facts.interface
+        )),
         // The self-test's frames are untagged, so no offload has to be changed for them.
         (Depth::Active, None) => match laid.open(
             &PfcTestbed {
@@ -92,18 +83,22 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
             Err(error) => {
                 let reason = error_text::in_words(&error);
                 match error.downcast_ref::<XdpError>() {
-                    Some(_) => [0; 2].map(|_| SelfTest::Refused {
-                        reason: reason.clone(),
-                    }),
-                    None => [not_done(&reason), not_done(&reason)],
+                    Some(_) => SelfTest::Refused { reason },
+                    None => SelfTest::NotDone { reason },
                 }
             }
         },
     };
-    for (port, result) in ports.iter_mut().zip(results) {
-        port.self_test = result;
+    for port in &mut ports {
+        port.self_test = result.clone();
     }
     Ok(ports)
+}
+
+fn not_done(reason: &str) -> SelfTest {
+    SelfTest::NotDone {
+        reason: reason.to_owned(),
+    }
 }
 
 /// Collects the facts about the ports of the PFC cases before anything is attached.
@@ -128,11 +123,11 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
 /// Adds the self-test's results on both ports of a testbed that is up, and the changes to their
 /// offloads.
 pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
-    let not_done = || SelfTest::NotDone {
-        reason: "the testbed has none".into(),
-    };
     for (port, opened) in ports.iter_mut().zip([&testbed.tx, &testbed.rx]) {
-        port.self_test = opened.self_test.clone().unwrap_or_else(not_done);
+        port.self_test = opened
+            .self_test
+            .clone()
+            .unwrap_or_else(|| not_done("the testbed has none"));
         port.pfc_visible.clone_from(&opened.pfc_visible);
         port.facts
             .features_with_program
@@ -160,7 +155,7 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
     let RcDut::Agent { port, .. } = &config.dut else {
         return Ok(None);
     };
-    let namespace = place(port.namespace.as_deref())?;
+    let namespace = Namespace::open(port.namespace.as_deref())?;
     link::settled_state(&namespace, &port.interface, CARRIER)?;
     let facts = link::examine(&namespace, &port.interface)?;
     Ok(Some(examined(Role::Rc, without_pfc(config.xdp), facts)))
@@ -181,15 +176,9 @@ fn examined(role: Role, wanted: Wanted, facts: Facts) -> Port {
         role,
         wanted,
         facts,
-        self_test: SelfTest::NotDone {
-            reason: "there is none for this port".into(),
-        },
+        self_test: not_done("there is none for this port"),
         pfc_visible: None,
     }
-}
-
-fn place(namespace: Option<&str>) -> Result<Namespace> {
-    Ok(namespace.map_or_else(Namespace::current, Namespace::named)?)
 }
 
 /// Corrects the offloads that are a problem, each journalled before it is touched. Returns a line
@@ -205,7 +194,7 @@ pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
         if own && port.role != Role::Rc {
             continue;
         }
-        let namespace = place(port.facts.namespace.as_deref())?;
+        let namespace = Namespace::open(port.facts.namespace.as_deref())?;
         for fix in items.iter().filter_map(|item| item.fix) {
             match journal.keep(&namespace, &port.facts.interface, fix.feature, fix.on) {
                 Ok(said) => done.extend(said),

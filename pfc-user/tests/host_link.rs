@@ -109,7 +109,7 @@ fn victim(namespace: &Namespace, test: &str, value: &str) -> Child {
     command
         .args(["--exact", test, "--nocapture"])
         .env(VICTIM, value);
-    let mut victim = Child::spawn(namespace, command).unwrap();
+    let mut victim = Child::spawn(Some(namespace), command).unwrap();
     while !victim.read_line(LONG).unwrap().ends_with("ready") {}
     victim
 }

@@ -8,14 +8,14 @@ mod embedded;
 mod feature;
 mod intel;
 mod nvidia;
-mod others;
 mod virtual_links;
 
 use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::evidence::mac::{Frames, MacCounter, MacReading, Source, Subject};
 
-pub use self::drops::{Drops, Loss, losses};
+use self::drops::number;
+pub use self::drops::{Drops, losses};
 pub use self::feature::Feature;
 
 /// A row of the table.
@@ -46,12 +46,12 @@ pub struct Nic {
     /// Each receive queue is polled on one CPU at a time. `false`: the thread that writes a frame
     /// to the interface runs the program for it.
     pub polls_queues: bool,
-    /// Time after which a carrier that has stayed will stay. Settings, programs and the other end
+    /// Time for which a carrier has to stay before it counts. Settings, programs and the other end
     /// reset links, and until the PHY, the firmware or the other end acts the carrier still reads
     /// up.
-    pub settles: Nanos,
+    pub carrier_hold: Nanos,
     /// Time in which no frame may come in after a change of the filters, such as promiscuous mode.
-    pub deaf: Nanos,
+    pub filter_pause: Nanos,
     /// Private counters of lost frames.
     pub drops: Drops,
     /// A standard counter of lost frames that also counts what a program in the driver drops.
@@ -125,13 +125,15 @@ pub const TABLE: &[Nic] = &[
     virtual_links::VIRTIO_NET,
     virtual_links::VMXNET3,
     virtual_links::ENA,
-    others::ATLANTIC,
-    others::FEC,
-    others::IAVF,
-    others::IXGBEVF,
-    others::NFP,
-    others::QEDE,
-    others::SFC,
+    // drivers/net/ethernet of Linux: aquantia/atlantic, freescale/fec_main.c, intel/iavf,
+    // intel/ixgbevf, netronome/nfp, qlogic/qede, sfc.
+    resetting("atlantic"),
+    resetting("fec"),
+    resetting("iavf"),
+    resetting("ixgbevf"),
+    resetting("nfp"),
+    resetting("qede"),
+    resetting("sfc"),
 ];
 
 /// The facts of a driver that is not in the table. A timer may refresh its standard counters. Two
@@ -139,7 +141,7 @@ pub const TABLE: &[Nic] = &[
 const UNKNOWN: Nic = Nic {
     indications: Some(Frames::Either),
     lag: 2_000_000_000,
-    deaf: 1_500_000_000,
+    filter_pause: 1_500_000_000,
     surveyed: false,
     ..HARDWARE
 };
@@ -159,8 +161,8 @@ const HARDWARE: Nic = Nic {
     polls_queues: true,
     // A PHY that negotiates again has let the link go by then, and so has a DUT that was
     // configured.
-    settles: 500_000_000,
-    deaf: 200_000_000,
+    carrier_hold: 500_000_000,
+    filter_pause: 200_000_000,
     drops: Drops::BY_NAME,
     own_drops: None,
     counts_untaken: false,
@@ -168,50 +170,31 @@ const HARDWARE: Nic = Nic {
     surveyed: true,
 };
 
+/// A driver of which no more is known than that it resets its rings, and some their link, when a
+/// program comes or goes.
+const fn resetting(driver: &'static str) -> Nic {
+    Nic {
+        driver,
+        resets: true,
+        ..UNKNOWN
+    }
+}
+
 /// The row of `driver`; that of an unknown one where it has none.
-fn row(driver: &str) -> &'static Nic {
+pub fn of(driver: &str) -> &'static Nic {
     let known = TABLE.iter().find(|nic| nic.driver == driver);
     known.unwrap_or(&UNKNOWN)
 }
 
 /// The row of `driver`; `None` where nothing is known of how it treats pause frames.
 pub fn find(driver: &str) -> Option<&'static Nic> {
-    Some(row(driver)).filter(|nic| nic.surveyed)
+    Some(of(driver)).filter(|nic| nic.surveyed)
 }
 
-/// Age that counts of `driver` may have when they are read.
-pub fn lag(driver: &str) -> Nanos {
-    row(driver).lag
-}
-
-/// Time for which a carrier of `driver` has to stay before it counts.
-pub fn settles(driver: &str) -> Nanos {
-    row(driver).settles
-}
-
-/// Time for which a port of `driver` may take no frame after its filters were set.
-pub fn deaf(driver: &str) -> Nanos {
-    row(driver).deaf
-}
-
-/// The standard counter that also counts what a program in `driver` drops, if there is one.
-pub fn own_drops(driver: &str) -> Option<&'static str> {
-    row(driver).own_drops
-}
-
-/// True if `driver` may reset its rings, or the link, when a program comes or goes.
-pub fn resets(driver: &str) -> bool {
-    row(driver).resets
-}
-
-/// True if each receive queue of `driver` is polled on one CPU at a time.
-pub fn polls_queues(driver: &str) -> bool {
-    row(driver).polls_queues
-}
-
-/// True if `tx_dropped` of `driver` also counts live frames that it did not take.
-pub fn counts_untaken(driver: &str) -> bool {
-    row(driver).counts_untaken
+/// The speed that a port reports, where that means something: veth and tap, links of a `kind` in
+/// software, report 10 Gbit/s whatever they are.
+pub fn own_speed(kind: Option<&str>, speed: Option<u64>) -> Option<u64> {
+    speed.filter(|_| kind.is_none())
 }
 
 /// Frames sent by priority, from private counters that follow the names of any driver: how the
@@ -233,7 +216,7 @@ pub fn sent_by_priority(private: &[(String, u64)]) -> Option<(String, [u64; Prio
 
 /// The counters of `reading` that count received PAUSE/PFC frames, each with its value.
 pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
-    let nic = row(&reading.driver);
+    let nic = of(&reading.driver);
     let mut found = private_counters(nic, &reading.private);
     if let (Some(pfc), Some(frames)) = (&reading.pfc, nic.indications) {
         found.extend(Priority::all().map(|priority| {
@@ -249,7 +232,7 @@ pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
             (counter, pfc.indications[priority.index()])
         }));
     }
-    let standard = [
+    for (name, source, subject, value) in [
         (
             "rx_pause_frames",
             Source::Pause,
@@ -262,14 +245,10 @@ pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
             Subject::Any,
             reading.mac_control.received,
         ),
-    ];
-    found.extend(
-        standard
-            .into_iter()
-            .filter_map(|(name, source, subject, value)| {
-                Some((counter(name, source, subject, Frames::Either), value?))
-            }),
-    );
+    ] {
+        let counter = counter(name, source, subject, Frames::Either);
+        found.extend(value.map(|value| (counter, value)));
+    }
     found
 }
 
@@ -312,13 +291,12 @@ impl Pattern {
     /// The priority of the counter `name`, where the family has one; `None` if it is not of the
     /// family.
     fn matches(&self, name: &str) -> Option<Option<Priority>> {
-        let Some((before, after)) = self.name.split_once("{}") else {
-            return (self.name == name).then_some(None);
-        };
-        let number = name.strip_prefix(before)?.strip_suffix(after)?;
-        // One digit: `+3` and `03` would be other names.
-        let number = number.parse::<u8>().ok().filter(|_| number.len() == 1)?;
-        Some(Some(Priority::new(number).ok()?))
+        match number(self.name, name)? {
+            "" => Some(None),
+            // `03` would be another name.
+            digits if digits.len() > 1 => None,
+            digit => Some(Some(Priority::new(digit.parse().ok()?).ok()?)),
+        }
     }
 }
 

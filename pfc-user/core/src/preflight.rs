@@ -12,7 +12,7 @@ use self::merging::merging;
 use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
 pub use self::speed::wrong_line_rate;
 use self::speed::{pause_time, speed};
-use crate::evidence::preflight::{Driver, Facts, Port, Preflight, Role, SelfTest};
+use crate::evidence::preflight::{Driver, Facts, FeatureFact, Port, Preflight, Role, SelfTest};
 use crate::evidence::xdp::{XdpFeatures, XdpMode};
 use crate::nic::Feature;
 use crate::nic::{self, Xdp};
@@ -44,6 +44,15 @@ pub struct Item {
     pub mend: String,
     /// The change that `--fix` makes.
     pub fix: Option<Fix>,
+}
+
+impl Item {
+    fn fixed_by(self, feature: Feature, on: bool) -> Self {
+        Self {
+            fix: Some(Fix { feature, on }),
+            ..self
+        }
+    }
 }
 
 /// An offload to be set.
@@ -100,8 +109,8 @@ pub fn worst(preflight: &Preflight) -> State {
 
 fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     if !has_program(port) {
-        // Whether its driver can be used is seen when it is opened.
-        return vec![ok("driver", named(&port.facts.driver))];
+        // Opening it shows if its driver can be used.
+        return vec![ok("driver", in_words(&port.facts.driver))];
     }
     let mut items = vec![
         driver(port),
@@ -124,18 +133,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     items
 }
 
-pub(crate) fn ok(what: &'static str, found: impl Into<String>) -> Item {
-    Item {
-        what,
-        state: State::Ok,
-        found: found.into(),
-        expected: String::new(),
-        mend: String::new(),
-        fix: None,
-    }
-}
-
-fn not_ok(
+fn item(
     what: &'static str,
     state: State,
     found: impl Into<String>,
@@ -152,13 +150,17 @@ fn not_ok(
     }
 }
 
+pub(crate) fn ok(what: &'static str, found: impl Into<String>) -> Item {
+    item(what, State::Ok, found, "", "")
+}
+
 pub(crate) fn problem(
     what: &'static str,
     found: impl Into<String>,
     expected: &str,
     mend: impl Into<String>,
 ) -> Item {
-    not_ok(what, State::Problem, found, expected, mend)
+    item(what, State::Problem, found, expected, mend)
 }
 
 fn unknown(
@@ -167,7 +169,7 @@ fn unknown(
     expected: &str,
     mend: impl Into<String>,
 ) -> Item {
-    not_ok(what, State::Unknown, found, expected, mend)
+    item(what, State::Unknown, found, expected, mend)
 }
 
 /// A command line for where the port is.
@@ -181,11 +183,14 @@ pub fn command(facts: &Facts, line: &str) -> String {
 /// Returns whether an offload is on and whether the driver fixes it; `None` where the kernel does
 /// not report it.
 fn feature(facts: &Facts, feature: Feature) -> Option<(bool, bool)> {
-    let fact = facts
-        .features
-        .iter()
-        .find(|fact| Some(fact.name.as_str()) == feature.kernel_name())?;
+    let fact = named(&facts.features, feature)?;
     Some((fact.on, fact.fixed))
+}
+
+/// The state of an offload in a list.
+fn named(features: &[FeatureFact], feature: Feature) -> Option<&FeatureFact> {
+    let mut features = features.iter();
+    features.find(|fact| Some(fact.name.as_str()) == feature.kernel_name())
 }
 
 /// The item of an offload that has to be set.
@@ -209,15 +214,8 @@ fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &s
             feature.ethtool_name()
         ),
     );
-    Item {
-        fix: Some(Fix { feature, on }),
-        ..problem(
-            what,
-            format!("{name} is {other}"),
-            &format!("{word}: {why}"),
-            mend,
-        )
-    }
+    let found = format!("{name} is {other}");
+    problem(what, found, &format!("{word}: {why}"), mend).fixed_by(feature, on)
 }
 
 /// The mending of what a cable between the ports shows.
@@ -225,7 +223,7 @@ const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run 
                      again: its self-test then shows it";
 
 /// A driver with version, firmware and place.
-fn named(driver: &Driver) -> String {
+fn in_words(driver: &Driver) -> String {
     if driver.name.is_empty() {
         return "the kernel names none".to_owned();
     }
@@ -244,28 +242,17 @@ fn named(driver: &Driver) -> String {
 
 fn driver(port: &Port) -> Item {
     let driver = &port.facts.driver;
-    let found = named(driver);
-    if driver.name.is_empty() {
-        return unknown(
-            "driver",
-            found,
-            "a driver of which something is known",
-            CABLE,
-        );
-    }
-    match nic::find(&driver.name) {
-        Some(_) => ok("driver", found),
-        None if seen_by_program(port) => ok(
-            "driver",
-            format!("{found}; nothing is known of it but what the self-test shows"),
-        ),
-        None => unknown(
-            "driver",
-            found,
-            "a driver of which it is known what its MAC does with pause frames",
-            CABLE,
-        ),
-    }
+    let found = in_words(driver);
+    let expected = match nic::find(&driver.name) {
+        _ if driver.name.is_empty() => "a driver of which something is known",
+        Some(_) => return ok("driver", found),
+        None if seen_by_program(port) => {
+            let found = format!("{found}; nothing is known of it but what the self-test shows");
+            return ok("driver", found);
+        }
+        None => "a driver of which it is known what its MAC does with pause frames",
+    };
+    unknown("driver", found, expected, CABLE)
 }
 
 fn link(port: &Port) -> Item {
@@ -368,7 +355,7 @@ fn in_driver(port: &Port) -> Option<bool> {
 }
 
 fn known_xdp(facts: &Facts) -> Xdp {
-    nic::find(&facts.driver.name).map_or(Xdp::Unknown, |nic| nic.xdp)
+    nic::of(&facts.driver.name).xdp
 }
 
 /// Place where the driver runs programs, in words; empty where that is not known.
@@ -413,27 +400,30 @@ fn xdp(port: &Port) -> Item {
             "",
         );
     }
-    match (port.facts.xdp_features, port.wanted.xdp) {
-        (Some(features), XdpMode::Driver) if !features.has(XdpFeatures::BASIC) => problem(
+    let (lacks, found) = match port.facts.xdp_features {
+        Some(features) => (!features.has(XdpFeatures::BASIC), found),
+        None => {
+            let lacks = known_xdp(&port.facts) == Xdp::Stack;
+            (lacks, found + &known_mode(&port.facts))
+        }
+    };
+    if lacks && port.wanted.xdp == XdpMode::Driver {
+        return problem(
             "xdp features",
             found,
             "basic, for ports.xdp = \"driver\"",
             "say ports.xdp = \"auto\" in the testbed: slower, in the stack",
-        ),
-        (Some(features), _) if !features.has(XdpFeatures::BASIC) => ok(
+        );
+    }
+    match port.facts.xdp_features {
+        Some(_) if lacks => ok(
             "xdp features",
             format!("{found}: programs run in the stack (skb)"),
         ),
-        (Some(_), _) => ok("xdp features", found),
-        (None, XdpMode::Driver) if known_xdp(&port.facts) == Xdp::Stack => problem(
+        Some(_) => ok("xdp features", found),
+        None => unknown(
             "xdp features",
-            found + &known_mode(&port.facts),
-            "basic, for ports.xdp = \"driver\"",
-            "say ports.xdp = \"auto\" in the testbed: slower, in the stack",
-        ),
-        (None, _) => unknown(
-            "xdp features",
-            found + &known_mode(&port.facts),
+            found,
             "basic",
             "run `validator check` as root, with links up: it attaches a program for its self-test",
         ),

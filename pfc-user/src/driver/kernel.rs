@@ -11,3 +11,4 @@ pub mod process;
 pub mod promiscuous;
 pub mod realtime;
 mod rtnl;
+pub(in crate::driver) mod wait;

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::kernel::netns::Namespace;
 use super::kernel::packet::{self, PacketSocket};
+use super::kernel::wait;
 use super::storm::PATIENCE;
 use crate::neighbour::Station;
 
@@ -62,12 +61,8 @@ impl Responder {
 fn serve(socket: &PacketSocket, end: &impl AsFd, station: &Station, waits: &AtomicU64) {
     let mut buffer = [0; LONGEST];
     loop {
-        let mut events = [
-            PollFd::new(socket.as_fd(), PollFlags::POLLIN),
-            PollFd::new(end.as_fd(), PollFlags::POLLIN),
-        ];
-        match poll(&mut events, PollTimeout::NONE) {
-            Ok(_) | Err(Errno::EINTR) if events[1].any() == Some(false) => {}
+        match wait::readable(&[socket, end], None).as_deref() {
+            Ok([_, false]) => {}
             _ => return,
         }
         // A question that fails (the link is down, no room comes) counts as lost: the neighbour

@@ -51,8 +51,9 @@ pub enum Next {
 pub struct Setup {
     /// Its name, at most 15 octets.
     pub name: String,
-    /// Its priority under SCHED_FIFO.
-    pub priority: i32,
+    /// Its priority under SCHED_FIFO; without one the thread has the most of the CPU that an
+    /// ordinary one can have.
+    pub priority: Option<i32>,
     /// CPU to stay on.
     pub cpu: Option<usize>,
 }
@@ -89,7 +90,13 @@ impl<W: Work> SenderThread<W> {
         let (orders, inbox) = channel();
         let (place, placed) = channel();
         let serve = move || {
-            let fifo = realtime::enter_fifo(setup.priority);
+            let fifo = match setup.priority {
+                Some(priority) => realtime::enter_fifo(priority),
+                None => {
+                    realtime::be_preferred();
+                    false
+                }
+            };
             let cpu = setup.cpu.filter(|cpu| realtime::pin(*cpu));
             // The starter of the thread waits for this.
             let _ = place.send(Placed { fifo, cpu });
@@ -144,7 +151,8 @@ impl<W: Work> SenderThread<W> {
         }
     }
 
-    fn unpark(&self) {
+    /// Ends its sleep.
+    pub fn unpark(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
@@ -242,8 +250,8 @@ mod tests {
             slept,
         };
         let setup = Setup {
-            name: "told".into(),
-            priority: realtime::SENDER,
+            name: "sender".into(),
+            priority: Some(realtime::SENDER),
             cpu: realtime::first_cpu(),
         };
         (SenderThread::start(setup, work).unwrap(), sleeps)
@@ -297,7 +305,7 @@ mod tests {
         }
         let setup = Setup {
             name: "panics".into(),
-            priority: realtime::SENDER,
+            priority: Some(realtime::SENDER),
             cpu: None,
         };
         let thread = SenderThread::start(setup, Panics).unwrap();

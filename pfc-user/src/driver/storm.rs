@@ -69,7 +69,7 @@ impl Storm {
             };
             let setup = Setup {
                 name: format!("storm {index}"),
-                priority: realtime::STORM,
+                priority: Some(realtime::STORM),
                 cpu,
             };
             senders.push(SenderThread::start(setup, job)?);

@@ -15,11 +15,11 @@ pub use self::choice::{Lack, lacks};
 use crate::driver::bpf::{PauseView, XdpError};
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::packet::PacketError;
-use crate::pacing::pacer::PacingError;
+use crate::pacing::pacer::{Paced, PacingError};
 pub use crate::pacing::{Burst, Sent};
 use crate::plan::FlowPlan;
 pub use crate::test_frame::Addresses;
-use crate::test_frame::FrameError;
+use crate::test_frame::{FrameError, FrameTemplate};
 
 /// A sender of test traffic. Sequence numbers go on from burst to burst.
 pub trait Source {
@@ -81,6 +81,22 @@ pub struct TrafficPlan<'a> {
     pub windows: usize,
     /// CPU to stay on.
     pub cpu: Option<usize>,
+}
+
+impl TrafficPlan<'_> {
+    /// Each flow with its pace and its frame.
+    fn paced(&self) -> Result<Vec<(u16, Paced, FrameTemplate)>, FrameError> {
+        let paced = |flow: &FlowPlan| {
+            let template = FrameTemplate::new(flow, &self.addresses)?;
+            let paced = Paced {
+                priority: flow.priority,
+                rate: flow.rate,
+                bits: LineRate::frame_bits(template.length()),
+            };
+            Ok((flow.id, paced, template))
+        };
+        self.flows.iter().map(paced).collect()
+    }
 }
 
 /// Errors of a sender.

@@ -1,11 +1,15 @@
 //! Events that end the process of a simulated device.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{SFlag, fstat};
+use nix::sys::time::TimeSpec;
 
 /// SIGTERM, SIGINT and, if standard input is a pipe, its end.
 pub struct Stop<'a> {
@@ -38,4 +42,25 @@ impl<'a> Stop<'a> {
         );
         events
     }
+}
+
+/// Waits until one of `files` can be read, for `timeout` at the longest; returns true for those
+/// that can. `None`: `stop` has an event.
+pub fn wait<'f>(
+    stop: &[PollFd<'f>],
+    files: impl IntoIterator<Item = BorrowedFd<'f>>,
+    timeout: Option<Duration>,
+) -> io::Result<Option<Vec<bool>>> {
+    let mut events = stop.to_vec();
+    let files = files.into_iter();
+    events.extend(files.map(|file| PollFd::new(file, PollFlags::POLLIN)));
+    match ppoll(&mut events, timeout.map(TimeSpec::from_duration), None) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut ready = events.iter().map(|event| event.any().unwrap_or(false));
+    if ready.by_ref().take(stop.len()).any(|ends| ends) {
+        return Ok(None);
+    }
+    Ok(Some(ready.collect()))
 }

@@ -15,11 +15,12 @@ use super::reader::ReaderThread;
 use super::sender::{self, PortSender, SENDERS};
 use super::{LiveEngine, Options, machine, presence};
 use crate::driver::bpf::flow::FlowProgram;
-use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
+use crate::driver::bringup::journal::{Change, Journal, JournalError};
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::promiscuous::Promiscuous;
+use crate::nic;
 
 /// Places for starts of flows: a start keeps its own until this many later ones.
 pub const PLACES: u32 = 8192;
@@ -60,9 +61,9 @@ pub struct LivePort {
     /// Frames that the capture's ring had no room for, when the capture began.
     pub(super) missed_before: u64,
     /// The link is down by order; it is put back before the MTU is.
-    pub(super) down: Option<LinkChange>,
+    pub(super) down: Option<Change>,
     /// Another MTU than it had.
-    longer: Option<LinkChange>,
+    longer: Option<Change>,
     /// Tells whether the link is up.
     pub(super) status: PacketSocket,
     _promiscuous: Promiscuous,
@@ -211,9 +212,9 @@ impl LivePort {
     }
 
     /// Sets a property that may have been changed already.
-    fn set(&self, change: &mut Option<LinkChange>, property: Property) -> Result<(), Problem> {
+    fn set(&self, change: &mut Option<Change>, property: Property) -> Result<(), Problem> {
         match change {
-            Some(made) if made.was() == property => {
+            Some(made) if made.was() == Some(property) => {
                 made.undo().map_err(machine)?;
                 *change = None;
             }
@@ -307,8 +308,7 @@ fn quieten(namespace: &Namespace, interface: &str) -> Result<Vec<Change>> {
 
 /// The link's own speed, if it has one that means something.
 fn own_rate(state: &LinkState) -> Option<LineRate> {
-    // veth and tap report 10 Gbit/s whatever they are.
-    let speed = state.speed.filter(|_| state.kind.is_none())?;
+    let speed = nic::own_speed(state.kind.as_deref(), state.speed)?;
     LineRate::from_bits_per_second(speed).ok()
 }
 

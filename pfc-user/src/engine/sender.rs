@@ -138,7 +138,7 @@ pub fn start(
     };
     let setup = |name: &str, priority, cpu| Setup {
         name: name.into(),
-        priority,
+        priority: Some(priority),
         cpu,
     };
     let [data, control] = sockets;

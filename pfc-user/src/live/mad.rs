@@ -107,7 +107,7 @@ impl<'c> Live<'c> {
         run: impl FnOnce(&mut Equipment<'_>) -> Result<R>,
     ) -> Result<R> {
         let transport = self.port.transport.clone();
-        let (requester, mut teller) = self.port.parts();
+        let (requester, mut stalls) = self.port.parts();
         requester.transport().set_wake(Some(interrupt.wake()?));
         run(&mut Equipment {
             route: &self.config.route,
@@ -117,7 +117,7 @@ impl<'c> Live<'c> {
             events,
             journal: Some(&mut self.journal),
             guid: &mut self.guid,
-            stalls: &mut || teller.stalls(),
+            stalls: &mut stalls,
         })
     }
 }

@@ -24,7 +24,7 @@ use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
-use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
+use crate::driver::traffic::{NOT_TAKEN, Sent};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
@@ -378,7 +378,9 @@ fn losses(
 ) -> Vec<DropCounter> {
     let place = format!("tx port {}", tx.interface);
     let is_same = |counter: &&DropCounter| {
-        nic::counts_untaken(&tx.driver) && counter.place == place && counter.counter == "tx_dropped"
+        nic::of(&tx.driver).counts_untaken
+            && counter.place == place
+            && counter.counter == "tx_dropped"
     };
     let counted = counters
         .iter()

@@ -60,7 +60,7 @@ pub fn run(
         seed: RandomState::new().hash_one(clock::now()),
     };
     let mut bench = LiveBench {
-        own_drops: port.own_drops(),
+        own_drops: port.own_drops,
         name: port.name.clone(),
         agent: &mut port.agent,
         responder: &mut port.responder,

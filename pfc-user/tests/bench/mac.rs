@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use validator::driver::kernel::link::LinkError;
-use validator::driver::kernel::link::mac::{Alive, MacLog, MacReader};
+use validator::driver::kernel::link::mac::{Alive, MacLog};
 use validator::evidence::mac::MacReading;
 use validator::evidence::mac::MacReport;
 use validator::evidence::preflight::{FrameCounts, Pfc};
@@ -51,13 +50,13 @@ pub struct Mac {
 impl Mac {
     pub fn new(driver: Driver, port: &str, alive: &Alive) -> Self {
         let counts = Rc::new(RefCell::new(Counts::default()));
-        let reader = Box::new(Reader {
+        let reader = Reader {
             counts: counts.clone(),
             driver,
-        });
+        };
         Self {
             counts,
-            log: MacLog::begin(reader, port, port, alive),
+            log: MacLog::begin(Box::new(move || Ok(reader.read())), port, port, alive),
         }
     }
 
@@ -96,8 +95,8 @@ struct Reader {
     driver: Driver,
 }
 
-impl MacReader for Reader {
-    fn read(&mut self) -> Result<MacReading, LinkError> {
+impl Reader {
+    fn read(&self) -> MacReading {
         let counts = self.counts.borrow();
         let both = |class: usize| counts.xoff[class] + counts.xon[class];
         let pfc = |enabled| {
@@ -172,12 +171,12 @@ impl MacReader for Reader {
             },
             _ => FrameCounts::default(),
         };
-        Ok(MacReading {
+        MacReading {
             driver: driver.into(),
             private,
             pause: FrameCounts::default(),
             mac_control,
             pfc,
-        })
+        }
     }
 }

@@ -85,7 +85,7 @@ impl Lab {
 
     fn start(&self, flags: &str) -> Running {
         let mut child = Child::spawn(
-            &self.host,
+            Some(&self.host),
             validator(&format!("{LEAST} --listen 127.0.0.1:0 {flags}")),
         )
         .unwrap();
@@ -448,7 +448,7 @@ fn root_what_cannot_be_used_is_named() {
             .replace("--address 192.0.2.1", "--address 192.0.2.3"),
     );
     secret.env("SECRET", "sesame");
-    let mut child = Child::spawn(&lab.host, secret).unwrap();
+    let mut child = Child::spawn(Some(&lab.host), secret).unwrap();
     let line = child.read_line(PATIENCE).unwrap();
     let connect = |token| {
         lab.host

@@ -16,15 +16,6 @@ pub struct Drops {
     pub with_own: &'static [(&'static str, &'static str)],
 }
 
-/// A private counter of lost frames.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Its name there. Several queues may have the same.
-    pub name: String,
-    /// Its value, without the drops that a program made on purpose.
-    pub value: u64,
-}
-
 impl Drops {
     /// The names show what the counters count.
     pub const BY_NAME: Self = Self {
@@ -64,15 +55,16 @@ impl Drops {
     }
 }
 
-/// The counters of lost frames among the private ones of `driver`, in their order.
-pub fn losses(driver: &str, private: &[(String, u64)]) -> Vec<Loss> {
-    let drops = super::find(driver).unwrap_or(&super::UNKNOWN).drops;
+/// The counters of lost frames among the private ones of `driver`, in their order: names, of which
+/// several queues may have the same, and values without the drops that a program made on purpose.
+pub fn losses(driver: &str, private: &[(String, u64)]) -> Vec<(String, u64)> {
+    let drops = super::of(driver).drops;
     let loss = |(name, value): &(String, u64)| {
         let known_as = plain(name);
-        drops.is_loss(&known_as).then(|| Loss {
-            name: name.trim().to_owned(),
-            value: value.saturating_sub(drops.own(&known_as, private)),
-        })
+        let own = || drops.own(&known_as, private);
+        drops
+            .is_loss(&known_as)
+            .then(|| (name.trim().to_owned(), value.saturating_sub(own())))
     };
     private.iter().filter_map(loss).collect()
 }
@@ -85,7 +77,7 @@ fn plain(name: &str) -> String {
 }
 
 /// The number at `{}` where `name` is of that pattern; empty where the pattern has none.
-fn number<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
+pub(super) fn number<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
     let Some((before, after)) = pattern.split_once("{}") else {
         return (pattern == name).then_some("");
     };
@@ -104,9 +96,6 @@ mod tests {
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect();
         losses(driver, &counters)
-            .into_iter()
-            .map(|loss| (loss.name, loss.value))
-            .collect()
     }
 
     fn names(driver: &str, counters: &[&str]) -> Vec<String> {

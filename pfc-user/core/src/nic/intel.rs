@@ -50,7 +50,7 @@ pub(super) const E1000E: Nic = gigabit("e1000e", Xdp::Stack);
 /// no frame comes in for a second after a write to RCTL, as promiscuous mode makes one
 /// (hw/net/e1000.c, set_rx_control: flush_queue_timer).
 pub(super) const E1000: Nic = Nic {
-    deaf: 1_500_000_000,
+    filter_pause: 1_500_000_000,
     ..gigabit("e1000", Xdp::Stack)
 };
 

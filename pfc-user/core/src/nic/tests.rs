@@ -30,17 +30,20 @@ fn drivers_are_named_once() {
     ] {
         assert!(find(driver).is_some(), "{driver}");
     }
-    assert!(find("").is_none() && lag("unheard-of") > lag("veth"));
+    assert!(find("").is_none() && of("unheard-of").lag > of("veth").lag);
 }
 
 #[test]
 fn links_without_a_phy_are_usable_at_once_and_others_are_given_time() {
-    assert_eq!((settles("veth"), deaf("veth")), (0, 0));
+    assert_eq!((of("veth").carrier_hold, of("veth").filter_pause), (0, 0));
     for driver in ["igb", "e1000e", "e1000", "mlx5_core", "unheard-of"] {
-        assert!(settles(driver) >= 500_000_000, "{driver}");
+        assert!(of(driver).carrier_hold >= 500_000_000, "{driver}");
     }
     // Seen with QEMU's e1000: a second.
-    assert!(deaf("e1000") > 1_000_000_000 && deaf("unheard-of") >= deaf("e1000"));
+    assert!(
+        of("e1000").filter_pause > 1_000_000_000
+            && of("unheard-of").filter_pause >= of("e1000").filter_pause
+    );
 }
 
 fn found(driver: &str, names: &[&str]) -> Vec<(String, Subject, Frames)> {
@@ -169,15 +172,15 @@ fn standard_counters_are_there_for_every_driver() {
 
 #[test]
 fn a_row_that_says_nothing_of_pause_frames_is_no_survey() {
-    assert!(resets("sfc") && find("sfc").is_none());
+    assert!(of("sfc").resets && find("sfc").is_none());
     assert_eq!(
-        (lag("sfc"), deaf("sfc")),
-        (lag("unheard-of"), deaf("unheard-of"))
+        (of("sfc").lag, of("sfc").filter_pause),
+        (of("unheard-of").lag, of("unheard-of").filter_pause)
     );
     // Programs of these run in the stack, or where nothing is reset.
-    assert!(!resets("e1000e") && !resets("veth") && !resets("unheard-of"));
-    assert!(!polls_queues("tun") && polls_queues("veth") && polls_queues("unheard-of"));
-    assert!(counts_untaken("veth") && !counts_untaken("igb"));
+    assert!(!of("e1000e").resets && !of("veth").resets && !of("unheard-of").resets);
+    assert!(!of("tun").polls_queues && of("veth").polls_queues && of("unheard-of").polls_queues);
+    assert!(of("veth").counts_untaken && !of("igb").counts_untaken);
 }
 
 #[test]

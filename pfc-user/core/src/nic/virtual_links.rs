@@ -76,8 +76,8 @@ pub(super) const ENA: Nic = Nic {
 const fn without_phy(driver: &'static str) -> Nic {
     Nic {
         driver,
-        settles: 0,
-        deaf: 0,
+        carrier_hold: 0,
+        filter_pause: 0,
         ..HARDWARE
     }
 }

@@ -1,6 +1,6 @@
 //! Offloads that merge frames before the program sees them.
 
-use super::{Fix, Item, State, command, feature, in_driver, ok, to_set, unknown};
+use super::{Item, State, command, feature, in_driver, named, ok, to_set, unknown};
 use crate::evidence::preflight::{Port, SelfTest};
 use crate::nic;
 use crate::nic::Feature;
@@ -36,11 +36,7 @@ pub(super) fn merging(port: &Port) -> Item {
 /// True if the offload also merges frames while the program is attached.
 fn merges_with_program(port: &Port, hardware: Feature) -> bool {
     let facts = &port.facts;
-    if let Some(fact) = facts
-        .features_with_program
-        .iter()
-        .find(|fact| Some(fact.name.as_str()) == hardware.kernel_name())
-    {
+    if let Some(fact) = named(&facts.features_with_program, hardware) {
         return fact.on;
     }
     // A record of before this was looked at: nothing turned it off.
@@ -49,7 +45,7 @@ fn merges_with_program(port: &Port, hardware: Feature) -> bool {
     }
     // Not tried: a run turns it off where the driver lets it, and some drivers do it themselves.
     let (_, fixed) = feature(facts, hardware).unwrap_or((true, true));
-    let stops = nic::find(&facts.driver.name).is_some_and(|nic| nic.stops_merging);
+    let stops = nic::of(&facts.driver.name).stops_merging;
     fixed && !(stops && in_driver(port) == Some(true))
 }
 
@@ -66,19 +62,13 @@ fn merging_in_stack(port: &Port, gro: bool) -> Item {
         ),
         (true, None) => {
             let mend = command(facts, &format!("ethtool -K {} gro off", facts.interface));
-            let item = unknown(
+            unknown(
                 WHAT,
                 "gro is on, and it is not known whether it comes before the program",
                 "off",
                 mend,
-            );
-            Item {
-                fix: Some(Fix {
-                    feature: Feature::Gro,
-                    on: false,
-                }),
-                ..item
-            }
+            )
+            .fixed_by(Feature::Gro, false)
         }
         (true, Some(true)) => ok(
             WHAT,

@@ -56,22 +56,15 @@ pub(super) fn pfc(port: &Port) -> Item {
         .filter(|class| pfc.enabled >> class & 1 != 0)
         .map(|class| class.to_string())
         .collect();
-    let (received, sent) = (
-        pfc.indications
-            .iter()
-            .fold(0, |sum: u64, n| sum.saturating_add(*n)),
-        pfc.requests
-            .iter()
-            .fold(0, |sum: u64, n| sum.saturating_add(*n)),
-    );
+    let sum = |counts: [u64; 8]| counts.into_iter().fold(0, u64::saturating_add);
+    let (received, sent) = (sum(pfc.indications), sum(pfc.requests));
     let on = if priorities.is_empty() {
         "off".to_owned()
     } else {
         format!("on for {}", priorities.join(", "))
     };
     let found = format!("{on}; {received} received, {sent} sent");
-    let counts_with_pfc_alone =
-        nic::find(&facts.driver.name).is_some_and(|nic| nic.counts_with_pfc_alone);
+    let counts_with_pfc_alone = nic::of(&facts.driver.name).counts_with_pfc_alone;
     let set = |state| {
         command(
             facts,
@@ -179,52 +172,48 @@ fn by_driver(role: Role, facts: &Facts, why_not: &str) -> Item {
     const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
     let driver = &facts.driver.name;
     let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
-    match nic::find(driver).map_or(Receives::Unknown, |nic| nic.receives) {
-        Receives::WithRxAll if !rx_all => to_set(
-            facts,
-            RECEIVED,
-            Feature::RxAll,
-            true,
-            "else its MAC keeps pause frames for itself",
-        ),
-        Receives::WithRxAll => unknown(
-            RECEIVED,
-            format!("{why_not}; rx-all is on, which passes them on"),
+    let (known, expected, mend) = match nic::of(driver).receives {
+        Receives::WithRxAll if !rx_all => {
+            return to_set(
+                facts,
+                RECEIVED,
+                Feature::RxAll,
+                true,
+                "else its MAC keeps pause frames for itself",
+            );
+        }
+        Receives::PassesOn if role != Role::Tx => {
+            return ok(RECEIVED, format!("{why_not}; {driver} passes them on"));
+        }
+        Receives::WithRxAll => (
+            "rx-all is on, which passes them on".to_owned(),
             EXPECTED,
             CABLE_ONCE,
         ),
-        Receives::PassesOn if role == Role::Tx => unknown(
-            RECEIVED,
-            format!(
-                "{why_not}; {driver} passes on what its other end sends, where a bridge may keep \
-                 them"
-            ),
+        Receives::PassesOn => (
+            format!("{driver} passes on what its other end sends, where a bridge may keep them"),
             EXPECTED,
             DECLARE,
         ),
-        Receives::PassesOn => ok(RECEIVED, format!("{why_not}; {driver} passes them on")),
-        Receives::Keeps => unknown(
-            RECEIVED,
-            format!("{why_not}; the MAC of {driver} keeps them from the program"),
+        Receives::Keeps => (
+            format!("the MAC of {driver} keeps them from the program"),
             "the MAC's counters count them; they decide what they can",
             CABLE,
         ),
-        Receives::ByHost => unknown(
-            RECEIVED,
+        Receives::ByHost => (
             format!(
-                "{why_not}; {driver} passes on what its host hands over, whose bridge or MAC may \
-                 keep them"
+                "{driver} passes on what its host hands over, whose bridge or MAC may keep them"
             ),
             EXPECTED,
             CABLE_ONCE,
         ),
-        Receives::Unknown => unknown(
-            RECEIVED,
-            format!("{why_not}; most MACs keep them from the program"),
+        Receives::Unknown => (
+            "most MACs keep them from the program".to_owned(),
             EXPECTED,
             CABLE_ONCE,
         ),
-    }
+    };
+    unknown(RECEIVED, format!("{why_not}; {known}"), expected, mend)
 }
 
 /// True if frames of the self-test left the rx port: they came to the tx port's program, which
@@ -275,9 +264,10 @@ pub(super) fn counters(port: &Port) -> Item {
             "none, and none is needed: the program sees pause frames",
         ),
         ([], false)
-            if nic::find(&port.facts.driver.name).is_some_and(|nic| {
-                matches!(nic.receives, Receives::PassesOn | Receives::ByHost)
-            }) =>
+            if matches!(
+                nic::of(&port.facts.driver.name).receives,
+                Receives::PassesOn | Receives::ByHost
+            ) =>
         {
             ok(WHAT, "none: there is no MAC")
         }

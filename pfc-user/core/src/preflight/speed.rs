@@ -5,10 +5,10 @@ use pfc_ebpf::units::LineRate;
 use super::{Item, command, ok, problem, unknown};
 use crate::cases::pfc::feasibility::pauses_too_short;
 use crate::evidence::preflight::{Facts, Port, Preflight, Role};
+use crate::nic;
 
-/// The speed that means something: of a software link none does.
-fn real_speed(facts: &Facts) -> Option<u64> {
-    facts.speed.filter(|_| facts.kind.is_none())
+fn own_speed(facts: &Facts) -> Option<u64> {
+    nic::own_speed(facts.kind.as_deref(), facts.speed)
 }
 
 /// The reason why a testbed's line rate cannot be used on a port of that speed; `None` if it can.
@@ -48,7 +48,7 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     if let Some(kind) = &facts.kind {
         return speed_by_testbed(port, &format!("a {kind} has none of its own"));
     }
-    let Some(speed) = real_speed(facts) else {
+    let Some(speed) = own_speed(facts) else {
         if facts.carrier {
             return speed_by_testbed(port, "the driver does not tell");
         }
@@ -76,7 +76,7 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
         .iter()
         .filter(|other| other.role.is_of_pfc() && port.role.is_of_pfc());
     match others
-        .filter_map(|other| real_speed(&other.facts))
+        .filter_map(|other| own_speed(&other.facts))
         .find(|other| *other != speed)
     {
         Some(other) => {
@@ -97,7 +97,7 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
 
 /// The item of a port that is too fast for its limits; `None` where it is not.
 pub(super) fn pause_time(port: &Port) -> Option<Item> {
-    let rate = port.wanted.line_rate.or_else(|| real_speed(&port.facts))?;
+    let rate = port.wanted.line_rate.or_else(|| own_speed(&port.facts))?;
     let rate = LineRate::from_bits_per_second(rate).ok()?;
     let max_response = port.wanted.max_response?;
     let found = pauses_too_short(rate, max_response)?;

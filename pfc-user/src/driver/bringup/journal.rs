@@ -4,7 +4,6 @@
 
 mod claim;
 mod files;
-mod link_setting;
 mod restore;
 mod setting;
 
@@ -16,13 +15,11 @@ use serde::{Deserialize, Serialize};
 
 pub use self::claim::Claim;
 use self::files::{Folder, Seen, boot, list, look, others, read, remove, unreadable, user, write};
-pub use self::link_setting::LinkChange;
-use self::link_setting::LinkSetting;
 use self::restore::RestoreEntry;
 pub use self::restore::{RestoreNote, STATE_VARIABLE};
-use self::setting::{Reach, Setting};
+use self::setting::{Reach, Setting, Value};
 use super::mad::{ClaimEntry, Claimed, KeyEntry};
-use crate::driver::kernel::link::{self, Feature, LinkError};
+use crate::driver::kernel::link::{self, Feature, LinkError, Property};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
 
@@ -81,7 +78,6 @@ enum What {
     Setting(Setting),
     Key(KeyEntry),
     Claim(ClaimEntry),
-    Link(LinkSetting),
     Restore(RestoreEntry),
 }
 
@@ -95,11 +91,12 @@ impl Entry {
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setting(setting) => {
-                let (interface, feature) = (&setting.interface, setting.feature.name());
-                write!(f, "{interface}: {feature} was changed")
-            }
-            Self::Link(setting) => write!(f, "a changed link: {setting}"),
+            Self::Setting(setting) => match setting.value {
+                Value::Feature { feature, .. } => {
+                    write!(f, "{}: {} was changed", setting.interface, feature.name())
+                }
+                Value::Link { .. } => write!(f, "a changed link: {setting}"),
+            },
             Self::Key(key) => write!(f, "a changed {key}"),
             Self::Claim(claim) => write!(f, "a test of {}", claim.claimed),
             Self::Restore(restore) => write!(f, "a changed {restore}"),
@@ -128,6 +125,7 @@ pub struct Change {
     namespace: Namespace,
     setting: Setting,
     path: PathBuf,
+    is_back: bool,
 }
 
 /// The note of a DUT's key. It stays until it is said that the key is as it was.
@@ -181,21 +179,20 @@ impl Journal {
         }
     }
 
-    /// Notes the state of `feature` before it is set to `on`; `None` if it is so already. The entry
-    /// outlives this process if it is `kept`.
+    /// Notes how it was before `wanted` is set; `None` if it is so already. The entry outlives this
+    /// process if it is `kept`.
     fn note(
         &self,
         namespace: &Namespace,
         interface: &str,
-        feature: Feature,
-        on: bool,
+        wanted: Value,
         kept: bool,
     ) -> Result<Option<(Setting, PathBuf)>, JournalError> {
-        let was = link::feature(namespace, interface, feature)?;
-        if was == on {
+        let was = wanted.at(namespace, interface)?;
+        if was == wanted {
             return Ok(None);
         }
-        let setting = Setting::new(namespace, interface, feature, was)?;
+        let setting = Setting::new(namespace, interface, was)?;
         let path = write(
             &self.settings,
             &setting.file_name(),
@@ -215,10 +212,11 @@ impl Journal {
         feature: Feature,
         on: bool,
     ) -> Result<Option<String>, JournalError> {
-        let Some((setting, path)) = self.note(namespace, interface, feature, on, true)? else {
+        let wanted = Value::Feature { feature, was: on };
+        let Some((setting, path)) = self.note(namespace, interface, wanted, true)? else {
             return Ok(None);
         };
-        if let Err(error) = link::set_feature(namespace, interface, feature, on) {
+        if let Err(error) = wanted.set(namespace, interface) {
             // How far the driver went is unknown.
             setting.undo(namespace)?;
             remove(path)?;
@@ -233,25 +231,25 @@ impl Journal {
 
     /// Changes by [`Journal::keep`] that are still in force, in words.
     pub fn kept(&self) -> Vec<String> {
-        let (paths, _) = self.entries().unwrap_or_default();
-        let entries = paths.into_iter().filter_map(|path| own(&path).ok());
-        let settings = entries
-            .filter(|entry| entry.kept)
-            .filter_map(|entry| match entry.what {
-                What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Here(_))) => {
-                    Some(setting)
-                }
-                _ => None,
-            });
-        let words = |setting: Setting| {
-            let word = if setting.was { "off" } else { "on" };
-            format!(
+        let words = |(_, entry): (_, io::Result<Entry>)| {
+            let entry = entry.ok().filter(|entry| entry.kept)?;
+            let What::Setting(setting) = entry.what else {
+                return None;
+            };
+            let (Value::Feature { feature, was }, Ok(Reach::Here(_))) =
+                (setting.value, setting.reach())
+            else {
+                return None;
+            };
+            let word = if was { "off" } else { "on" };
+            Some(format!(
                 "{}: {} is {word} by `validator check --fix`, until `--undo`",
                 setting.interface,
-                setting.feature.name()
-            )
+                feature.name()
+            ))
         };
-        settings.map(words).collect()
+        let (paths, _) = self.entries().unwrap_or_default();
+        present(paths).filter_map(words).collect()
     }
 
     /// Entries of processes that are gone, and folders that cannot be read, in words. Changes
@@ -259,8 +257,8 @@ impl Journal {
     pub fn left(&self) -> Vec<String> {
         let (paths, mut left) = self.entries().unwrap_or_default();
         let boot = boot();
-        let (others, told) = look(&self.others);
-        left.extend(told);
+        let (others, notes) = look(&self.others);
+        left.extend(notes);
         for Seen { path, entry, owner } in others {
             match entry {
                 Ok(entry) if !entry.kept && entry.is_alive(&boot) => {}
@@ -273,15 +271,14 @@ impl Journal {
                 )),
             }
         }
-        for path in paths {
-            match own(&path) {
+        for (path, entry) in present(paths) {
+            match entry {
                 Ok(entry) if entry.kept || entry.is_alive(&boot) => {}
                 Ok(entry) => left.push(format!(
                     "left by process {}, which was killed: {}; `validator check --undo` puts it \
                      back",
                     entry.pid, entry.what
                 )),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => left.push(unreadable(&path, &error)),
             }
         }
@@ -293,14 +290,9 @@ impl Journal {
     pub fn undo(&self) -> Result<(Vec<String>, bool), JournalError> {
         let mut done = self.recover()?;
         let (kept, all) = self.undo_kept()?;
-        for said in kept {
-            if !done.contains(&said) {
-                done.push(said);
-            }
-        }
         let left = self.left();
         let all = all && left.is_empty();
-        for said in left {
+        for said in kept.into_iter().chain(left) {
             if !done.contains(&said) {
                 done.push(said);
             }
@@ -313,10 +305,9 @@ impl Journal {
     pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
         let (paths, mut done) = self.entries()?;
         let mut all = done.is_empty();
-        for path in paths {
-            let entry = match own(&path) {
+        for (path, entry) in present(paths) {
+            let entry = match entry {
                 Ok(entry) => entry,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
                     all = false;
                     done.push(unreadable(&path, &error));
@@ -329,32 +320,26 @@ impl Journal {
             if !entry.kept {
                 continue;
             }
-            match setting.reach()? {
+            let (interface, name) = (&setting.interface, setting.value.name());
+            let failed = match setting.reach()? {
                 Reach::Here(namespace) => match setting.undo(&namespace) {
-                    Ok(()) => done.push(setting.to_string()),
-                    Err(LinkError::Unknown { .. }) => {}
-                    Err(error) => {
-                        all = false;
-                        done.push(format!(
-                            "{}: {} is NOT put back: {error}",
-                            setting.interface,
-                            setting.feature.name()
-                        ));
-                        continue;
+                    Ok(()) => {
+                        done.push(setting.to_string());
+                        None
                     }
+                    Err(LinkError::Unknown { .. }) => None,
+                    Err(error) => Some(error.to_string()),
                 },
-                Reach::Gone => {}
-                Reach::Elsewhere => {
-                    let (interface, feature) = (&setting.interface, setting.feature.name());
+                Reach::Gone => None,
+                Reach::Elsewhere => Some("it was changed in another network namespace".to_owned()),
+            };
+            match failed {
+                None => remove(path)?,
+                Some(why) => {
                     all = false;
-                    done.push(format!(
-                        "{interface}: {feature} is NOT put back: it was changed in another network \
-                         namespace"
-                    ));
-                    continue;
+                    done.push(format!("{interface}: {name} is NOT put back: {why}"));
                 }
             }
-            remove(path)?;
         }
         Ok((done, all))
     }
@@ -372,17 +357,49 @@ impl Journal {
         feature: Feature,
         on: bool,
     ) -> Result<Option<Change>, JournalError> {
-        let Some((setting, path)) = self.note(namespace, interface, feature, on, false)? else {
+        self.change_to(namespace, interface, Value::Feature { feature, was: on })
+    }
+
+    /// Sets a property of a link; `None` when it was so already.
+    pub fn change_link(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        property: Property,
+    ) -> Result<Option<Change>, JournalError> {
+        self.change_to(namespace, interface, Value::Link { link: property })
+    }
+
+    fn change_to(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        wanted: Value,
+    ) -> Result<Option<Change>, JournalError> {
+        let Some((setting, path)) = self.note(namespace, interface, wanted, false)? else {
             return Ok(None);
         };
         let change = Change {
             namespace: namespace.try_clone()?,
             setting,
             path,
+            is_back: false,
         };
         // Dropping `change` on an error takes the entry away.
-        link::set_feature(namespace, interface, feature, on)?;
+        wanted.set(namespace, interface)?;
         Ok(Some(change))
+    }
+
+    /// Has VLAN tags stay in received frames, where the driver lets go of them.
+    pub fn with_tags(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+    ) -> Result<Option<Change>, JournalError> {
+        match self.change(namespace, interface, Feature::RxVlan, false) {
+            Err(JournalError::Link(LinkError::Fixed { .. })) => Ok(None),
+            change => change,
+        }
     }
 
     /// Turns off the features that merge frames in the device, as far as the driver allows. Call it
@@ -418,11 +435,9 @@ impl Journal {
         let boot = boot();
         let (paths, _) = self.entries()?;
         let mut done = Vec::new();
-        for path in paths {
-            let entry = match own(&path) {
+        for (path, entry) in present(paths) {
+            let entry = match entry {
                 Ok(entry) => entry,
-                // Removed since it was listed, by its process or by another recovery.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 // Perhaps an entry of another version; the other entries are restored all the same.
                 Err(error) => {
                     done.push(unreadable(&path, &error));
@@ -468,9 +483,6 @@ impl Journal {
             What::Setting(setting) => {
                 Outcome::of(setting, setting.reach(), |place| setting.undo(place))
             }
-            What::Link(setting) => {
-                Outcome::of(setting, setting.reach(), |place| setting.undo(place))
-            }
             What::Restore(restore) => match restore.undo() {
                 Ok(()) => Outcome::PutBack(format!("put back the {restore}")),
                 Err(error) => Outcome::Failed(format!("NOT put back: the {restore}: {error}")),
@@ -492,6 +504,15 @@ impl Journal {
 /// Reads an entry of this journal, which this user alone may write.
 fn own(path: &Path) -> io::Result<Entry> {
     read(path, geteuid())
+}
+
+/// Reads the entries that are still there: one may be removed since it was listed, by its process or
+/// by another recovery.
+fn present(paths: Vec<PathBuf>) -> impl Iterator<Item = (PathBuf, io::Result<Entry>)> {
+    paths.into_iter().filter_map(|path| match own(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entry => Some((path, entry)),
+    })
 }
 
 /// Outcome for an entry of a process that is gone.
@@ -529,15 +550,39 @@ impl Outcome {
     }
 }
 
+impl Change {
+    /// Returns the property of the link as it was; `None` of an offload.
+    pub const fn was(&self) -> Option<Property> {
+        match self.setting.value {
+            Value::Link { link } => Some(link),
+            Value::Feature { .. } => None,
+        }
+    }
+
+    /// Changes a property of the link once more; what it was at first is still put back.
+    pub fn set(&self, property: Property) -> Result<(), LinkError> {
+        link::set(&self.namespace, &self.setting.interface, property)
+    }
+
+    /// Puts it back now. On an error the entry stays, for another try or for the next run.
+    pub fn undo(&mut self) -> Result<(), LinkError> {
+        match self.setting.undo(&self.namespace) {
+            // An interface that is gone needs nothing.
+            Ok(()) | Err(LinkError::Unknown { .. }) => {}
+            error => return error,
+        }
+        self.is_back = true;
+        // Putting it back once more would change nothing.
+        let _ = fs::remove_file(&self.path);
+        Ok(())
+    }
+}
+
 impl Drop for Change {
     fn drop(&mut self) {
-        // An interface that is gone needs nothing; on any other error the entry stays for the next
-        // run.
-        if matches!(
-            self.setting.undo(&self.namespace),
-            Ok(()) | Err(LinkError::Unknown { .. })
-        ) {
-            let _ = fs::remove_file(&self.path);
+        if !self.is_back {
+            // No caller is left to get the error.
+            let _ = self.undo();
         }
     }
 }

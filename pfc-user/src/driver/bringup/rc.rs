@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::journal::{Change, Journal, JournalError};
+use super::journal::{Change, Journal};
 use crate::agent::client::Agent;
 use crate::config::{Port, RcDut, RcTestbed};
 use crate::driver::bpf::responder::Responder;
-use crate::driver::kernel::link::{self, End, Feature, LinkError, create_veth};
+use crate::driver::kernel::link::{self, End, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
-use crate::driver::kernel::process::{Child, own_program};
-use crate::driver::stall;
+use crate::driver::kernel::process::Child;
 use crate::evidence::pfc::Stall;
+use crate::fault::requester::Fault;
 use crate::nic;
 use crate::quantity::hex;
 
@@ -30,8 +30,6 @@ const TESTER_PORT: &str = "tester";
 const DUT_PORT: &str = "rc0";
 /// The simulated DUT's address; RFC 2544 sets 198.18.0.0/15 aside.
 const DUT_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 2);
-/// A simulated DUT is up within this, or something is wrong.
-const DUT_START: Duration = Duration::from_secs(10);
 /// An agent takes a client, and answers, within this.
 const AGENT: Duration = Duration::from_secs(10);
 /// A link is back within this after a program was attached.
@@ -53,8 +51,8 @@ pub struct RcPort {
     pub name: String,
     interface: String,
     namespace: Namespace,
-    /// The counter by which the driver counts what the program drops.
-    own_drops: Option<&'static str>,
+    /// Counter of the port's driver that also counts what the XDP program drops on purpose.
+    pub own_drops: Option<&'static str>,
     /// Settings that are put back when the port is no longer used.
     _changes: Vec<Change>,
     /// Held while it is used: the simulated DUT ends with it, and its namespace.
@@ -68,22 +66,9 @@ impl RcPort {
         match &config.dut {
             RcDut::Sim { faults, args } => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
-                let near = End {
-                    namespace: &tester,
-                    name: TESTER_PORT,
-                    mac: TESTER_MAC,
-                };
-                create_veth(
-                    near,
-                    End {
-                        namespace: &dut,
-                        name: DUT_PORT,
-                        mac: DUT_MAC,
-                    },
-                    MTU,
-                )?;
-                let (child, address) =
-                    start_dut(&dut, faults.iter().map(ToString::to_string), args)?;
+                let near = End::new(&tester, TESTER_PORT, TESTER_MAC);
+                create_veth(near, End::new(&dut, DUT_PORT, DUT_MAC), MTU)?;
+                let (child, address) = start_dut(&dut, faults, args)?;
                 // The agent listens on the loopback of its own namespace.
                 let agent = dut.run(|| Agent::connect(address.as_str(), None, AGENT))??;
                 Self::on(config, agent, TESTER_PORT, tester, Some((child, dut)))
@@ -122,16 +107,15 @@ impl RcPort {
         let responder = namespace.run(|| Responder::attach(interface, config.xdp))??;
         // Requests are answered with the tag that they came with, and XDP sees it only where it
         // stays in the frame.
-        match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
-            // Where the driver does not let go of it, a link without tags works all the same.
-            Err(JournalError::Link(LinkError::Fixed { .. })) => {}
-            change => changes.extend(change?),
-        }
+        // Where the driver does not let go of it, a link without tags works all the same.
+        changes.extend(Journal::open().with_tags(&namespace, interface)?);
         // Some drivers reset the port for a program, and for an offload: the last of them.
         link::wait_for_carrier(&namespace, interface, CARRIER)?;
         let socket = namespace.run(|| PacketSocket::open(interface))??;
         let driver = link::state(&namespace, interface)?.driver;
-        let own_drops = nic::own_drops(&driver).filter(|_| responder.mode() == "driver");
+        let own_drops = nic::of(&driver)
+            .own_drops
+            .filter(|_| responder.mode() == "driver");
         let name = format!("{interface} in {namespace}, XDP {}", responder.mode());
         Ok(Self {
             agent,
@@ -147,19 +131,10 @@ impl RcPort {
         })
     }
 
-    /// The counter of the port's driver that also counts what the XDP program drops on purpose.
-    pub fn own_drops(&self) -> Option<&'static str> {
-        self.own_drops
-    }
-
     /// Times at which the simulated DUT stood still, since the last call.
     pub fn stalls(&mut self) -> Vec<Stall> {
-        let lines = self
-            .dut
-            .as_mut()
-            .and_then(|(dut, _)| dut.printed_lines().ok());
-        let lines = lines.unwrap_or_default();
-        lines.iter().filter_map(|line| stall::read(line)).collect()
+        let dut = self.dut.as_mut();
+        dut.map(|(dut, _)| super::stalls(dut)).unwrap_or_default()
     }
 
     /// Returns a reader of the port's counters of lost frames.
@@ -179,10 +154,7 @@ impl RcPort {
 
 /// Connects to the agent at `address` from the namespace of `port`, which has to be up.
 fn connect(address: &str, token_file: Option<&Path>, port: &Port) -> Result<(Namespace, Agent)> {
-    let namespace = match &port.namespace {
-        Some(name) => Namespace::named(name)?,
-        None => Namespace::current()?,
-    };
+    let namespace = Namespace::open(port.namespace.as_deref())?;
     let state = link::state(&namespace, &port.interface)?;
     if !state.up {
         bail!(
@@ -205,38 +177,25 @@ fn connect(address: &str, token_file: Option<&Path>, port: &Port) -> Result<(Nam
 }
 
 /// Starts `validator dut requester`; where its agent listens.
-fn start_dut(
-    namespace: &Namespace,
-    faults: impl Iterator<Item = String>,
-    args: &[String],
-) -> Result<(Child, String)> {
-    let mut command = own_program();
-    let mac = TESTER_MAC.map(|octet| hex(&[octet])).join(":");
-    command.args([
-        "dut",
+fn start_dut(namespace: &Namespace, faults: &[Fault], args: &[String]) -> Result<(Child, String)> {
+    let device = [
         "requester",
         "--interface",
         DUT_PORT,
         "--address",
         &DUT_ADDRESS.to_string(),
         "--peer-mac",
-        &mac,
-    ]);
-    command.args(["--listen", "127.0.0.1:0"]);
-    for fault in faults {
-        command.arg("--fault").arg(fault);
-    }
-    command.args(args);
-    let mut child =
-        Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
-    let line = child
-        .read_line(DUT_START)
-        .context("the simulated DUT did not get ready")?;
-    match line.strip_prefix("ready: ") {
-        Some(address) => Ok((child, address.trim().to_owned())),
-        None => bail!(
-            "the simulated DUT did not get ready: expected its line `ready: ADDRESS`, found \
-             {line:?}"
-        ),
-    }
+        &TESTER_MAC.map(|octet| hex(&[octet])).join(":"),
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let ready = |line: &str| Some(line.strip_prefix("ready: ")?.trim().to_owned());
+    super::start_dut(
+        Some(namespace),
+        &device,
+        faults,
+        args,
+        "ready: ADDRESS",
+        ready,
+    )
 }

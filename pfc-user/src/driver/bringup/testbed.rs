@@ -12,28 +12,24 @@ use anyhow::{Context, Result, bail};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Nanos, Priority};
 
-use super::journal::{Change, Journal, JournalError};
+use super::journal::{Change, Journal};
 use crate::config::{self, Dut};
 use crate::driver::bpf::{AccountProgram, Sizes, TraceOutput, XdpMode};
-use crate::driver::kernel::link::mac::Alive;
-use crate::driver::kernel::link::{
-    self, End, Feature, LinkError, LinkState, create_bridge, create_veth,
-};
+use crate::driver::kernel::link::mac::{self, Alive, MacLog};
+use crate::driver::kernel::link::{self, End, LinkState, create_bridge, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
-use crate::driver::kernel::process::{Child, own_program};
+use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
 use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
-use crate::dut::switch::config::Scheduler;
 use crate::evidence::pfc::{DropCounter, PortFacts, PortReceived};
 use crate::evidence::preflight::{FeatureFact, SelfTest};
-use crate::fault::switch::Fault;
 use crate::nic;
 use crate::plan::Limits;
 
+use self::line_rate::line_rate;
 pub use self::line_rate::planned_line_rate;
-use self::line_rate::{line_rate, real_speed};
 pub use self::link_snapshot::LinkWatch;
 
 /// Width of the windows in which arrivals are counted.
@@ -50,8 +46,6 @@ const LOCAL_EXPERIMENTAL: u16 = 0x88b5;
 const DUT_PORTS: [&str; 2] = ["p0", "p1"];
 /// A link is back within this after its port, or the DUT's, was configured.
 const CARRIER: Duration = Duration::from_secs(10);
-/// A simulated DUT is up within this, or something is wrong.
-const DUT_START: Duration = Duration::from_secs(10);
 
 /// A port of the tester.
 pub struct TesterPort {
@@ -83,15 +77,8 @@ pub struct TesterPort {
 }
 
 enum Device {
-    Sim {
-        namespace: Namespace,
-        faults: Vec<Fault>,
-        args: Vec<String>,
-        scheduler: Scheduler,
-    },
-    Bridge {
-        namespace: Namespace,
-    },
+    Sim { namespace: Namespace },
+    Bridge { namespace: Namespace },
     External,
 }
 
@@ -124,59 +111,32 @@ pub struct Ports {
 impl Ports {
     /// Makes or finds them.
     pub fn lay(config: &config::PfcTestbed) -> Result<Self> {
-        match &config.dut {
+        let (device, tx, rx) = match &config.dut {
             Dut::External { tx, rx } => {
                 let [tx, rx] = find_both(tx, rx)?;
-                Ok(Self {
-                    device: Device::External,
-                    tx,
-                    rx,
-                    trace: None,
-                })
+                (Device::External, tx, rx)
             }
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
                 for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
-                    let near = End {
-                        namespace: &tester,
-                        name,
-                        mac,
-                    };
-                    create_veth(
-                        near,
-                        End {
-                            namespace: &dut,
-                            name: DUT_PORTS[port],
-                            mac: DUT_MACS[port],
-                        },
-                        MTU,
-                    )?;
+                    let far = End::new(&dut, DUT_PORTS[port], DUT_MACS[port]);
+                    create_veth(End::new(&tester, name, mac), far, MTU)?;
                 }
-                let (tx, rx) = (
-                    Found::new("tx", tester.try_clone()?)?,
-                    Found::new("rx", tester)?,
-                );
+                let tx = Found::new("tx", tester.try_clone()?)?;
+                let rx = Found::new("rx", tester)?;
                 let device = match own {
-                    Dut::Sim {
-                        faults,
-                        args,
-                        scheduler,
-                    } => Device::Sim {
-                        namespace: dut,
-                        faults: faults.clone(),
-                        args: args.clone(),
-                        scheduler: *scheduler,
-                    },
+                    Dut::Sim { .. } => Device::Sim { namespace: dut },
                     _ => Device::Bridge { namespace: dut },
                 };
-                Ok(Self {
-                    device,
-                    tx,
-                    rx,
-                    trace: None,
-                })
+                (device, tx, rx)
             }
-        }
+        };
+        Ok(Self {
+            device,
+            tx,
+            rx,
+            trace: None,
+        })
     }
 
     /// Has the programs of both ports write lines about frames.
@@ -224,7 +184,7 @@ impl Ports {
             port.features = link::features(&port.namespace, &port.interface)?;
         }
         match &device {
-            Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
+            Device::Sim { namespace } | Device::Bridge { namespace } => {
                 for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
                     self_test::own_wire(port, namespace, peer, line_rate)?;
                 }
@@ -258,52 +218,44 @@ impl Testbed {
         config: &config::PfcTestbed,
         lossless: &[Priority],
     ) -> Result<Option<Child>> {
-        let Device::Sim {
-            namespace,
+        let Device::Sim { namespace } = &self.device else {
+            return Ok(None);
+        };
+        let Dut::Sim {
             faults,
             args,
             scheduler,
-        } = &self.device
+        } = &config.dut
         else {
             return Ok(None);
         };
-        let list = |numbers: Vec<String>| numbers.join(",");
-        let mut command = own_program();
-        command.args([
-            "dut",
+        let list = |priorities: &[Priority]| {
+            let numbers: Vec<String> = priorities.iter().map(Priority::to_string).collect();
+            numbers.join(",")
+        };
+        let trust = match config.trust {
+            Trust::Pcp => "pcp",
+            Trust::Dscp => "dscp",
+        };
+        let device = [
             "switch",
             "--port",
             DUT_PORTS[0],
             "--port",
             DUT_PORTS[1],
-        ]);
-        command
-            .arg("--line-rate")
-            .arg(self.limits.line_rate.bits_per_second().to_string());
-        command
-            .arg("--lossless")
-            .arg(list(lossless.iter().map(Priority::to_string).collect()));
-        command.arg("--trust").arg(if config.trust == Trust::Pcp {
-            "pcp"
-        } else {
-            "dscp"
-        });
-        command.arg("--dscp-map").arg(list(
-            config.dscp_map.iter().map(Priority::to_string).collect(),
-        ));
-        command.arg("--scheduler").arg(scheduler.word());
-        for fault in faults {
-            command.arg("--fault").arg(fault.to_string());
-        }
-        command.args(args);
-        let mut child =
-            Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
-        let line = child
-            .read_line(DUT_START)
-            .context("the simulated DUT did not get ready")?;
-        if !line.contains("ready") {
-            bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
-        }
+            "--line-rate",
+            &self.limits.line_rate.bits_per_second().to_string(),
+            "--lossless",
+            &list(lossless),
+            "--trust",
+            trust,
+            "--dscp-map",
+            &list(&config.dscp_map),
+            "--scheduler",
+            scheduler.word(),
+        ];
+        let ready = |line: &str| line.contains("ready").then_some(());
+        let (child, ()) = super::start_dut(Some(namespace), &device, faults, args, "ready", ready)?;
         Ok(Some(child))
     }
 
@@ -354,7 +306,7 @@ impl Testbed {
             }
             counters.push((format!("{name} port {}", port.interface), of_port));
         }
-        if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
+        if let Device::Sim { namespace } | Device::Bridge { namespace } = &self.device {
             for port in DUT_PORTS {
                 counters.push((
                     format!("DUT's end {port}"),
@@ -385,7 +337,21 @@ impl TesterPort {
     /// A counter that says nothing of losses here: the program's drops are in it, and are not known
     /// exactly at the time that it is read.
     fn own_drops(&self) -> Option<&'static str> {
-        nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
+        nic::of(&self.state.driver)
+            .own_drops
+            .filter(|_| self.account.mode() == "driver")
+    }
+
+    /// A log of its MAC's counters; `name` is `tx` or `rx`.
+    pub fn mac_log(&self, name: &str) -> Result<MacLog> {
+        let (namespace, interface) = (self.namespace.try_clone()?, self.interface.clone());
+        let reader = Box::new(move || mac::read(&namespace, &interface));
+        Ok(MacLog::begin(
+            reader,
+            name,
+            &self.interface,
+            &self.mac_alive,
+        ))
     }
 
     /// Facts for the evidence; carrier is read anew.
@@ -396,7 +362,7 @@ impl TesterPort {
             driver: self.state.driver.clone(),
             carrier: now.carrier,
             disturbed: None,
-            speed: real_speed(&now),
+            speed: nic::own_speed(now.kind.as_deref(), now.speed),
             xdp: self.account.mode().into(),
             pfc_visible: self.pfc_visible.clone().or(self.pfc_seen.clone()),
             takes_own_pfc: self.takes_own_pfc.clone(),
@@ -466,10 +432,7 @@ fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
 }
 
 fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
-    let namespace = match &port.namespace {
-        Some(name) => Namespace::named(name)?,
-        None => Namespace::current()?,
-    };
+    let namespace = Namespace::open(port.namespace.as_deref())?;
     let left = deadline.saturating_duration_since(Instant::now());
     let state = link::settled_state(&namespace, &port.interface, left)?;
     Ok(Found {
@@ -538,12 +501,9 @@ impl Found {
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
         if config.trust == Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
-            match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
-                // Where the driver does not let go of it, frames without a tag are seen and
-                // reported as such.
-                Err(JournalError::Link(LinkError::Fixed { .. })) => {}
-                change => changes.extend(change?),
-            }
+            // Where the driver does not let go of it, frames without a tag are seen and reported
+            // as such.
+            changes.extend(Journal::open().with_tags(&namespace, &interface)?);
         }
         Ok(TesterPort {
             interface,

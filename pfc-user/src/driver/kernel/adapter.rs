@@ -1,4 +1,4 @@
-//! What sysfs tells of an InfiniBand adapter. Nothing is changed.
+//! Facts about an InfiniBand adapter, from sysfs. Nothing is changed.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::evidence::preflight::{Driver, Facts};
 
 /// The facts about `port` of the adapter `device`; `None` where `sysfs`, normally `/sys`, has none.
-/// What it does not tell is left open.
+/// Facts that it does not have are left open.
 pub fn examine(device: &str, port: u8, sysfs: &Path) -> Option<Facts> {
     let folder = sysfs.join("class/infiniband").join(device);
     let of_port = folder.join("ports").join(port.to_string());

@@ -1,5 +1,8 @@
 //! CLOCK_MONOTONIC, which `bpf_ktime_get_ns` of the kernel program reads too.
 
+use std::time::Duration;
+
+use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
 use pfc_ebpf::units::Nanos;
@@ -13,10 +16,7 @@ pub fn now() -> Nanos {
 
 /// Sleeps until `deadline`; a signal may end it early.
 pub fn sleep_until(deadline: Nanos) {
-    let time = nix::sys::time::TimeSpec::new(
-        (deadline / 1_000_000_000) as i64,
-        (deadline % 1_000_000_000) as i64,
-    );
+    let time = TimeSpec::from_duration(Duration::from_nanos(deadline));
     // EINTR is for the caller's loop, which looks at the time again.
     let _ = clock_nanosleep(
         ClockId::CLOCK_MONOTONIC,
@@ -27,7 +27,5 @@ pub fn sleep_until(deadline: Nanos) {
 
 /// Sleeps until `deadline`, or until the thread is unparked; may also return early for no reason.
 pub fn park_until(deadline: Nanos) {
-    std::thread::park_timeout(std::time::Duration::from_nanos(
-        deadline.saturating_sub(now()),
-    ));
+    std::thread::park_timeout(Duration::from_nanos(deadline.saturating_sub(now())));
 }

@@ -2,15 +2,14 @@
 //! them at once; and SIGXFSZ, which ends nothing.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::time::TimeSpec;
 use pfc_ebpf::units::Nanos;
 
-use super::clock;
+use super::{clock, wait};
 
 /// Makes a file that grows beyond the limit of this process (`ulimit -f`) an error of that file
 /// (EFBIG): by default SIGXFSZ ends the process, and what was measured is lost.
@@ -34,11 +33,8 @@ impl Interrupt {
     /// Takes over the three signals. To be called before any thread is spawned, since threads
     /// inherit the mask.
     pub fn install() -> Result<Self> {
-        let mut set = SigSet::empty();
-        set.add(Signal::SIGINT);
-        set.add(Signal::SIGTERM);
-        // A lost terminal must not leave a DUT locked either.
-        set.add(Signal::SIGHUP);
+        // A lost terminal (SIGHUP) must not leave a DUT locked either.
+        let set = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
         set.thread_block()
             .context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
@@ -89,12 +85,9 @@ impl Interrupt {
             if seen || now >= deadline {
                 return seen;
             }
-            let left = deadline - now;
-            let timeout =
-                TimeSpec::new((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64);
-            let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-            // An error can only be EINTR: the loop looks at signal and time again.
-            let _ = ppoll(&mut fds, Some(timeout), None);
+            let left = Duration::from_nanos(deadline - now);
+            // An error: the loop looks at signal and time again.
+            let _ = wait::readable(&[&self.signals], Some(Instant::now() + left));
         }
     }
 }

@@ -1,5 +1,15 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
+/// Value of the first attribute of that variant in a list.
+macro_rules! attribute {
+    ($list:expr, $variant:path) => {
+        $list.iter().find_map(|attribute| match attribute {
+            $variant(value) => Some(value),
+            _ => None,
+        })
+    };
+}
+
 pub(in crate::driver) mod attached;
 mod carrier;
 mod clsact;
@@ -151,25 +161,14 @@ pub fn name_at(namespace: &Namespace, index: u32) -> Result<Option<String>, Link
 
 /// The name of a link.
 fn name_in(link: &LinkMessage) -> Option<&str> {
-    link.attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            LinkAttribute::IfName(name) => Some(name.as_str()),
-            _ => None,
-        })
+    attribute!(link.attributes, LinkAttribute::IfName).map(String::as_str)
 }
 
 /// Number of times that its carrier has come or gone.
 pub fn carrier_changes(namespace: &Namespace, interface: &str) -> Result<u32, LinkError> {
     let link = find(namespace, interface)?;
-    let changes = |attribute: &LinkAttribute| {
-        if let LinkAttribute::CarrierChanges(count) = attribute {
-            Some(*count)
-        } else {
-            None
-        }
-    };
-    Ok(link.attributes.iter().find_map(changes).unwrap_or_default())
+    let changes = attribute!(link.attributes, LinkAttribute::CarrierChanges);
+    Ok(changes.copied().unwrap_or_default())
 }
 
 /// Returns true if an offload is on.
@@ -227,14 +226,9 @@ fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError
 }
 
 fn standard_counters(link: &LinkMessage) -> Stats64 {
-    let stats = link.attributes.iter().find_map(|attribute| {
-        if let LinkAttribute::Stats64(stats) = attribute {
-            Some(*stats)
-        } else {
-            None
-        }
-    });
-    stats.unwrap_or_default()
+    attribute!(link.attributes, LinkAttribute::Stats64)
+        .copied()
+        .unwrap_or_default()
 }
 
 /// Runs `work` with a netlink socket in `namespace` that is subscribed to changes of links.

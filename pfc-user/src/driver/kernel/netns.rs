@@ -115,6 +115,11 @@ impl Namespace {
         })
     }
 
+    /// The one of that name, or the one that the calling thread is in.
+    pub fn open(name: Option<&str>) -> Result<Self, NamespaceError> {
+        name.map_or_else(Self::current, Self::named)
+    }
+
     /// The one that the calling thread is in.
     pub fn current() -> Result<Self, NamespaceError> {
         Ok(Self {

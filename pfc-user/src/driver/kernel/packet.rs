@@ -1,28 +1,29 @@
-//! A raw AF_PACKET socket that sends straight to the driver.
+//! Raw AF_PACKET sockets that send straight to the driver.
+
+mod device_port;
+mod options;
 
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
+use std::mem::{size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::socket::sockopt::{SndBuf, SndBufForce};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket,
+};
 use pfc_ebpf::units::Nanos;
 
+pub use self::device_port::{Batch, DevicePort, Received};
+use self::options::{AddMembership, QdiscBypass};
 use super::clock;
+use super::link::ethtool;
 
 /// Frames in one system call at the most.
 pub const BATCH: usize = 64;
 /// Room for what a NIC has not yet sent: 4 ms at 10 Gbit/s with the kernel's own bookkeeping.
-const SEND_BUFFER: libc::c_int = 16 << 20;
-
-/// `struct ethtool_value`, and a command of it (linux/ethtool.h).
-#[repr(C)]
-struct EthtoolValue {
-    command: u32,
-    data: u32,
-}
-const ETHTOOL_GLINK: u32 = 0x0a;
+const SEND_BUFFER: usize = 16 << 20;
 
 /// Sends frames on one interface. Receives nothing, unless it is opened for an EtherType.
 #[derive(Debug)]
@@ -122,19 +123,6 @@ impl PacketSocket {
         let Ok(index) = if_nametoindex(interface.as_str()) else {
             return Err(PacketError::NoInterface { interface });
         };
-        let fd = match silent_socket() {
-            Ok(fd) => fd,
-            Err(Errno::EPERM | Errno::EACCES) => {
-                return Err(PacketError::NotPermitted { interface });
-            }
-            Err(errno) => {
-                return Err(PacketError::Open {
-                    interface,
-                    what: "socket",
-                    source: errno.into(),
-                });
-            }
-        };
         let open_error = |what| {
             let interface = interface.clone();
             move |errno: Errno| PacketError::Open {
@@ -143,42 +131,25 @@ impl PacketSocket {
                 source: errno.into(),
             }
         };
+        let fd = silent_socket().map_err(|errno| match errno {
+            Errno::EPERM | Errno::EACCES => PacketError::NotPermitted {
+                interface: interface.clone(),
+            },
+            errno => open_error("socket")(errno),
+        })?;
         // Without it frames wait in the queueing discipline, and leave long after their stamp was
         // made.
-        set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
-            .map_err(open_error("PACKET_QDISC_BYPASS"))?;
-        if set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
-            set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_BUFFER)
-                .map_err(open_error("SO_SNDBUF"))?;
+        setsockopt(&fd, QdiscBypass, &true).map_err(open_error("PACKET_QDISC_BYPASS"))?;
+        if setsockopt(&fd, SndBufForce, &SEND_BUFFER).is_err() {
+            setsockopt(&fd, SndBuf, &SEND_BUFFER).map_err(open_error("SO_SNDBUF"))?;
         }
-        // SAFETY: all octets zero is a valid sockaddr_ll.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = ethertype.to_be();
-        address.sll_ifindex = index as i32;
-        // SAFETY: `address` is a sockaddr_ll of the length given.
-        Errno::result(unsafe {
-            libc::bind(
-                fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as u32,
-            )
-        })
-        .map_err(open_error("bind"))?;
+        bind(&fd, index, ethertype).map_err(open_error("bind"))?;
         Ok(Self { fd, interface })
     }
 
     /// Sends one frame, without FCS.
     pub fn send(&self, frame: &[u8]) -> Result<(), PacketError> {
-        // SAFETY: the pointer and the length are those of `frame`.
-        match Errno::result(unsafe {
-            libc::send(
-                self.fd.as_raw_fd(),
-                frame.as_ptr().cast(),
-                frame.len(),
-                libc::MSG_DONTWAIT,
-            )
-        }) {
+        match send(self.fd.as_raw_fd(), frame, MsgFlags::MSG_DONTWAIT) {
             Ok(_) => Ok(()),
             Err(errno) => Err(self.send_error(errno, frame.len())),
         }
@@ -187,16 +158,7 @@ impl PacketSocket {
     /// Copies a received frame to `buffer`, cut to its length; returns how many octets it has
     /// there. EAGAIN when there is none.
     pub fn receive(&self, buffer: &mut [u8]) -> nix::Result<usize> {
-        // SAFETY: the pointer and the length are those of `buffer`.
-        let received = Errno::result(unsafe {
-            libc::recv(
-                self.fd.as_raw_fd(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-                libc::MSG_DONTWAIT,
-            )
-        })?;
-        Ok(received as usize)
+        recv(self.fd.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT)
     }
 
     /// Sends at most [`BATCH`] frames in order, up to the first that is refused for want of room;
@@ -205,47 +167,25 @@ impl PacketSocket {
         &self,
         frames: impl Iterator<Item = &'a [u8]>,
     ) -> Result<BatchOutcome, PacketError> {
-        // SAFETY: all octets zero is a valid iovec and a valid mmsghdr.
-        let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
-            unsafe { (zeroed(), zeroed()) };
-        let mut count = 0;
-        for ((frame, vector), message) in frames.zip(&mut vectors).zip(&mut messages) {
-            *vector = libc::iovec {
-                iov_base: frame.as_ptr().cast_mut().cast(),
-                iov_len: frame.len(),
-            };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            count += 1;
-        }
-        if count == 0 {
+        let mut frames = frames.peekable();
+        let Some(first) = frames.peek().map(|frame| frame.len()) else {
             return Ok(BatchOutcome {
                 left: 0,
                 refused: false,
             });
-        }
-        // SAFETY: the first `count` messages point to vectors that live as long as the call, and
-        // those to frames that the iterator borrowed for 'a; the kernel only reads them.
-        let sent = Errno::result(unsafe {
-            libc::sendmmsg(
-                self.fd.as_raw_fd(),
-                messages.as_mut_ptr(),
-                count,
-                libc::MSG_DONTWAIT,
-            )
-        });
-        match sent {
+        };
+        match send_some(&self.fd, frames) {
             // The kernel stops at the first frame that fails and keeps the reason to itself. If
             // that was not want of room, the next call meets it as an error.
-            Ok(left) => Ok(BatchOutcome {
-                left: left as usize,
-                refused: (left as u32) < count,
+            Ok((left, all)) => Ok(BatchOutcome {
+                left,
+                refused: left < all,
             }),
             Err(Errno::ENOBUFS | Errno::EAGAIN) => Ok(BatchOutcome {
                 left: 0,
                 refused: true,
             }),
-            Err(errno) => Err(self.send_error(errno, vectors[0].iov_len)),
+            Err(errno) => Err(self.send_error(errno, first)),
         }
     }
 
@@ -253,19 +193,20 @@ impl PacketSocket {
     /// netlink. The flag IFF_RUNNING follows the operational state, which on Linux 6.1 still reads
     /// "up" after a reset took the carrier away; it serves where the driver has no ETHTOOL_GLINK.
     pub fn has_carrier(&self) -> nix::Result<bool> {
-        let mut asked = EthtoolValue {
-            command: ETHTOOL_GLINK,
-            data: 0,
-        };
-        let mut request = self.request();
-        request.ifr_ifru.ifru_data = (&raw mut asked).cast();
-        match self.ioctl(libc::SIOCETHTOOL, &mut request) {
-            Ok(()) => return Ok(asked.data != 0),
+        match ethtool::has_link(&self.fd, &self.interface) {
             Err(Errno::EOPNOTSUPP) => {}
-            Err(error) => return Err(error),
+            known => return known,
         }
-        let mut request = self.request();
-        self.ioctl(libc::SIOCGIFFLAGS, &mut request)?;
+        let mut request = ethtool::interface_request(&self.interface)?;
+        // SAFETY: the kernel reads and writes the ifreq alone, which outlives the call.
+        let result = unsafe {
+            libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::SIOCGIFFLAGS as _,
+                &raw mut request,
+            )
+        };
+        Errno::result(result)?;
         // SAFETY: SIOCGIFFLAGS has written the flags.
         let flags = unsafe { request.ifr_ifru.ifru_flags };
         Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
@@ -274,37 +215,7 @@ impl PacketSocket {
     /// True as long as the interface is there that the socket was opened on, whatever its name
     /// and whether it is up.
     pub fn is_bound(&self) -> nix::Result<bool> {
-        // SAFETY: all octets zero is a valid sockaddr_ll.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        let mut length = size_of_val(&address) as libc::socklen_t;
-        // The type of nix wants an address of full length, and the kernel writes six octets of it.
-        // SAFETY: the kernel writes at most `length` octets, and both outlive the call.
-        let told = unsafe {
-            libc::getsockname(
-                self.fd.as_raw_fd(),
-                (&raw mut address).cast(),
-                &raw mut length,
-            )
-        };
-        Errno::result(told)?;
-        // The kernel writes -1 when the interface goes.
-        Ok(address.sll_ifindex > 0)
-    }
-
-    /// A request that names the interface.
-    fn request(&self) -> libc::ifreq {
-        // SAFETY: all octets zero is a valid ifreq.
-        let mut request: libc::ifreq = unsafe { zeroed() };
-        for (place, octet) in request.ifr_name.iter_mut().zip(self.interface.bytes()) {
-            *place = octet as libc::c_char;
-        }
-        request
-    }
-
-    fn ioctl(&self, command: libc::Ioctl, request: &mut libc::ifreq) -> nix::Result<()> {
-        // SAFETY: the kernel reads and writes the ifreq, and what it points to, for the commands of
-        // this module; both outlive the call.
-        Errno::result(unsafe { libc::ioctl(self.fd.as_raw_fd(), command as _, request) }).map(drop)
+        is_bound(&self.fd)
     }
 
     /// The interface it was opened on.
@@ -368,23 +279,77 @@ pub(super) fn silent_socket() -> nix::Result<OwnedFd> {
     )
 }
 
-fn set_option(
+/// Has frames of all addresses come in at the interface of that index while the socket is open.
+pub(super) fn hear_all(fd: &OwnedFd, index: libc::c_uint) -> nix::Result<()> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    setsockopt(fd, AddMembership, &membership)
+}
+
+/// Has the socket receive what comes in at the interface of that index, of that EtherType.
+fn bind(fd: &OwnedFd, index: libc::c_uint, ethertype: u16) -> nix::Result<()> {
+    // SAFETY: all octets zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ethertype.to_be();
+    address.sll_ifindex = index as i32;
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` is a sockaddr_ll of the length given.
+    let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
+    Errno::result(bound).map(drop)
+}
+
+/// The address that the socket is bound to.
+fn bound_to(fd: &OwnedFd) -> nix::Result<libc::sockaddr_ll> {
+    // SAFETY: all octets zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    let mut length = size_of_val(&address) as libc::socklen_t;
+    // The type of nix wants an address of full length, and the kernel writes six octets of it.
+    // SAFETY: the kernel writes at most `length` octets, and both outlive the call.
+    let result =
+        unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
+    Errno::result(result).map(|_| address)
+}
+
+fn is_bound(fd: &OwnedFd) -> nix::Result<bool> {
+    // The kernel writes -1 when the interface goes.
+    Ok(bound_to(fd)?.sll_ifindex > 0)
+}
+
+/// Sends at most [`BATCH`] frames by one call, up to the first that fails. Returns how many left,
+/// and how many there were; the error is that of the first.
+fn send_some<'a>(
     fd: &OwnedFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: libc::c_int,
-) -> nix::Result<()> {
-    // SAFETY: `value` is an int of the length given.
-    let set = unsafe {
-        libc::setsockopt(
+    frames: impl Iterator<Item = &'a [u8]>,
+) -> nix::Result<(usize, usize)> {
+    // SAFETY: all octets zero is a valid iovec and a valid mmsghdr.
+    let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+        unsafe { (zeroed(), zeroed()) };
+    let mut count = 0;
+    for ((frame, vector), message) in frames.zip(&mut vectors).zip(&mut messages) {
+        *vector = libc::iovec {
+            iov_base: frame.as_ptr().cast_mut().cast(),
+            iov_len: frame.len(),
+        };
+        message.msg_hdr.msg_iov = vector;
+        message.msg_hdr.msg_iovlen = 1;
+        count += 1;
+    }
+    // SAFETY: the first `count` messages point to vectors that live as long as the call, and those
+    // to frames that the iterator borrowed for 'a; the kernel only reads them.
+    let sent = unsafe {
+        libc::sendmmsg(
             fd.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as u32,
+            messages.as_mut_ptr(),
+            count,
+            libc::MSG_DONTWAIT,
         )
     };
-    Errno::result(set).map(drop)
+    Ok((Errno::result(sent)? as usize, count as usize))
 }
 
 #[cfg(test)]

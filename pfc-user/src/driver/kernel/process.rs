@@ -9,11 +9,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
 use super::netns::{Namespace, NamespaceError};
+use super::wait;
 use crate::evidence::pfc::HookOutput;
 
 /// A command that runs the tester's own program, also where an upgrade or a build has replaced its
@@ -91,17 +91,12 @@ pub struct Finished {
 }
 
 impl Child {
-    /// Starts `command` in `namespace`.
-    pub fn spawn(namespace: &Namespace, command: Command) -> Result<Self, ProcessError> {
-        Self::start(Some(namespace.try_clone()?), command)
-    }
-
-    /// Starts `command` where this process is, which needs no privilege.
-    pub fn spawn_here(command: Command) -> Result<Self, ProcessError> {
-        Self::start(None, command)
-    }
-
-    fn start(namespace: Option<Namespace>, mut command: Command) -> Result<Self, ProcessError> {
+    /// Starts `command` in `namespace`, or where this process is, which needs no privilege.
+    pub fn spawn(
+        namespace: Option<&Namespace>,
+        mut command: Command,
+    ) -> Result<Self, ProcessError> {
+        let namespace = namespace.map(Namespace::try_clone).transpose()?;
         let what = format!("{command:?}");
         command
             .stdin(Stdio::piped())
@@ -122,7 +117,7 @@ impl Child {
             };
             let _ = started.send(spawned);
             if let Some(exit) = exit {
-                let _ = wait_readable(&[&exit], None);
+                let _ = wait::readable(&[&exit], None);
             }
         });
         let spawned = start.recv().expect("the thread sends before it ends");
@@ -168,14 +163,10 @@ impl Child {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
             }
-            if !wait_readable(&[&self.stdout], Some(deadline))
-                .map_err(|error| self.failed(error))?[0]
-            {
+            if !self.is_readable(&self.stdout, deadline)? {
                 return Err(self.timed_out("print a line", timeout));
             }
-            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))?
-                == 0
-            {
+            if self.read()? == 0 {
                 let status = self.wait(deadline, timeout)?;
                 return Err(ProcessError::Ended {
                     what: self.what.clone(),
@@ -187,17 +178,7 @@ impl Child {
 
     /// Lines that it has printed and that were not read yet. Does not wait.
     pub fn printed_lines(&mut self) -> Result<Vec<String>, ProcessError> {
-        let is_ready = |this: &Self| {
-            let ready = wait_readable(&[&this.stdout], Some(Instant::now()));
-            Ok::<_, ProcessError>(ready.map_err(|error| this.failed(error))?[0])
-        };
-        while is_ready(self)? {
-            match read_some(&mut self.stdout, &mut self.buffer) {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) => return Err(self.failed(error)),
-            }
-        }
+        while self.is_readable(&self.stdout, Instant::now())? && self.read()? > 0 {}
         let whole = self.buffer.iter().rposition(|&octet| octet == b'\n');
         let lines: Vec<u8> = self
             .buffer
@@ -209,9 +190,7 @@ impl Child {
 
     /// True if it has ended already.
     pub fn has_ended(&self) -> Result<bool, ProcessError> {
-        wait_readable(&[&self.pidfd], Some(Instant::now()))
-            .map(|ended| ended[0])
-            .map_err(|error| self.failed(error))
+        self.is_readable(&self.pidfd, Instant::now())
     }
 
     /// Closes its standard input, reads what it still prints and waits for its end. Killed after
@@ -220,14 +199,10 @@ impl Child {
         let deadline = Instant::now() + timeout;
         self.stdin = None;
         loop {
-            if !wait_readable(&[&self.stdout], Some(deadline))
-                .map_err(|error| self.failed(error))?[0]
-            {
+            if !self.is_readable(&self.stdout, deadline)? {
                 return Err(self.timed_out("end", timeout));
             }
-            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))?
-                == 0
-            {
+            if self.read()? == 0 {
                 break;
             }
         }
@@ -239,10 +214,23 @@ impl Child {
     }
 
     fn wait(&mut self, deadline: Instant, timeout: Duration) -> Result<ExitStatus, ProcessError> {
-        if !wait_readable(&[&self.pidfd], Some(deadline)).map_err(|error| self.failed(error))?[0] {
+        if !self.is_readable(&self.pidfd, deadline)? {
             return Err(self.timed_out("end", timeout));
         }
         self.process.wait().map_err(|error| self.failed(error))
+    }
+
+    /// Waits for one of its files until `deadline`; `false` where that came first.
+    fn is_readable(&self, file: &dyn AsFd, deadline: Instant) -> Result<bool, ProcessError> {
+        let ready = wait::readable(&[file], Some(deadline));
+        ready
+            .map(|ready| ready[0])
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Reads some octets of its output; 0 at the end of it.
+    fn read(&mut self) -> Result<usize, ProcessError> {
+        read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))
     }
 
     fn timed_out(&mut self, awaited: &'static str, waited: Duration) -> ProcessError {
@@ -367,7 +355,7 @@ fn read_until_end(pidfd: &OwnedFd, pipes: &mut [Pipe; 2], deadline: Instant) -> 
                 .flat_map(|pipe| &pipe.file)
                 .map(|file| file as &dyn AsFd),
         );
-        let ready = wait_readable(&watched, Some(deadline))?;
+        let ready = wait::readable(&watched, Some(deadline))?;
         if ready[0] && !ready[1..].contains(&true) {
             return Ok(true);
         }
@@ -470,36 +458,6 @@ fn with_pidfd(process: std::process::Child) -> io::Result<(std::process::Child, 
     }
     // SAFETY: the kernel has just opened this descriptor, and nobody else knows it.
     Ok((process, unsafe { OwnedFd::from_raw_fd(pidfd as i32) }))
-}
-
-/// Waits until one of `files` can be read or has ended; returns true for those that can. All are
-/// false at `deadline`.
-fn wait_readable(files: &[&dyn AsFd], deadline: Option<Instant>) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd> = files
-        .iter()
-        .map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN))
-        .collect();
-    loop {
-        let timeout = match deadline {
-            None => PollTimeout::NONE,
-            // Rounded up, so as not to return before the time.
-            Some(at) => {
-                let left = at.saturating_duration_since(Instant::now());
-                PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
-            }
-        };
-        match poll(&mut polled, timeout) {
-            Err(nix::errno::Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(0) if deadline.is_none_or(|at| Instant::now() < at) => {}
-            Ok(_) => {
-                return Ok(polled
-                    .iter()
-                    .map(|file| file.any().unwrap_or(false))
-                    .collect());
-            }
-        }
-    }
 }
 
 fn read_some(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {

@@ -3,9 +3,8 @@
 //! the kernel ends it whatever ends the process.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 
 use super::packet;
@@ -21,22 +20,7 @@ impl Promiscuous {
     pub fn hold(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = packet::silent_socket()?;
-        let membership = libc::packet_mreq {
-            mr_ifindex: index as i32,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        // SAFETY: `membership` is a packet_mreq of the length given.
-        Errno::result(unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_ADD_MEMBERSHIP,
-                (&raw const membership).cast(),
-                size_of::<libc::packet_mreq>() as u32,
-            )
-        })?;
+        packet::hear_all(&socket, index)?;
         Ok(Self { _socket: socket })
     }
 }

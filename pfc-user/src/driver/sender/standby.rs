@@ -204,7 +204,7 @@ mod tests {
         let turns = Arc::new(Mutex::new(turns));
         let setup = Setup {
             name: "standby".into(),
-            priority: realtime::STORM,
+            priority: Some(realtime::STORM),
             cpu: None,
         };
         let standby = SenderThread::start(setup, Standby(turns.clone())).unwrap();
@@ -235,7 +235,7 @@ mod tests {
         }
         let setup = |name: &str| Setup {
             name: name.into(),
-            priority: realtime::STORM,
+            priority: Some(realtime::STORM),
             cpu: None,
         };
         let sender = Sender::start(setup("first"), Some(setup("standby")), Panics).unwrap();

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use nix::net::if_::if_nametoindex;
-use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::units::LineRate;
 
 use super::live_frames::{LiveFrames, longest};
 use super::sendmmsg::Sendmmsg;
-use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
+use super::{FlowControl, Source, TrafficError, TrafficPlan};
 use crate::config::Sender;
 use crate::driver::bpf::{CaseGenerator, XdpError};
 use crate::driver::kernel::link::{self, LinkError};
@@ -82,36 +81,31 @@ pub struct Lack {
 /// whether the port takes frames of XDP; `None` where the kernel does not tell.
 pub fn lacks(length: usize, mtu: u32, takes_frames: Option<bool>) -> Option<Lack> {
     let max = longest(mtu);
-    if length > max {
-        let what = format!(
-            "live frames have at most {max} octets on a port with an MTU of {mtu}, found {length}"
-        );
-        return Some(Lack {
-            what,
-            unsure: false,
-        });
-    }
-    match takes_frames {
-        Some(true) => None,
-        Some(false) => Some(Lack {
-            what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end \
-                   has a program)"
+    let (what, unsure) = match takes_frames {
+        _ if length > max => (
+            format!(
+                "live frames have at most {max} octets on a port with an MTU of {mtu}, found \
+                 {length}"
+            ),
+            false,
+        ),
+        Some(true) => return None,
+        Some(false) => (
+            "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end has a \
+             program)"
                 .into(),
-            unsure: false,
-        }),
-        None => Some(Lack {
-            what: "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)"
-                .into(),
-            unsure: true,
-        }),
-    }
+            false,
+        ),
+        None => (
+            "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)".into(),
+            true,
+        ),
+    };
+    Some(Lack { what, unsure })
 }
 
-/// A sender, and why it is that one.
-pub struct Chosen {
-    source: Box<dyn Source + Send>,
-    because: Option<String>,
-}
+/// The sender that was chosen. Its report says why, where it is not the one in the kernel.
+pub type Chosen = Box<dyn Source + Send>;
 
 /// Opens the sender for `plan` in the network namespace of the tx port. `generator` is asked for
 /// where it is needed.
@@ -125,7 +119,6 @@ pub fn open(
         &Namespace::current().map_err(LinkError::from)?,
         plan.interface,
     )?;
-    let index = if_nametoindex(plan.interface).unwrap_or_default();
     let cpus = realtime::allowed_cpus();
     let facts = Facts {
         frames: plan.flows.iter().map(frames).sum(),
@@ -136,7 +129,7 @@ pub fn open(
             .max()
             .unwrap_or_default(),
         mtu: state.mtu,
-        takes_frames: link::takes_frames(index).unwrap_or_default(),
+        takes_frames: link::takes_frames(state.index).unwrap_or_default(),
         cpus: cpus.len(),
     };
     let not_possible = |lacks| TrafficError::NoLiveFrames {
@@ -154,10 +147,7 @@ pub fn open(
                 };
                 let source =
                     LiveFrames::open(plan, generator, &cpus[..cores.min(cpus.len())], unaware)?;
-                return Ok(Chosen {
-                    source: Box::new(source),
-                    because: None,
-                });
+                return Ok(Box::new(source));
             };
             // A frame that the kernel lost would be taken for the DUT's loss.
             let lacks = format!("what the kernel loses of them cannot be counted: {reason}");
@@ -170,37 +160,13 @@ pub fn open(
             )
         }
     };
-    Ok(Chosen {
-        source: Box::new(Sendmmsg::open(plan, flow_control)?),
-        because: Some(because),
-    })
+    let source = Sendmmsg::open(plan, flow_control)?;
+    Ok(Box::new(source.because(because)))
 }
 
 /// Frames a second of a flow.
 fn frames(flow: &FlowPlan) -> u64 {
     flow.rate / LineRate::frame_bits(flow.length)
-}
-
-impl Source for Chosen {
-    fn start(&mut self, burst: Burst) -> Result<(), TrafficError> {
-        self.source.start(burst)
-    }
-
-    fn wait(&mut self, deadline: Nanos) -> Result<bool, TrafficError> {
-        self.source.wait(deadline)
-    }
-
-    fn stop(&mut self) -> Result<(), TrafficError> {
-        self.source.stop()
-    }
-
-    fn report(&mut self) -> Result<Sent, TrafficError> {
-        let mut sent = self.source.report()?;
-        if let Some(because) = &self.because {
-            sent.report.method = format!("{} ({because})", sent.report.method);
-        }
-        Ok(sent)
-    }
 }
 
 #[cfg(test)]
@@ -281,12 +247,12 @@ mod tests {
             .unwrap_err()
             .contains("at most 3408 octets")
         );
-        let deaf = Facts {
+        let closed = Facts {
             takes_frames: Some(false),
             ..FAST
         };
-        assert!(because(deaf, Sender::Auto).contains("takes no frames of XDP"));
-        assert!(deaf.choose(Sender::LiveFrames).is_err());
+        assert!(because(closed, Sender::Auto).contains("takes no frames of XDP"));
+        assert!(closed.choose(Sender::LiveFrames).is_err());
         // An old kernel does not tell: nothing is risked without being asked to.
         let silent = Facts {
             takes_frames: None,

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::LONGEST;
 use pfc_ebpf::units::Nanos;
 
@@ -27,6 +26,7 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketError;
+use crate::driver::sender::Died;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.
 const BEYOND_MTU: usize = 18;
@@ -52,12 +52,6 @@ pub fn longest(mtu: u32) -> usize {
 
 /// Index and MTU of an interface that is up.
 fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
-    let Ok(port) = if_nametoindex(interface) else {
-        return Err(PacketError::NoInterface {
-            interface: interface.to_owned(),
-        }
-        .into());
-    };
     let namespace = Namespace::current().map_err(link::LinkError::from)?;
     let state = link::state(&namespace, interface)?;
     if !state.up {
@@ -66,7 +60,7 @@ fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
         }
         .into());
     }
-    Ok((port, state.mtu))
+    Ok((state.index, state.mtu))
 }
 
 /// An error where the maps of the generator are too small for the plan.
@@ -119,8 +113,9 @@ impl LiveFrames {
                 frame: prepared.frame.clone(),
                 stop: stop.clone(),
                 history: ledger.history(),
+                ended: outbox.clone(),
             };
-            Worker::start(job, outbox.clone())
+            worker::start(job)
         };
         let workers = cpus
             .iter()
@@ -165,11 +160,7 @@ impl LiveFrames {
                     self.failed.get_or_insert(error);
                 }
             }
-            self.running = if workers > 1 {
-                Some((burst, workers - 1))
-            } else {
-                None
-            };
+            self.running = (workers > 1).then_some((burst, workers - 1));
             if self.running.is_none() {
                 self.ledger
                     .add(burst, &self.generator, &mut self.prepared)?;
@@ -194,7 +185,8 @@ impl Source for LiveFrames {
         self.stop.store(false, Ordering::Release);
         self.prepared.begin(burst, &self.generator);
         for worker in &self.workers {
-            worker.run(burst)?;
+            // Its end is told elsewhere.
+            worker.give(burst).map_err(|Died| TrafficError::Died)?;
         }
         self.running = Some((burst, self.workers.len()));
         Ok(())

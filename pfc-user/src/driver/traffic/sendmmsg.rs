@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use pfc_ebpf::stamp::Stamp;
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::units::{Nanos, Priority};
 
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use crate::driver::kernel::packet::{PacketError, PacketSocket};
@@ -13,7 +13,7 @@ use crate::driver::kernel::{clock, realtime};
 use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
 use crate::driver::sender::{Next, SenderThread, Setup};
 use crate::evidence::pfc::Departure;
-use crate::pacing::pacer::{Paced, Pacer, Pauses, Token};
+use crate::pacing::pacer::{Pacer, Pauses, Token};
 use crate::pacing::sent_ledger::{Accounted, SentLedger, WindowPlan};
 use crate::test_frame::FrameTemplate;
 
@@ -26,6 +26,8 @@ pub struct Sendmmsg {
     thread: SenderThread<Batches<Traffic>>,
     ended: Receiver<Result<(), PacketError>>,
     running: bool,
+    /// The reason why it is this sender, for the report.
+    because: Option<String>,
 }
 
 enum Order {
@@ -82,14 +84,23 @@ impl Sendmmsg {
         let work = Batches::new(PacketSocket::open(plan.interface)?, traffic, TICK);
         let setup = Setup {
             name: "traffic".into(),
-            priority: realtime::SENDER,
+            priority: Some(realtime::SENDER),
             cpu: plan.cpu,
         };
         Ok(Self {
             thread: SenderThread::start(setup, work).map_err(TrafficError::Spawn)?,
             ended,
             running: false,
+            because: None,
         })
+    }
+
+    /// Has the report say why it is this sender.
+    pub fn because(self, reason: String) -> Self {
+        Self {
+            because: Some(reason),
+            ..self
+        }
     }
 
     /// Gives an order; its outcome is reported elsewhere.
@@ -140,7 +151,11 @@ impl Source for Sendmmsg {
     fn report(&mut self) -> Result<Sent, TrafficError> {
         let (reply, sent) = channel();
         self.order(Order::Report(reply))?;
-        sent.recv().map_err(|_| TrafficError::Died)
+        let mut sent = sent.recv().map_err(|_| TrafficError::Died)?;
+        if let Some(because) = &self.because {
+            sent.report.method = format!("{} ({because})", sent.report.method);
+        }
+        Ok(sent)
     }
 }
 
@@ -152,18 +167,11 @@ impl Traffic {
     ) -> Result<Self, TrafficError> {
         let mut flows = Vec::with_capacity(plan.flows.len());
         let mut accounted = Vec::with_capacity(plan.flows.len());
-        for flow in plan.flows {
-            let template = FrameTemplate::new(flow, &plan.addresses)?;
-            let bits = LineRate::frame_bits(template.length());
-            let paced = Paced {
-                priority: flow.priority,
-                rate: flow.rate,
-                bits,
-            };
-            accounted.push(Accounted { id: flow.id, paced });
+        for (id, paced, template) in plan.paced()? {
+            accounted.push(Accounted { id, paced });
             flows.push(Flow {
-                id: flow.id,
-                priority: flow.priority,
+                id,
+                priority: paced.priority,
                 template,
                 sequence: 0,
             });

@@ -11,8 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use nix::poll::PollFd;
 use pfc_ebpf::wire::roce::UDP_PORT;
 use tokio::sync::oneshot;
 
@@ -22,10 +21,10 @@ use crate::agent::backend::Backend;
 use crate::agent::protocol::{Channel, Completion, Device, Failure, OpenChannel, QueuePair, Read};
 use crate::agent::server::{self, ServerOptions};
 use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::packet::{Batch, DevicePort, Received};
 use crate::driver::kernel::{clock, link, realtime};
 use crate::driver::stall;
-use crate::dut::socket::{Batch, PacketSocket, Received};
-use crate::dut::stop::Stop;
+use crate::dut::stop::{self, Stop};
 use crate::plan::Nanos;
 
 /// Octets of an interface's MTU that are not payload: the longest headers, GRH, UDP, BTH, XRCETH
@@ -134,12 +133,12 @@ struct Counters {
 /// `shared.over` is set.
 fn serve_port(
     shared: &Shared,
-    socket: &PacketSocket,
+    socket: &DevicePort,
     mut woken: PipeReader,
     stop: &[PollFd<'_>],
 ) -> Result<Counters> {
     let mut counters = Counters::default();
-    let (mut batch, mut received) = (Batch::new(), Vec::new());
+    let (mut batch, mut received) = (Batch::default(), Vec::new());
     loop {
         let more = socket
             .receive(&mut batch, &mut received)
@@ -153,9 +152,9 @@ fn serve_port(
             // The model takes the time of the call that returns no more frames for the time they
             // left.
             while let Some(frame) = model.poll_transmit(clock::now()) {
-                match socket.send(&[&frame]) {
-                    (0, _) => counters.refused += 1,
-                    _ => counters.sent += 1,
+                match socket.send(std::iter::once(&*frame)) {
+                    Err(_) => counters.refused += 1,
+                    Ok(_) => counters.sent += 1,
                 }
             }
             model.next_event()
@@ -166,18 +165,13 @@ fn serve_port(
         } else {
             next.map(|next| next.saturating_sub(clock::now()))
         };
-        let mut events = stop.to_vec();
-        events.extend([socket.as_fd(), woken.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         let wait = socket.at_most(wait.map(Duration::from_nanos));
-        match ppoll(&mut events, wait.map(TimeSpec::from_duration), None) {
-            Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(error).context("the port cannot wait"),
-        }
-        let ready = |event: &PollFd<'_>| event.any().unwrap_or(false);
-        if events[..stop.len()].iter().any(ready) || shared.over.load(Ordering::Acquire) {
+        let files = [socket.as_fd(), woken.as_fd()];
+        let ready = stop::wait(stop, files, wait).context("the port cannot wait")?;
+        let Some(ready) = ready.filter(|_| !shared.over.load(Ordering::Acquire)) else {
             return Ok(counters);
-        }
-        if events.last().is_some_and(ready) {
+        };
+        if ready[1] {
             woken
                 .read(&mut [0; 64])
                 .context("the port cannot be woken")?;
@@ -253,7 +247,7 @@ fn run(
         ..
     } = options;
     let active_mtu = active_mtu(&interface)?;
-    let socket = PacketSocket::open(&interface).with_context(|| {
+    let socket = DevicePort::open(&interface).with_context(|| {
         format!(
             "cannot use {interface}: expected an Ethernet interface, CAP_NET_RAW and CAP_NET_ADMIN"
         )
@@ -281,29 +275,27 @@ fn run(
         over: AtomicBool::new(false),
         stalls: Mutex::new(stall::Reporter::new(STALL)),
     });
-    let agent = Agent {
-        listener,
-        token,
-        ready: || ready(listens_on),
-    };
-    serve(&shared, &socket, woken, stop, agent)
+    serve(&shared, &socket, woken, stop, |ended| {
+        ready(listens_on)?;
+        let make = || Ok(Box::new(Handle(Arc::clone(&shared))) as Box<dyn Backend>);
+        let options = ServerOptions {
+            token,
+            ..ServerOptions::default()
+        };
+        server::serve(listener, options, make, async {
+            let _ = ended.await;
+        })
+    })
 }
 
-/// The server's side: where it listens, and what it calls when it is ready.
-struct Agent<R> {
-    listener: TcpListener,
-    token: Option<String>,
-    ready: R,
-}
-
-/// Serves the port in a thread of its own and the agent's clients in this one, until `stop` or an
+/// Serves the port in a thread of its own and the `agent`'s clients in this one, until `stop` or an
 /// error of either.
 fn serve(
-    shared: &Arc<Shared>,
-    socket: &PacketSocket,
+    shared: &Shared,
+    socket: &DevicePort,
     woken: PipeReader,
     stop: &[PollFd<'_>],
-    agent: Agent<impl FnOnce() -> io::Result<()>>,
+    agent: impl FnOnce(oneshot::Receiver<()>) -> Result<()>,
 ) -> Result<Counters> {
     let (running, ended) = oneshot::channel::<()>();
     thread::scope(|scope| {
@@ -316,17 +308,7 @@ fn serve(
                 serve_port(shared, socket, woken, stop)
             });
         let port = port.context("no thread for the port")?;
-        let make = || Ok(Box::new(Handle(Arc::clone(shared))) as Box<dyn Backend>);
-        let options = ServerOptions {
-            token: agent.token,
-            ..ServerOptions::default()
-        };
-        let until = async {
-            let _ = ended.await;
-        };
-        let served = (agent.ready)()
-            .map_err(Into::into)
-            .and_then(|()| server::serve(agent.listener, options, make, until));
+        let served = agent(ended);
         shared.over.store(true, Ordering::Release);
         shared.wake();
         let counters = port

@@ -22,7 +22,7 @@ const DUT_GUID: u64 = 0x0200_0000_0000_0200;
 pub struct SmaArgs {
     /// Name of the server, for IBSIM_SOCKNAME; unique within a network namespace.
     #[arg(long, value_name = "NAME")]
-    socket: String,
+    pub(super) socket: String,
     /// Kind of the DUT.
     #[arg(long, value_enum, default_value_t)]
     node: Node,
@@ -83,7 +83,7 @@ pub struct SmaArgs {
     lid: u16,
     /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
-    faults: Vec<Fault>,
+    pub(super) faults: Vec<Fault>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -109,22 +109,9 @@ enum State {
     Active,
 }
 
-/// Options of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SmaOptions {
-    /// Name of the server.
-    pub socket: String,
-    /// The tester's node.
-    pub tester: NodeConfig,
-    /// The DUT.
-    pub dut: NodeConfig,
-    /// The DUT's faults in force.
-    pub faults: Vec<Fault>,
-}
-
 impl SmaArgs {
-    /// Converts the arguments to options.
-    pub fn into_options(self) -> SmaOptions {
+    /// The tester's node and the DUT.
+    pub(super) fn nodes(&self) -> [NodeConfig; 2] {
         let dut = NodeConfig {
             kind: match self.node {
                 Node::Switch => NodeKind::Switch(self.ports),
@@ -153,12 +140,7 @@ impl SmaArgs {
             m_key_lease_period: 0,
             ..dut.clone()
         };
-        SmaOptions {
-            socket: self.socket,
-            tester,
-            dut,
-            faults: self.faults,
-        }
+        [tester, dut]
     }
 }
 
@@ -184,21 +166,17 @@ mod tests {
         sma: SmaArgs,
     }
 
-    fn options(line: &str) -> Result<SmaOptions, String> {
+    fn options(line: &str) -> Result<SmaArgs, String> {
         let command =
             Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        Ok(command.sma.into_options())
+        Ok(command.sma)
     }
 
     #[test]
     fn a_name_is_enough() {
-        let SmaOptions {
-            socket,
-            tester,
-            dut,
-            faults,
-        } = options("sma --socket t1").unwrap();
-        assert_eq!((socket.as_str(), faults), ("t1", Vec::new()));
+        let args = options("sma --socket t1").unwrap();
+        assert_eq!((args.socket.as_str(), &args.faults), ("t1", &Vec::new()));
+        let [tester, dut] = args.nodes();
         assert_eq!(
             (dut.kind, dut.lid, dut.linear_fdb_cap, dut.random_fdb_cap),
             (NodeKind::Switch(4), Lid(2), 0, 1024)
@@ -224,12 +202,8 @@ mod tests {
         let line = "sma --socket t --node ca --ports 9 --linear-fdb-cap 5 --random-fdb-cap 6 \
                     --m-key 0x1122334455667788 --protect-bits 2 --lease 7 --response-time-value 18 \
                     --subnet-timeout 19 --port-state armed --lid 300 --fault twice --fault busy=2";
-        let SmaOptions {
-            tester,
-            dut,
-            faults,
-            ..
-        } = options(line).unwrap();
+        let args = options(line).unwrap();
+        let [tester, dut] = args.nodes();
         let expected = NodeConfig {
             kind: NodeKind::ChannelAdapter,
             description: "Dut".into(),
@@ -246,7 +220,7 @@ mod tests {
             subnet_timeout: 19,
         };
         assert_eq!(dut, expected);
-        assert_eq!(faults, [Fault::Twice, Fault::Busy(2)]);
+        assert_eq!(args.faults, [Fault::Twice, Fault::Busy(2)]);
         // Only the DUT has the key.
         assert_eq!(
             (
@@ -256,13 +230,8 @@ mod tests {
             ),
             (MKey(0), 0, 0)
         );
-        assert_eq!(
-            options("sma --socket t --node switch --ports 9 --m-key 77")
-                .unwrap()
-                .dut
-                .kind,
-            NodeKind::Switch(9)
-        );
+        let args = options("sma --socket t --node switch --ports 9 --m-key 77").unwrap();
+        assert_eq!(args.nodes()[1].kind, NodeKind::Switch(9));
     }
 
     #[test]

@@ -11,13 +11,12 @@ use ib_mad::sma::{Delivery, Fabric, Sma};
 use ib_mad::smp::{DATA, Path, Route, Smp};
 use ib_mad::transport::Time;
 use ib_mad::transport::ibsim::{BindError, ClientId, Counters, Host, Packet, Server};
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use nix::poll::PollFd;
 use thiserror::Error;
 
-use super::args::{SmaArgs, SmaOptions, TESTER};
+use super::args::{SmaArgs, TESTER};
 use crate::driver::stall;
-use crate::dut::stop::Stop;
+use crate::dut::stop::{self, Stop};
 use crate::plan::Nanos;
 
 /// A packet due within this time goes at once: the kernel's timers are no finer (timer slack, 50
@@ -46,12 +45,12 @@ pub enum ProcessError {
 /// Fails if the server's name is taken or its sockets fail. Malformed packets of clients are
 /// counted, not an error.
 pub fn run(
-    options: &SmaOptions,
+    args: &SmaArgs,
     stop: &[PollFd<'_>],
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<Counters, ProcessError> {
-    let mut server = Server::bind(&options.socket)?;
-    let mut process = Process::new(options);
+    let mut server = Server::bind(&args.socket)?;
+    let mut process = Process::new(args);
     let mut packets = Vec::new();
     // From here on: a client may ask as soon as it knows that it can.
     let mut stalls = stall::Reporter::new(STALL.as_nanos() as Nanos);
@@ -63,21 +62,7 @@ pub fn run(
             process.send(&packet);
         }
         let next = process.deliver(&mut server).unwrap_or(BEAT);
-        let timeout = Some(TimeSpec::from_duration(next.min(BEAT)));
-        let mut events = stop.to_vec();
-        events.extend(
-            server
-                .sockets()
-                .map(|socket| PollFd::new(socket, PollFlags::POLLIN)),
-        );
-        match ppoll(&mut events, timeout, None) {
-            Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        if events[..stop.len()]
-            .iter()
-            .any(|event| event.any().unwrap_or(false))
-        {
+        if stop::wait(stop, server.sockets(), Some(next.min(BEAT)))?.is_none() {
             return Ok(server.counters());
         }
     }
@@ -95,13 +80,13 @@ struct Process {
 }
 
 impl Process {
-    fn new(options: &SmaOptions) -> Self {
-        let fabric = Fabric {
-            tester: Sma::new(options.tester.clone(), Vec::new()),
-            dut: Sma::new(options.dut.clone(), options.faults.clone()),
-        };
+    fn new(args: &SmaArgs) -> Self {
+        let [tester, dut] = args.nodes();
         Self {
-            fabric,
+            fabric: Fabric {
+                tester: Sma::new(tester, Vec::new()),
+                dut: Sma::new(dut, args.faults.clone()),
+            },
             epoch: Instant::now(),
             due: BTreeMap::new(),
             next: 0,
@@ -171,10 +156,9 @@ impl Host for Process {
 ///
 /// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: SmaArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
-    let options = args.into_options();
     let stop = Stop::install(stdin.as_fd())?;
-    let Counters { ignored, dropped } = run(&options, &stop.events(), || {
-        let name = &options.socket;
+    let Counters { ignored, dropped } = run(&args, &stop.events(), || {
+        let name = &args.socket;
         // Its place in Debian.
         let shim = format!("/usr/lib/{ARCH}-linux-gnu/umad2sim/libumad2sim.so");
         writeln!(

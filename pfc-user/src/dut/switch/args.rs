@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
@@ -54,23 +55,10 @@ pub struct SwitchArgs {
     scheduler: Scheduler,
     /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
-    faults: Vec<Fault>,
+    pub(super) faults: Vec<Fault>,
     /// Unix socket at which whoever connects is told the counts of both ports so far, as JSON.
     #[arg(long, value_name = "SOCKET")]
-    counters: Option<PathBuf>,
-}
-
-/// Options of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwitchOptions {
-    /// Interfaces of ports 0 and 1.
-    pub ports: [String; 2],
-    /// Configuration; its addresses are replaced by the interfaces' own.
-    pub config: SwitchConfig,
-    /// Faults in force.
-    pub faults: Vec<Fault>,
-    /// Unix socket at which counts can be read.
-    pub counters: Option<PathBuf>,
+    pub(super) counters: Option<PathBuf>,
 }
 
 /// Priority by DSCP.
@@ -78,12 +66,15 @@ pub struct SwitchOptions {
 struct DscpMap([Priority; Dscp::COUNT]);
 
 impl SwitchArgs {
-    /// Converts the arguments to options. Fails unless there are two ports.
-    pub fn into_options(self) -> anyhow::Result<SwitchOptions> {
-        let ports = self.ports.try_into().map_err(|ports: Vec<_>| {
-            anyhow::anyhow!("--port must be given twice, found {}", ports.len())
-        })?;
-        let mut config = SwitchConfig::new(self.line_rate, self.lossless.into_iter().collect());
+    /// Interfaces of ports 0 and 1. Fails unless there are two.
+    pub(super) fn ports(&self) -> anyhow::Result<&[String; 2]> {
+        let ports: Option<&[String; 2]> = self.ports.as_slice().try_into().ok();
+        ports.with_context(|| format!("--port must be given twice, found {}", self.ports.len()))
+    }
+
+    /// Configuration; its addresses are replaced by the interfaces' own.
+    pub(super) fn config(&self) -> SwitchConfig {
+        let mut config = SwitchConfig::new(self.line_rate, self.lossless.iter().copied().collect());
         config.trust = self.trust;
         config.dscp_to_priority = self.dscp_map.map_or(config.dscp_to_priority, |map| map.0);
         config.xoff = self.xoff.unwrap_or(config.xoff);
@@ -93,12 +84,7 @@ impl SwitchArgs {
         config.headroom = self.headroom.unwrap_or(config.headroom);
         config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
         config.scheduler = self.scheduler;
-        Ok(SwitchOptions {
-            ports,
-            config,
-            faults: self.faults,
-            counters: self.counters,
-        })
+        config
     }
 }
 
@@ -139,13 +125,12 @@ mod tests {
         switch: SwitchArgs,
     }
 
-    fn options(line: &str) -> Result<SwitchOptions, String> {
+    fn options(line: &str) -> Result<SwitchArgs, String> {
         let command =
             Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        command
-            .switch
-            .into_options()
-            .map_err(|error| error.to_string())
+        let ports = command.switch.ports().map(drop);
+        ports.map_err(|error| error.to_string())?;
+        Ok(command.switch)
     }
 
     #[test]
@@ -154,7 +139,7 @@ mod tests {
         let options = options("switch --port a --port b").unwrap();
         assert_eq!(options.ports, ["a", "b"]);
         assert_eq!(
-            options.config,
+            options.config(),
             SwitchConfig::new(rate, Priorities::default())
         );
         assert!(options.faults.is_empty());
@@ -190,7 +175,7 @@ mod tests {
         expected.sends_xon = false;
         expected.xoff_quanta = Quanta(300);
         expected.scheduler = Scheduler::Drr;
-        assert_eq!(options.config, expected);
+        assert_eq!(options.config(), expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
         assert_eq!(options.counters, Some("/run/switch.sock".into()));
     }

@@ -18,9 +18,8 @@ pub struct Counters {
 impl Counters {
     /// Listens at a path where there is no file yet.
     pub fn listen(path: &Path) -> io::Result<Self> {
-        let listener = UnixListener::bind(path)?;
         let counters = Self {
-            listener,
+            listener: UnixListener::bind(path)?,
             path: path.to_owned(),
         };
         counters.listener.set_nonblocking(true)?;
@@ -30,7 +29,6 @@ impl Counters {
     /// Sends the counts of both ports to each client that has connected, as an array in JSON, and
     /// hangs up.
     pub fn tell(&self, switch: &Switch) -> io::Result<()> {
-        let mut text = None;
         loop {
             let mut client = match self.listener.accept() {
                 Ok((client, _)) => client,
@@ -39,13 +37,9 @@ impl Counters {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
-            let text = match &mut text {
-                Some(text) => text,
-                none => none.insert(serde_json::to_string(&switch.counts())?),
-            };
             client.set_nonblocking(true)?;
             // An error: the client has gone, and knows that it got nothing.
-            let _ = client.write_all(text.as_bytes());
+            let _ = client.write_all(&serde_json::to_vec(&switch.counts())?);
         }
     }
 }

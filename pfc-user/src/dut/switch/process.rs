@@ -4,21 +4,20 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
+use nix::errno::Errno;
+use nix::poll::PollFd;
 use thiserror::Error;
 
-use super::args::{SwitchArgs, SwitchOptions};
+use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
 use super::counters::Counters;
 use super::model::{Departure, Switch};
+use crate::driver::kernel::packet::{Batch, DevicePort, Received};
 use crate::driver::kernel::{clock, realtime};
-use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stamping;
-use crate::dut::stop::Stop;
+use crate::dut::stop::{self, Stop};
 use crate::evidence::pfc::{DutReport, Stall};
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
@@ -31,8 +30,6 @@ const ROUND: Nanos = 100_000;
 const MIN_SLEEP: Nanos = 20_000;
 /// How long a frame is offered again while the kernel has no room for it.
 const PATIENCE: Nanos = 10_000_000;
-/// Frames handed to the kernel at a time.
-const SEND_BATCH: usize = 64;
 /// Most stalls listed one by one; further ones prolong the last.
 const MAX_STALLS: usize = 10_000;
 
@@ -75,22 +72,20 @@ pub enum ProcessError {
 /// Fails if a port cannot be opened or fails. Frames that the kernel refuses to send are counted in
 /// the report, not an error.
 pub fn run(
-    options: &SwitchOptions,
+    ports: &[String; 2],
+    args: &SwitchArgs,
     stop: &[PollFd<'_>],
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<DutReport, ProcessError> {
-    let sockets = open(&options.ports)?;
-    let mut process = Process::new(options, &sockets)?;
-    let counters = listen(options)?;
-    let mut events: Vec<_> = stop.to_vec();
-    let of_counters = counters.as_ref().map(Counters::as_fd);
-    events.extend(of_counters.map(|counters| PollFd::new(counters, PollFlags::POLLIN)));
-    let without_frames = events.len();
-    events.extend(
-        sockets
-            .iter()
-            .map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)),
-    );
+    let sockets = open(ports)?;
+    let mut process = Process::new(args, &sockets)?;
+    let listen = |path: &PathBuf| {
+        Counters::listen(path).map_err(|source| ProcessError::Counters {
+            path: path.clone(),
+            source,
+        })
+    };
+    let counters = args.counters.as_ref().map(listen).transpose()?;
     // Without stamps PFC would be acted on late.
     stamping::wait();
     process.latest = [clock::now(); 2];
@@ -105,32 +100,22 @@ pub fn run(
         sleep = process.round(sleep, asleep_since)?;
         asleep_since = clock::now();
 
-        let watched = if sleep.for_frames {
-            events.len()
-        } else {
-            without_frames
-        };
         let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since));
         let timeout = sockets
             .iter()
             .fold(timeout.map(Duration::from_nanos), |sleep, socket| {
                 socket.at_most(sleep)
-            })
-            .map(TimeSpec::from_duration);
-        match ppoll(&mut events[..watched], timeout, None) {
-            Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        if events[..stop.len()]
-            .iter()
-            .any(|event| event.any().unwrap_or(false))
-        {
+            });
+        let ports = sockets.iter().filter(|_| sleep.for_frames);
+        let files = counters.iter().map(AsFd::as_fd);
+        let files = files.chain(ports.map(AsFd::as_fd));
+        let Some(ready) = stop::wait(stop, files, timeout)? else {
             // A process that was stopped until now has frames to pass on, and its stall to note.
             process.round(sleep, asleep_since)?;
             return process.report();
-        }
+        };
         if let Some(counters) = &counters
-            && events[stop.len()].any().unwrap_or(false)
+            && ready[0]
         {
             counters.tell(&process.switch)?;
         }
@@ -151,7 +136,7 @@ type Arrived = (Nanos, usize, Vec<u8>);
 
 struct Process<'a> {
     switch: Switch,
-    sockets: &'a [PacketSocket; 2],
+    sockets: &'a [DevicePort; 2],
     batch: Batch,
     received: Vec<Received>,
     /// Per port: the time when it was ready, then that of its last frame. Later frames never count
@@ -165,23 +150,13 @@ struct Process<'a> {
     report: DutReport,
 }
 
-fn listen(options: &SwitchOptions) -> Result<Option<Counters>, ProcessError> {
-    let listen = |path: &PathBuf| {
-        Counters::listen(path).map_err(|source| ProcessError::Counters {
-            path: path.clone(),
-            source,
-        })
-    };
-    options.counters.as_ref().map(listen).transpose()
-}
-
-fn open(ports: &[String; 2]) -> Result<[PacketSocket; 2], ProcessError> {
+fn open(ports: &[String; 2]) -> Result<[DevicePort; 2], ProcessError> {
     let [first, second] = ports;
     if first == second {
         return Err(ProcessError::SamePort(first.clone()));
     }
     let open = |interface: &String| {
-        PacketSocket::open(interface).map_err(|source| ProcessError::Port {
+        DevicePort::open(interface).map_err(|source| ProcessError::Port {
             interface: interface.clone(),
             source,
         })
@@ -190,17 +165,17 @@ fn open(ports: &[String; 2]) -> Result<[PacketSocket; 2], ProcessError> {
 }
 
 impl<'a> Process<'a> {
-    fn new(options: &SwitchOptions, sockets: &'a [PacketSocket; 2]) -> Result<Self, ProcessError> {
-        options.config.check()?;
+    fn new(args: &SwitchArgs, sockets: &'a [DevicePort; 2]) -> Result<Self, ProcessError> {
         let config = SwitchConfig {
             macs: sockets.each_ref().map(|socket| socket.address),
-            ..options.config.clone()
+            ..args.config()
         };
-        let faults = options.faults.iter().map(Fault::to_string).collect();
+        config.check()?;
+        let faults = args.faults.iter().map(Fault::to_string).collect();
         Ok(Self {
-            switch: Switch::new(config, &options.faults),
+            switch: Switch::new(config, &args.faults),
             sockets,
-            batch: Batch::new(),
+            batch: Batch::default(),
             received: Vec::new(),
             latest: [0; 2],
             arrived: VecDeque::new(),
@@ -298,32 +273,24 @@ impl<'a> Process<'a> {
 
     fn send(&mut self, port: usize) {
         let departed = &mut self.departed[port];
-        while !departed.is_empty() {
-            let frames: Vec<&[u8]> = departed
-                .iter()
-                .take(SEND_BATCH)
-                .map(|departure| &*departure.frame)
-                .collect();
-            let (sent, error) = self.sockets[port].send(&frames);
+        while let Some(first) = departed.front().map(|departure| departure.at) {
+            let frames = departed.iter().map(|departure| &*departure.frame);
+            let sent = self.sockets[port].send(frames);
             let now = clock::now();
-            if sent > 0 {
-                let first = departed[0].at;
-                self.report.max_lateness = self.report.max_lateness.max(now.saturating_sub(first));
-                self.report.sent[port] += sent as u64;
-                note_stall(&mut self.report, first, now);
-                departed.drain(..sent);
+            match sent {
+                Ok(sent) => {
+                    let late = now.saturating_sub(first);
+                    self.report.max_lateness = self.report.max_lateness.max(late);
+                    self.report.sent[port] += sent as u64;
+                    note_stall(&mut self.report, first, now);
+                    departed.drain(..sent);
+                }
+                Err(Errno::ENOBUFS) if now < first + PATIENCE => return,
+                Err(_) => {
+                    departed.pop_front();
+                    self.report.send_errors += 1;
+                }
             }
-            let Some(error) = error else { continue };
-            let no_room = error.raw_os_error() == Some(libc::ENOBUFS);
-            if no_room
-                && departed
-                    .front()
-                    .is_some_and(|departure| now < departure.at + PATIENCE)
-            {
-                return;
-            }
-            departed.pop_front();
-            self.report.send_errors += 1;
         }
     }
 
@@ -365,10 +332,9 @@ fn note_stall(report: &mut DutReport, from: Nanos, to: Nanos) {
 fn realtime_ahead() -> Nanos {
     let read = |_| {
         let before = clock::now();
-        let realtime =
-            clock_gettime(ClockId::CLOCK_REALTIME).expect("CLOCK_REALTIME always exists");
+        let realtime = SystemTime::now().duration_since(UNIX_EPOCH);
         let after = clock::now();
-        let realtime = realtime.tv_sec() as u64 * 1_000_000_000 + realtime.tv_nsec() as u64;
+        let realtime = realtime.map_or(0, |since| since.as_nanos() as Nanos);
         (
             after - before,
             realtime.saturating_sub(before.midpoint(after)),
@@ -383,12 +349,12 @@ fn realtime_ahead() -> Nanos {
 ///
 /// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
-    let options = args.into_options()?;
+    let ports = args.ports()?;
     let stop = Stop::install(stdin.as_fd())?;
     // If neither is allowed, the switch is late more often; its report shows it.
     realtime::last_cpu().map(realtime::pin);
     realtime::enter_fifo(realtime::DUT);
-    let report = run(&options, &stop.events(), || {
+    let report = run(ports, &args, &stop.events(), || {
         writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush())
     })?;
     writeln!(stdout, "{}", serde_json::to_string(&report)?)?;

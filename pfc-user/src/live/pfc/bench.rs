@@ -12,8 +12,8 @@ use crate::cases::pfc::stimulate::{Bench, Stop};
 use crate::driver::bpf::Rings;
 use crate::driver::kernel::clock;
 use crate::driver::storm::{ControlSender, Storm};
+use crate::driver::traffic::Burst;
 use crate::driver::traffic::choice::Chosen;
-use crate::driver::traffic::{Burst, Source};
 use crate::evidence::pfc::{Arrival, Departure, StormReport, Wait};
 use crate::plan::{Nanos, PfcFrame, RepetitionPlan};
 

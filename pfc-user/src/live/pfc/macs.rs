@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use crate::driver::bringup::testbed::{Testbed, TesterPort};
+use crate::driver::bringup::testbed::Testbed;
 use crate::driver::kernel::clock;
-use crate::driver::kernel::link::mac::{Live, MacLog};
+use crate::driver::kernel::link::mac::MacLog;
 use crate::evidence::mac::MacReport;
 use crate::plan::Nanos;
 
@@ -17,18 +17,9 @@ pub(super) struct Macs {
 impl Macs {
     /// Sees which counters there are.
     pub(super) fn begin(testbed: &Testbed) -> Result<Self> {
-        let log = |name: &str, port: &TesterPort| {
-            let reader = Live::new(&port.namespace, &port.interface)?;
-            anyhow::Ok(MacLog::begin(
-                Box::new(reader),
-                name,
-                &port.interface,
-                &port.mac_alive,
-            ))
-        };
         Ok(Self {
-            tx: log("tx", &testbed.tx)?,
-            rx: log("rx", &testbed.rx)?,
+            tx: testbed.tx.mac_log("tx")?,
+            rx: testbed.rx.mac_log("rx")?,
         })
     }
 

@@ -135,9 +135,8 @@ pub struct Prelude {
 impl Prelude {
     /// Begins to look; `attached` is of before the programs were attached.
     pub fn begin(pair: &Pair, ports: &Ports, attached: Drops) -> Result<Self> {
-        let lag = Duration::from_nanos(nic::lag(
-            &link::state(&Namespace::current()?, &pair.tx)?.driver,
-        ));
+        let driver = link::state(&Namespace::current()?, &pair.tx)?.driver;
+        let lag = Duration::from_nanos(nic::of(&driver).lag);
         let carriers = carrier_changes(pair)?;
         let egress = counts(&ports.find(&pair.tx, true).read()?);
         Ok(Self {

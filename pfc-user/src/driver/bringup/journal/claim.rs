@@ -71,7 +71,7 @@ impl Journal {
             let is_its = match &entry.what {
                 What::Claim(claim) => claim.claimed == *claimed,
                 What::Key(key) => key.is_of(claimed),
-                What::Setting(_) | What::Link(_) | What::Restore(_) => false,
+                What::Setting(_) | What::Restore(_) => false,
             };
             if is_its && entry.pid != process::id() && entry.is_alive(&boot) {
                 return Err(JournalError::Claimed {

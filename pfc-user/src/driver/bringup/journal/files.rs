@@ -43,7 +43,7 @@ impl Folder {
         if fs::metadata(&self.path).is_ok_and(|found| found.uid() != self.owner.as_raw()) {
             return (Vec::new(), Vec::new());
         }
-        let (paths, told) = match list([&self.path]) {
+        let (paths, notes) = match list([&self.path]) {
             Ok(listed) => listed,
             // Entries of the other folders are reported all the same.
             Err(error) => return (Vec::new(), vec![error.to_string()]),
@@ -53,7 +53,7 @@ impl Folder {
             owner: self.owner,
             path,
         });
-        (seen.collect(), told)
+        (seen.collect(), notes)
     }
 }
 
@@ -69,14 +69,14 @@ pub(super) fn look(folders: &[Folder]) -> (Vec<Seen>, Vec<String>) {
         answered
     };
     let asked: Vec<_> = folders.iter().map(|folder| (folder, ask(folder))).collect();
-    let (mut seen, mut told) = (Vec::new(), Vec::new());
+    let (mut seen, mut notes) = (Vec::new(), Vec::new());
     for (folder, answered) in asked {
         match answered.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((found, words)) => {
                 seen.extend(found);
-                told.extend(words);
+                notes.extend(words);
             }
-            Err(_) => told.push(format!(
+            Err(_) => notes.push(format!(
                 "journal {}: no answer within {} s, so it is not known what {} has there",
                 folder.path.display(),
                 PATIENCE.as_secs(),
@@ -84,7 +84,7 @@ pub(super) fn look(folders: &[Folder]) -> (Vec<Seen>, Vec<String>) {
             )),
         }
     }
-    (seen, told)
+    (seen, notes)
 }
 
 /// That user, in words.
@@ -175,7 +175,7 @@ pub(super) fn write(
     let pid = process::id();
     let boot = match what {
         What::Key(_) | What::Claim(_) | What::Restore(_) => boot(),
-        What::Setting(_) | What::Link(_) => String::new(),
+        What::Setting(_) => String::new(),
     };
     let entry = Entry {
         pid,
@@ -188,15 +188,9 @@ pub(super) fn write(
     let text = serde_json::to_vec(&entry).expect("plain data");
     let draft = path.with_extension("draft");
     let written = || -> io::Result<()> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
+        private_folder(folder)?;
         // One of a process that had this number before.
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        unless_gone(fs::remove_file(&draft))?;
         if text.len() as u64 > MAX_ENTRY {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -220,12 +214,20 @@ pub(super) fn write(
 /// Takes an entry away that another process may be taking away as well: both have put back what it
 /// says.
 pub(super) fn remove(path: PathBuf) -> Result<(), JournalError> {
-    match fs::remove_file(&path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(JournalError::File { path, source })
-        }
-        _ => Ok(()),
+    unless_gone(fs::remove_file(&path)).map_err(|source| JournalError::File { path, source })
+}
+
+/// Removing something that is gone already is no failure.
+pub(super) fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
+}
+
+/// Makes a folder, and those above it, for this user alone.
+pub(super) fn private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> String {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::files::{private_folder, unless_gone};
 use super::{Journal, JournalError, What, remove, write};
 use crate::driver::kernel::process::{ProcessError, run_hook};
 use crate::evidence::hooks::HookOutput;
@@ -90,15 +91,9 @@ impl Journal {
     ) -> Result<RestoreNote, JournalError> {
         let state = self.keys.join(format!("{}-hooks", process::id()));
         let made = || -> io::Result<()> {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&self.keys)?;
+            private_folder(&self.keys)?;
             // One of a process that had this number before, whose entry is gone.
-            match fs::remove_dir_all(&state) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            unless_gone(fs::remove_dir_all(&state))?;
             DirBuilder::new().mode(0o700).create(&state)
         };
         made().map_err(|source| JournalError::File {

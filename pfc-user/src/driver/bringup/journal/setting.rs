@@ -1,11 +1,13 @@
-//! A NIC's setting as it was before a run.
+//! A setting of an interface as it was before a run.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::kernel::link::{self, Feature, LinkError};
+use crate::driver::kernel::link::{self, Feature, LinkError, Property};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 
-/// A setting of a NIC.
+/// A setting of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Setting {
     /// Name of the namespace in /run/netns, if it has one.
@@ -16,8 +18,18 @@ pub(super) struct Setting {
     /// Index of the interface, which it keeps under another name; 0 in older entries.
     #[serde(default)]
     pub(super) index: u32,
-    pub(super) feature: Feature,
-    pub(super) was: bool,
+    #[serde(flatten)]
+    pub(super) value: Value,
+}
+
+/// A value that can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Value {
+    /// An offload, on or off.
+    Feature { feature: Feature, was: bool },
+    /// A property of the link.
+    Link { link: Property },
 }
 
 /// Place of a setting's interface, as seen from this process.
@@ -30,86 +42,104 @@ pub(super) enum Reach {
     Elsewhere,
 }
 
-/// The place of what was changed in the namespace of that name and number.
-pub(super) fn reach(name: Option<&str>, inode: u64) -> Result<Reach, NamespaceError> {
-    let namespace = match name {
-        None => Namespace::current()?,
-        Some(name) => match Namespace::named(name) {
-            Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
-            other => other?,
-        },
-    };
-    Ok(match namespace.inode()? == inode {
-        true => Reach::Here(namespace),
-        false if name.is_some() => Reach::Gone,
-        false => Reach::Elsewhere,
-    })
+impl Value {
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Feature { feature, .. } => feature.name(),
+            Self::Link { link } => link.word(),
+        }
+    }
+
+    /// Returns the same as it is at `interface`.
+    pub(super) fn at(self, namespace: &Namespace, interface: &str) -> Result<Self, LinkError> {
+        Ok(match self {
+            Self::Feature { feature, .. } => Self::Feature {
+                feature,
+                was: link::feature(namespace, interface, feature)?,
+            },
+            Self::Link { link } => Self::Link {
+                link: link.of(&link::state(namespace, interface)?),
+            },
+        })
+    }
+
+    pub(super) fn set(self, namespace: &Namespace, interface: &str) -> Result<(), LinkError> {
+        match self {
+            Self::Feature { feature, was } => link::set_feature(namespace, interface, feature, was),
+            Self::Link { link } => link::set(namespace, interface, link),
+        }
+    }
 }
 
 impl Setting {
     pub(super) fn new(
         namespace: &Namespace,
         interface: &str,
-        feature: Feature,
-        was: bool,
+        value: Value,
     ) -> Result<Self, LinkError> {
-        let name = namespace.name().map(str::to_owned);
         Ok(Self {
-            namespace: name,
+            namespace: namespace.name().map(str::to_owned),
             inode: namespace.inode()?,
             interface: interface.to_owned(),
             index: link::state(namespace, interface)?.index,
-            feature,
-            was,
+            value,
         })
     }
 
     pub(super) fn file_name(&self) -> String {
-        format!("{}-{}-{}", self.inode, self.interface, self.feature.name())
+        format!("{}-{}-{}", self.inode, self.interface, self.value.name())
     }
 
     pub(super) fn reach(&self) -> Result<Reach, NamespaceError> {
-        reach(self.namespace.as_deref(), self.inode)
+        let name = self.namespace.as_deref();
+        let namespace = match Namespace::open(name) {
+            Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
+            other => other?,
+        };
+        Ok(match namespace.inode()? == self.inode {
+            true => Reach::Here(namespace),
+            false if name.is_some() => Reach::Gone,
+            false => Reach::Elsewhere,
+        })
     }
 
     /// Puts it back, also under a new name of the interface. An error that the interface is not
     /// known where it is gone, even if another has its name now.
     pub(super) fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
-        let renamed = match self.index {
-            0 => None,
+        let interface = match self.index {
+            0 => link::state(namespace, &self.interface).map(|_| Some(self.interface.clone()))?,
             index => link::name_at(namespace, index)?,
         };
-        let interface = renamed.as_deref().unwrap_or(&self.interface);
-        let state = link::state(namespace, interface)?;
-        if self.index != 0 && state.index != self.index {
-            return Err(LinkError::Unknown {
-                interface: interface.to_owned(),
-                namespace: namespace.to_string(),
-                known: Vec::new(),
-            });
-        }
-        let set = link::set_feature(namespace, interface, self.feature, self.was);
+        let interface = interface.ok_or_else(|| LinkError::Unknown {
+            interface: self.interface.clone(),
+            namespace: namespace.to_string(),
+            known: Vec::new(),
+        })?;
+        let set = self.value.set(namespace, &interface);
         if self.comes_back(&set) { Ok(()) } else { set }
     }
-}
 
-impl Setting {
     /// True if the feature comes back by itself: the kernel has noted that it is wanted, and
     /// drivers hold offloads that merge frames off only while a program is attached.
     pub(super) fn comes_back(&self, set: &Result<(), LinkError>) -> bool {
-        let merging = self.was && Feature::MERGING.contains(&self.feature);
+        let merging = matches!(
+            self.value,
+            Value::Feature { feature, was: true } if Feature::MERGING.contains(&feature)
+        );
         merging && matches!(set, Err(LinkError::Fixed { .. }))
     }
 }
 
-impl std::fmt::Display for Setting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = if self.was { "on" } else { "off" };
-        write!(
-            f,
-            "{}: {} is {value} again",
-            self.interface,
-            self.feature.name()
-        )
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interface = &self.interface;
+        match self.value {
+            Value::Feature { feature, was } => {
+                let value = if was { "on" } else { "off" };
+                write!(f, "{interface}: {} is {value} again", feature.name())
+            }
+            Value::Link { link } => write!(f, "{interface}: {link} again"),
+        }
     }
 }

@@ -5,37 +5,35 @@ use nix::unistd::Uid;
 
 use super::*;
 
+fn setting(namespace: Option<&str>, feature: Feature, was: bool) -> Setting {
+    Setting {
+        namespace: namespace.map(str::to_owned),
+        inode: 1,
+        interface: "eth0".into(),
+        index: 7,
+        value: Value::Feature { feature, was },
+    }
+}
+
+/// The entry of a setting in a namespace that is gone.
+fn gone() -> What {
+    What::Setting(setting(Some("gone-long-ago"), Feature::RxVlan, true))
+}
+
 #[test]
 fn entries_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
-    let setting = Setting {
-        namespace: None,
-        inode: 1,
-        interface: "eth0".into(),
-        index: 0,
-        feature: Feature::RxVlan,
-        was: true,
-    };
-    let path = write(&journal, "x", What::Setting(setting), false).unwrap();
+    let path = write(&journal, "x", gone(), false).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
 }
 
 #[test]
 fn what_a_driver_holds_off_for_a_program_is_no_failure_to_put_back() {
-    let comes_back = |feature, was, set: Result<(), LinkError>| {
-        let setting = Setting {
-            namespace: None,
-            inode: 1,
-            interface: "eth0".into(),
-            index: 0,
-            feature,
-            was,
-        };
-        setting.comes_back(&set)
-    };
+    let comes_back =
+        |feature, was, set: Result<(), LinkError>| setting(None, feature, was).comes_back(&set);
     let held = |feature: Feature| LinkError::Fixed {
         interface: "eth0".into(),
         feature: feature.name(),
@@ -85,15 +83,7 @@ fn an_entry_that_cannot_be_read_is_named() {
 fn what_a_killed_run_left_is_shown_and_undone_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::at(folder.path());
-    let setting = Setting {
-        namespace: Some("gone-long-ago".into()),
-        inode: 1,
-        interface: "eth0".into(),
-        index: 7,
-        feature: Feature::RxVlan,
-        was: true,
-    };
-    let path = write(folder.path(), "x", What::Setting(setting), false).unwrap();
+    let path = write(folder.path(), "x", gone(), false).unwrap();
     assert_eq!(journal.left(), Vec::<String>::new(), "its process lives");
     let mut entry = own(&path).unwrap();
     entry.started += 1;
@@ -121,17 +111,7 @@ fn entries_of_other_users_are_shown_whatever_else_is_in_their_place() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     fs::write(place("file"), "").unwrap();
-    let claim = || {
-        What::Setting(Setting {
-            namespace: Some("gone-long-ago".into()),
-            inode: 1,
-            interface: "eth0".into(),
-            index: 7,
-            feature: Feature::RxVlan,
-            was: true,
-        })
-    };
-    let path = write(&place("other"), "x", claim(), false).unwrap();
+    let path = write(&place("other"), "x", gone(), false).unwrap();
     let mut entry = own(&path).unwrap();
     entry.started += 1;
     fs::write(&path, serde_json::to_vec(&entry).unwrap()).unwrap();
@@ -212,4 +192,28 @@ fn what_is_no_entry_of_its_owner_holds_up_nobody() {
     };
     assert_eq!(look(&[of(geteuid())]).0.len(), 4);
     assert_eq!(look(&[of(stranger)]).0.len(), 0);
+}
+
+/// Files of other versions and of this one are alike.
+#[test]
+fn a_setting_is_written_as_one_object() {
+    let link = Setting {
+        value: Value::Link {
+            link: Property::Mtu(9000),
+        },
+        ..setting(None, Feature::Lro, true)
+    };
+    for (setting, value) in [
+        (
+            setting(None, Feature::Lro, true),
+            r#""feature":"lro","was":true"#,
+        ),
+        (link, r#""link":{"mtu":9000}"#),
+    ] {
+        let text =
+            format!(r#"{{"namespace":null,"inode":1,"interface":"eth0","index":7,{value}}}"#);
+        assert_eq!(serde_json::to_string(&setting).unwrap(), text);
+        let read: What = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, What::Setting(setting));
+    }
 }

@@ -12,17 +12,7 @@ use pfc_ebpf::units::LineRate;
 use super::{Found, find_both};
 use crate::config::{self, Dut};
 use crate::driver::kernel::link::LinkState;
-use crate::preflight;
-
-/// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s
-/// whatever they are.
-pub(super) fn real_speed(state: &LinkState) -> Option<u64> {
-    if state.kind.is_some() {
-        None
-    } else {
-        state.speed
-    }
-}
+use crate::{nic, preflight};
 
 /// The line rate that a run would take, without bringing anything up.
 pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
@@ -43,7 +33,10 @@ pub(super) fn line_rate(
     asked: Option<LineRate>,
     ports: [(String, LinkState); 2],
 ) -> Result<LineRate> {
-    let [tx, rx] = ports.map(|(interface, state)| (interface, real_speed(&state), state.driver));
+    let [tx, rx] = ports.map(|(interface, state)| {
+        let speed = nic::own_speed(state.kind.as_deref(), state.speed);
+        (interface, speed, state.driver)
+    });
     let mbits = |speed: u64| speed / 1_000_000;
     match (asked, tx.1, rx.1) {
         (Some(rate), ..) => {

@@ -8,7 +8,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::{TesterPort, WINDOW, introduce};
 use crate::driver::kernel::clock;
-use crate::driver::kernel::link::mac::{self, Live, MacLog};
+use crate::driver::kernel::link::mac::{self, MacLog};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::storm::ControlSender;
 use crate::evidence::preflight::SelfTest;
@@ -19,7 +19,7 @@ const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
 /// Source of no frame.
 const NOBODY: [u8; 6] = [0; 6];
 const FRAMES: u64 = 8;
-/// A frame that takes longer from port to port is not coming, where the ports are not deaf.
+/// A frame that takes longer from port to port is not coming, where the ports take frames.
 const PATIENCE: Nanos = 200_000_000;
 /// Time from one frame to the next that shows whether a port takes any.
 const KNOCK: Nanos = 20_000_000;
@@ -62,11 +62,11 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         // A DUT may send PFC meanwhile: only what the self-test sent counts as the tester's own.
         prepare(port, line_rate, SOURCE)?;
     }
-    let deaf = [&*tx, &*rx].map(|port| nic::deaf(&port.state.driver));
+    let pause = [&*tx, &*rx].map(|port| nic::of(&port.state.driver).filter_pause);
     let heard = |port: &TesterPort| anyhow::Ok(port.account.port()?.frames > 0);
     let mut waits = [0; 2];
     until_heard(
-        deaf.into_iter().max().unwrap_or(0),
+        pause.into_iter().max().unwrap_or(0),
         || {
             add(&mut waits, introduce(tx, rx)?);
             Ok(())
@@ -77,16 +77,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         port.namespace
             .run(|| ControlSender::open(&port.interface, SOURCE))
     };
-    let log = |name: &str, port: &TesterPort| {
-        let reader = Live::new(&port.namespace, &port.interface)?;
-        anyhow::Ok(MacLog::begin(
-            Box::new(reader),
-            name,
-            &port.interface,
-            &port.mac_alive,
-        ))
-    };
-    let mut macs = [log("tx", tx)?, log("rx", rx)?];
+    let mut macs = [tx.mac_log("tx")?, rx.mac_log("rx")?];
     let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
     // Frames that came before are not to be counted.
     clock::sleep_until(clock::now() + lag);
@@ -132,15 +123,15 @@ fn taken_by_mac(seen: u64, rises: &[(String, u64)]) -> Option<String> {
     ))
 }
 
-/// Sends frames until both ports have taken one, for the time that they may be deaf after a change
-/// of their filters. Plain frames, for MACs keep pause frames; where a DUT between lets none
-/// through, all that time passes, and what is sent then is not lost to a deaf port.
+/// Sends frames until both ports have taken one, for the time in which they may take none after a
+/// change of their filters. Plain frames, for MACs keep pause frames; where a DUT between lets none
+/// through, all that time passes, and what is sent then is not lost.
 fn until_heard(
-    deaf: Nanos,
+    pause: Nanos,
     mut knock: impl FnMut() -> Result<()>,
     mut heard: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
-    let end = clock::now() + deaf;
+    let end = clock::now() + pause;
     while clock::now() < end {
         knock()?;
         let next = end.min(clock::now() + KNOCK);
@@ -211,13 +202,13 @@ mod tests {
     use super::*;
 
     /// Number of frames sent to a port that takes its first frame at the `takes`-th.
-    fn knocks(deaf: Nanos, takes: u32) -> u32 {
+    fn knocks(pause: Nanos, takes: u32) -> u32 {
         let knocks = Cell::new(0);
         let knock = || {
             knocks.set(knocks.get() + 1);
             Ok(())
         };
-        until_heard(deaf, knock, || Ok(knocks.get() >= takes)).unwrap();
+        until_heard(pause, knock, || Ok(knocks.get() >= takes)).unwrap();
         knocks.get()
     }
 
@@ -240,10 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deaf_port_is_knocked_at_until_it_hears() {
+    fn a_port_that_takes_no_frames_yet_is_asked_until_it_does() {
         const HOUR: Nanos = 3_600_000_000_000;
         assert_eq!(knocks(HOUR, 4), 4);
-        assert_eq!(knocks(0, 1), 0, "links that are never deaf are not asked");
+        assert_eq!(
+            knocks(0, 1),
+            0,
+            "links that take frames at once are not asked"
+        );
         let began = clock::now();
         assert!(knocks(5 * KNOCK, u32::MAX) >= 1);
         assert!(clock::now() - began >= 5 * KNOCK);

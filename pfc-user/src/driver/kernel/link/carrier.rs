@@ -34,8 +34,8 @@ pub fn wait_for_carrier(
     timeout: Duration,
 ) -> Result<(), LinkError> {
     let driver = namespace.run(|| ethtool::driver(interface))?;
-    let settle = Duration::from_nanos(nic::settles(&driver.unwrap_or_default()));
-    wait_for_lasting_carrier(namespace, interface, timeout, settle)
+    let hold = nic::of(&driver.unwrap_or_default()).carrier_hold;
+    wait_for_lasting_carrier(namespace, interface, timeout, Duration::from_nanos(hold))
 }
 
 /// Like `wait_for_carrier`, but a carrier has to stay for `settle` whatever the driver is.
@@ -100,10 +100,10 @@ async fn watch(
         };
         let left = Duration::from_nanos(until.saturating_sub(clock::now()));
         // Past its end the wait is for time alone; the next look says what became of the link.
-        let Ok(told) = tokio::time::timeout(left, change(&mut events, index)).await else {
+        let Ok(changed) = tokio::time::timeout(left, change(&mut events, index)).await else {
             continue;
         };
-        if !told {
+        if !changed {
             return Err(rtnetlink::Error::RequestFailed);
         }
     }
@@ -123,7 +123,7 @@ async fn change(events: &mut Events, index: u32) -> bool {
     false
 }
 
-async fn by_index(handle: &Handle, index: u32) -> Result<LinkMessage, rtnetlink::Error> {
+pub(super) async fn by_index(handle: &Handle, index: u32) -> Result<LinkMessage, rtnetlink::Error> {
     let mut links = std::pin::pin!(handle.link().get().match_index(index).execute());
     links
         .try_next()
@@ -142,21 +142,14 @@ struct Look {
 
 impl Look {
     fn at(link: &LinkMessage) -> Self {
-        let (mut carrier, mut operational, mut changes) = (false, false, 0);
-        for attribute in &link.attributes {
-            match attribute {
-                LinkAttribute::Carrier(value) => carrier = *value != 0,
-                // The kernel knows no state of drivers that never report a carrier.
-                LinkAttribute::OperState(state) => {
-                    operational = matches!(state, State::Up | State::Unknown);
-                }
-                LinkAttribute::CarrierChanges(count) => changes = *count,
-                _ => {}
-            }
-        }
+        let carrier = attribute!(link.attributes, LinkAttribute::Carrier);
+        let state = attribute!(link.attributes, LinkAttribute::OperState);
+        let changes = attribute!(link.attributes, LinkAttribute::CarrierChanges);
         Self {
-            passes: carrier && operational,
-            changes,
+            // The kernel knows no state of drivers that never report a carrier.
+            passes: carrier.is_some_and(|carrier| *carrier != 0)
+                && matches!(state, Some(State::Up | State::Unknown)),
+            changes: changes.copied().unwrap_or_default(),
         }
     }
 }

@@ -131,8 +131,7 @@ fn losses(driver: &str, standard: &Stats64, private: Vec<(String, u64)>) -> Vec<
     if private.is_empty() {
         losses.push(("rx_dropped".to_owned(), standard.rx_dropped));
     }
-    let private = nic::losses(driver, &private).into_iter();
-    losses.extend(private.map(|loss| (loss.name, loss.value)));
+    losses.extend(nic::losses(driver, &private));
     losses
 }
 

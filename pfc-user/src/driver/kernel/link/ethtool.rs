@@ -3,23 +3,23 @@
 //! of linux/ethtool.h.
 
 use std::io;
+use std::os::fd::AsRawFd;
 
-use super::ethtool_request::{Request, text};
+pub(in crate::driver) use super::ethtool_request::interface_request;
+use super::ethtool_request::{Request, strings, text};
 use super::features;
 use crate::evidence::preflight::{Driver, Queues};
 use crate::nic::{self, Feature};
 
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
-const GSTRINGS: u32 = 0x1b;
+const GLINK: u32 = 0x0a;
 const GSTATS: u32 = 0x1d;
 const GFLAGS: u32 = 0x25;
 const SFLAGS: u32 = 0x26;
 const GCHANNELS: u32 = 0x3c;
 /// `ETH_SS_STATS`: the names of GSTATS' values.
 const NAMES_OF_STATS: u32 = 1;
-/// `ETH_GSTRING_LEN`.
-const NAME_LEN: usize = 32;
 
 /// Means of reading and setting a feature.
 enum Access {
@@ -87,10 +87,16 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()
     Ok(())
 }
 
+/// True if the driver says that there is a link. `socket` is any one of the interface's namespace.
+pub fn has_link(socket: &impl AsRawFd, interface: &str) -> nix::Result<bool> {
+    let mut request = Request::new(GLINK, 8);
+    request.send_on(socket, interface)?;
+    Ok(request.word(4) != 0)
+}
+
 /// Name of the driver.
 pub fn driver(interface: &str) -> io::Result<String> {
-    let info = driver_info(interface)?;
-    Ok(text(&info.octets()[4..36]))
+    Ok(identity(interface)?.name)
 }
 
 /// Name, version and place of a driver and its device, as the driver reports them.
@@ -129,7 +135,7 @@ fn read_queues(channels: &Request) -> Queues {
 /// virtio_net then adds a pair for each CPU, where its device has them, and may receive on them
 /// too.
 pub fn receive_queues(interface: &str) -> Option<u32> {
-    if !nic::polls_queues(&driver(interface).ok()?) {
+    if !nic::of(&driver(interface).ok()?).polls_queues {
         return None;
     }
     Some(queues(interface).ok()?.rx)
@@ -161,25 +167,26 @@ pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     // The kernel writes as many as there are at the second request: a change of the queues in
     // between must find room.
     let room = 2 * count + 4096;
-    let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);
-    names.set_word(4, NAMES_OF_STATS);
-    names.send(interface)?;
+    let (names_found, names) = strings(interface, NAMES_OF_STATS, room)?;
     let mut values = Request::new(GSTATS, 8 + room * 8);
     values.send(interface)?;
-    let (names_found, values_found) = (names.word(8), values.word(4));
+    let values_found = values.word(4);
     if names_found != values_found {
         return Err(io::Error::other(format!(
             "{interface} changed its counters from {names_found} to {values_found} while they \
              were read"
         )));
     }
-    let names = names.octets()[12..].chunks_exact(NAME_LEN).map(text);
     let values = values.octets()[8..]
         .as_chunks()
         .0
         .iter()
         .map(|octets| u64::from_ne_bytes(*octets));
-    Ok(names.zip(values).take(values_found as usize).collect())
+    Ok(names
+        .into_iter()
+        .zip(values)
+        .take(values_found as usize)
+        .collect())
 }
 
 fn driver_info(interface: &str) -> io::Result<Request> {

@@ -4,6 +4,23 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
+use nix::errno::Errno;
+
+const GSTRINGS: u32 = 0x1b;
+/// `ETH_GSTRING_LEN`.
+const NAME_LEN: usize = 32;
+
+/// How many names a set has, and the names, with empty ones where there is `room` for more.
+pub(super) fn strings(interface: &str, set: u32, room: usize) -> io::Result<(u32, Vec<String>)> {
+    // struct ethtool_gstrings: the set and the number of names behind the command.
+    let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);
+    names.set_word(4, set);
+    names.send(interface)?;
+    let found = names.octets()[12..].chunks_exact(NAME_LEN).map(text);
+    Ok((names.word(8), found.collect()))
+}
+
+/// The text before the first octet 0.
 pub(super) fn text(octets: &[u8]) -> String {
     let end = octets
         .iter()
@@ -34,28 +51,36 @@ impl Request {
         self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
 
+    pub(super) fn set_long(&mut self, at: usize, value: u64) {
+        self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+
     pub(super) fn send(&mut self, interface: &str) -> io::Result<()> {
-        let name = interface.as_bytes();
-        if name.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is
-        // a value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // Any socket will do; the namespace is the one that it was made in.
-        let socket = UnixDatagram::unbound()?;
+        Ok(self.send_on(&UnixDatagram::unbound()?, interface)?)
+    }
+
+    pub(super) fn send_on(&mut self, socket: &impl AsRawFd, interface: &str) -> nix::Result<()> {
+        let mut request = interface_request(interface)?;
+        request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // SAFETY: the kernel reads and writes no more than the command's structure, for which every
         // caller has made `self.0` long enough; ifreq and buffer outlive the call.
         let result =
             unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        Errno::result(result).map(drop)
     }
+}
+
+/// A request that names the interface.
+pub(in crate::driver) fn interface_request(interface: &str) -> nix::Result<libc::ifreq> {
+    if interface.len() >= libc::IFNAMSIZ {
+        return Err(Errno::ENODEV);
+    }
+    // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is a
+    // value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
 }

@@ -101,24 +101,10 @@ fn states(mut octets: &[u8]) -> Vec<LinkEvent> {
 }
 
 fn state(link: &LinkMessage) -> Option<LinkEvent> {
-    let carrier = link
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            LinkAttribute::Carrier(carrier) => Some(*carrier != 0),
-            _ => None,
-        })?;
-    let mtu = link
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            LinkAttribute::Mtu(mtu) => Some(*mtu),
-            _ => None,
-        })?;
     Some(LinkEvent::State {
         index: link.header.index,
         name: super::name_in(link)?.to_owned(),
-        carrier,
-        mtu,
+        carrier: *attribute!(link.attributes, LinkAttribute::Carrier)? != 0,
+        mtu: *attribute!(link.attributes, LinkAttribute::Mtu)?,
     })
 }

@@ -3,16 +3,14 @@
 
 use std::io;
 
-use super::ethtool_request::{Request, text};
+use super::ethtool_request::{Request, strings};
 use crate::evidence::preflight::FeatureFact;
 
-const GSTRINGS: u32 = 0x1b;
 const GSSET_INFO: u32 = 0x37;
 const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 /// `ETH_SS_FEATURES`.
 const NAMES_OF_FEATURES: u32 = 4;
-const NAME_LEN: usize = 32;
 /// Octets of a block of 32 features: what can be changed, what is asked for, what is on, what never
 /// changes.
 const BLOCK: usize = 16;
@@ -62,21 +60,8 @@ pub(super) fn set(interface: &str, name: &str, on: bool) -> io::Result<()> {
 fn names(interface: &str) -> io::Result<Vec<String>> {
     // struct ethtool_sset_info: a mask of sets at 8, and a count for each at 16.
     let mut info = Request::new(GSSET_INFO, 20);
-    let set = 1u64 << NAMES_OF_FEATURES;
-    info.set_word(8, set as u32);
-    // The mask is of 64 bits; on a big-endian machine its low half comes second.
-    if cfg!(target_endian = "big") {
-        info.set_word(8, 0);
-        info.set_word(12, set as u32);
-    }
+    info.set_long(8, 1 << NAMES_OF_FEATURES);
     info.send(interface)?;
     let count = info.word(16) as usize;
-    let mut names = Request::new(GSTRINGS, 12 + count * NAME_LEN);
-    names.set_word(4, NAMES_OF_FEATURES);
-    names.set_word(8, count as u32);
-    names.send(interface)?;
-    Ok(names.octets()[12..]
-        .chunks_exact(NAME_LEN)
-        .map(text)
-        .collect())
+    Ok(strings(interface, NAMES_OF_FEATURES, count)?.1)
 }

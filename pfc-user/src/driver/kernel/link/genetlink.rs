@@ -1,7 +1,6 @@
 //! Generic netlink: families are found by name, attributes are octets.
 
 use std::io;
-use std::marker::PhantomData;
 
 use netlink_packet_core::{DecodeError, Emitable, ParseableParametrized};
 use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
@@ -11,23 +10,17 @@ use netlink_sys::protocols::NETLINK_GENERIC;
 
 use super::netlink::ask;
 
-/// A family of generic netlink.
-pub(super) trait Family {
-    /// Its name.
-    const NAME: &'static str;
-}
-
 /// A command and its attributes.
 #[derive(Clone, Debug)]
-struct Command<F> {
+struct Command {
     command: u8,
     attributes: Vec<u8>,
-    family: PhantomData<F>,
 }
 
-impl<F: Family> GenlFamily for Command<F> {
+impl GenlFamily for Command {
+    /// No name: [`query`] finds the number of the family that it asks.
     fn family_name() -> &'static str {
-        F::NAME
+        ""
     }
 
     fn command(&self) -> u8 {
@@ -39,7 +32,7 @@ impl<F: Family> GenlFamily for Command<F> {
     }
 }
 
-impl<F> Emitable for Command<F> {
+impl Emitable for Command {
     fn buffer_len(&self) -> usize {
         self.attributes.len()
     }
@@ -49,27 +42,22 @@ impl<F> Emitable for Command<F> {
     }
 }
 
-impl<F> ParseableParametrized<[u8], GenlHeader> for Command<F> {
+impl ParseableParametrized<[u8], GenlHeader> for Command {
     fn parse_with_param(octets: &[u8], header: GenlHeader) -> Result<Self, DecodeError> {
         Ok(Self {
             command: header.cmd,
             attributes: octets.to_vec(),
-            family: PhantomData,
         })
     }
 }
 
-/// Asks the family `F`; the attributes of its answer. `ENOENT` where the kernel has no such family.
-pub(super) fn query<F: Family + std::fmt::Debug>(
-    command: u8,
-    attributes: Vec<u8>,
-) -> io::Result<Vec<u8>> {
-    let mut message = GenlMessage::from_payload(Command::<F> {
+/// Asks `family`; the attributes of its answer. `ENOENT` where the kernel has no such family.
+pub(super) fn query(family: &str, command: u8, attributes: Vec<u8>) -> io::Result<Vec<u8>> {
+    let mut message = GenlMessage::from_payload(Command {
         command,
         attributes,
-        family: PhantomData,
     });
-    message.set_resolved_family_id(family_id(F::NAME)?);
+    message.set_resolved_family_id(family_id(family)?);
     Ok(ask(NETLINK_GENERIC, message)?.payload.attributes)
 }
 
@@ -79,12 +67,6 @@ fn family_id(name: &str) -> io::Result<u16> {
         nlas: vec![GenlCtrlAttrs::FamilyName(name.to_owned())],
     };
     let answer: GenlMessage<GenlCtrl> = ask(NETLINK_GENERIC, GenlMessage::from_payload(request))?;
-    let id = answer.payload.nlas.iter().find_map(|attribute| {
-        if let GenlCtrlAttrs::FamilyId(id) = attribute {
-            Some(*id)
-        } else {
-            None
-        }
-    });
+    let id = attribute!(answer.payload.nlas, GenlCtrlAttrs::FamilyId).copied();
     id.ok_or_else(|| io::Error::other(format!("generic netlink: the family {name} has no number")))
 }

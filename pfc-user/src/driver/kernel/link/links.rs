@@ -54,11 +54,11 @@ impl Links {
         interfaces: &[&str],
     ) -> Result<Vec<LinkState>, LinkError> {
         // Each entry into a namespace takes a thread.
-        let told = namespace.run(|| {
+        let read = namespace.run(|| {
             let tell = |interface: &&str| (ethtool::driver(interface), ethtool::speed(interface));
             interfaces.iter().map(tell).collect::<Vec<_>>()
         })?;
-        let states = interfaces.iter().zip(told);
+        let states = interfaces.iter().zip(read);
         states
             .map(|(interface, (driver, speed))| {
                 let mut state = of_link(self.of_name(interface)?);
@@ -97,51 +97,37 @@ impl Links {
 
 /// Returns a link's state as far as its own message tells.
 fn of_link(link: &LinkMessage) -> LinkState {
-    let mut state = LinkState {
+    let address = attribute!(link.attributes, LinkAttribute::Address);
+    let infos = attribute!(link.attributes, LinkAttribute::LinkInfo);
+    LinkState {
         index: link.header.index,
         driver: String::new(),
-        kind: None,
+        kind: infos.and_then(|infos| attribute!(infos, LinkInfo::Kind).map(ToString::to_string)),
         ethernet: matches!(
             link.header.link_layer_type,
             LinkLayerType::Ether | LinkLayerType::Loopback
         ),
-        mac: [0; 6],
-        mtu: 0,
+        mac: address
+            .and_then(|address| address.as_slice().try_into().ok())
+            .unwrap_or_default(),
+        mtu: attribute!(link.attributes, LinkAttribute::Mtu)
+            .copied()
+            .unwrap_or_default(),
         up: link.header.flags.contains(LinkFlags::Up),
-        carrier: false,
+        carrier: attribute!(link.attributes, LinkAttribute::Carrier).is_some_and(|on| *on != 0),
         speed: None,
-    };
-    for attribute in &link.attributes {
-        match attribute {
-            LinkAttribute::Address(address) => {
-                state.mac = address.as_slice().try_into().unwrap_or_default();
-            }
-            LinkAttribute::Mtu(mtu) => state.mtu = *mtu,
-            LinkAttribute::Carrier(carrier) => state.carrier = *carrier != 0,
-            LinkAttribute::LinkInfo(infos) => {
-                state.kind = infos.iter().find_map(|info| match info {
-                    LinkInfo::Kind(kind) => Some(kind.to_string()),
-                    _ => None,
-                });
-            }
-            _ => {}
-        }
     }
-    state
 }
 
 /// The name of a link, and its alternative names.
 fn names(link: &LinkMessage) -> impl Iterator<Item = &str> {
-    let properties = link
-        .attributes
-        .iter()
-        .filter_map(|attribute| match attribute {
-            LinkAttribute::PropList(properties) => Some(properties),
-            _ => None,
-        });
-    let alternative = properties.flatten().filter_map(|property| match property {
-        Prop::AltIfName(name) => Some(name.as_str()),
-        _ => None,
+    let properties = attribute!(link.attributes, LinkAttribute::PropList);
+    let alternative = properties.into_iter().flatten().filter_map(|property| {
+        if let Prop::AltIfName(name) = property {
+            Some(name.as_str())
+        } else {
+            None
+        }
     });
     name_in(link).into_iter().chain(alternative)
 }

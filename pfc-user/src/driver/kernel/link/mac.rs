@@ -1,80 +1,39 @@
-//! Counters of PAUSE/PFC frames that a port's driver and MAC keep: their readers, live or recorded,
-//! and the log of a repetition.
+//! Counters of PAUSE/PFC frames that a port's driver and MAC keep, and their log of a repetition.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use pfc_ebpf::units::Nanos;
-use serde::{Deserialize, Serialize};
 
 use super::{LinkError, dcb, ethtool, pause};
 use crate::driver::kernel::netns::Namespace;
 use crate::evidence::mac::{self, MacCounter, MacReading, MacReport};
 use crate::nic;
 
-/// Reads the counters of a port.
-pub trait MacReader {
-    /// All of them, now.
-    fn read(&mut self) -> Result<MacReading, LinkError>;
-}
-
-/// Reads an interface.
-#[derive(Debug)]
-pub struct Live {
-    namespace: Namespace,
-    interface: String,
-}
-
-impl Live {
-    /// Returns a reader of `interface` in `namespace`.
-    pub fn new(namespace: &Namespace, interface: &str) -> Result<Self, LinkError> {
-        Ok(Self {
-            namespace: namespace.try_clone()?,
-            interface: interface.to_owned(),
-        })
-    }
-}
-
-impl MacReader for Live {
-    fn read(&mut self) -> Result<MacReading, LinkError> {
-        let interface = self.interface.as_str();
-        let read = self.namespace.run(|| {
-            // An interface that is gone is an error; statistics that a driver has not are none.
-            let private = match ethtool::counters(interface) {
-                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
-                other => other?,
-            };
-            Ok::<_, std::io::Error>(MacReading {
-                driver: ethtool::driver(interface).unwrap_or_default(),
-                private,
-                pause: pause::pause(interface)
-                    .map(|pause| pause.frames)
-                    .unwrap_or_default(),
-                mac_control: pause::mac_control(interface).unwrap_or_default(),
-                pfc: dcb::pfc(interface).unwrap_or_default(),
-            })
-        })?;
-        read.map_err(|error| {
-            LinkError::system(format!("cannot read the counters of {interface}"), error)
-        })
-    }
-}
-
-/// Gives what was recorded, reading by reading; an error when there is no more.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Recorded(pub VecDeque<MacReading>);
-
-impl MacReader for Recorded {
-    fn read(&mut self) -> Result<MacReading, LinkError> {
-        let end = || {
-            LinkError::system(
-                "the recording of counters",
-                std::io::Error::from(std::io::ErrorKind::UnexpectedEof),
-            )
+/// Reads all counters of `interface` in `namespace`.
+pub fn read(namespace: &Namespace, interface: &str) -> Result<MacReading, LinkError> {
+    let read = namespace.run(|| {
+        // An interface that is gone is an error; statistics that a driver has not are none.
+        let private = match ethtool::counters(interface) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
+            other => other?,
         };
-        self.0.pop_front().ok_or_else(end)
-    }
+        Ok::<_, std::io::Error>(MacReading {
+            driver: ethtool::driver(interface).unwrap_or_default(),
+            private,
+            pause: pause::pause(interface)
+                .map(|pause| pause.frames)
+                .unwrap_or_default(),
+            mac_control: pause::mac_control(interface).unwrap_or_default(),
+            pfc: dcb::pfc(interface).unwrap_or_default(),
+        })
+    })?;
+    read.map_err(|error| {
+        LinkError::system(format!("cannot read the counters of {interface}"), error)
+    })
 }
+
+/// Reads the counters of a port, live or simulated.
+pub type Reader = Box<dyn FnMut() -> Result<MacReading, LinkError>>;
 
 /// Proof that counters of a port count at all: it holds for the rest of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,18 +67,13 @@ impl Alive {
 
 /// The readings of one repetition.
 pub struct MacLog {
-    reader: Box<dyn MacReader>,
+    reader: Reader,
     report: MacReport,
 }
 
 impl MacLog {
     /// A log without readings: sees which counters there are. `port` is `tx` or `rx`.
-    pub fn begin(
-        mut reader: Box<dyn MacReader>,
-        port: &str,
-        interface: &str,
-        alive: &Alive,
-    ) -> Self {
+    pub fn begin(mut reader: Reader, port: &str, interface: &str, alive: &Alive) -> Self {
         let mut report = MacReport {
             port: port.to_owned(),
             interface: interface.to_owned(),
@@ -130,7 +84,7 @@ impl MacLog {
             counters: Vec::new(),
             error: None,
         };
-        match reader.read() {
+        match reader() {
             Ok(reading) => {
                 let enabled = reading.pfc.map(|pfc| pfc.enabled);
                 let known = |(counter, _): (MacCounter, u64)| MacCounter {
@@ -141,7 +95,7 @@ impl MacLog {
                 report.lag = if report.counters.is_empty() {
                     0
                 } else {
-                    nic::lag(&reading.driver)
+                    nic::of(&reading.driver).lag
                 };
                 (report.driver, report.enabled) = (reading.driver, enabled);
             }
@@ -167,7 +121,7 @@ impl MacLog {
         if self.report.error.is_some() {
             return;
         }
-        match self.reader.read() {
+        match (self.reader)() {
             Ok(reading) => self.add(&reading, before, now),
             Err(error) => self.report.error = Some(error.to_string()),
         }
@@ -248,10 +202,21 @@ mod tests {
         }
     }
 
+    /// Gives reading by reading; an error when there is no more.
+    fn recorded(readings: Vec<MacReading>) -> Reader {
+        let mut readings = readings.into_iter();
+        Box::new(move || {
+            let end = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+            readings
+                .next()
+                .ok_or_else(|| LinkError::system("the recording of counters", end()))
+        })
+    }
+
     fn log(readings: Vec<MacReading>, alive: &mut Alive) -> MacReport {
         let count = readings.len();
-        let recorded = Recorded([vec![readings[0].clone()], readings].concat().into());
-        let mut log = MacLog::begin(Box::new(recorded), "tx", "eth0", alive);
+        let readings = [vec![readings[0].clone()], readings].concat();
+        let mut log = MacLog::begin(recorded(readings), "tx", "eth0", alive);
         for index in 0..count {
             log.read("storm", index as Nanos);
         }
@@ -309,7 +274,7 @@ mod tests {
             None,
             "a reset"
         );
-        let mut ended = MacLog::begin(Box::new(Recorded::default()), "tx", "eth0", alive);
+        let mut ended = MacLog::begin(recorded(Vec::new()), "tx", "eth0", alive);
         ended.read("baseline", 0);
         assert!(ended.finish("", alive).error.is_some());
     }

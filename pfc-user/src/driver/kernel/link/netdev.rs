@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::genetlink::{Family, query};
+use super::genetlink::query;
 use super::netlink::{attribute, find_u64};
 use crate::evidence::xdp::XdpFeatures;
 
@@ -11,17 +11,14 @@ const CMD_DEV_GET: u8 = 1;
 const A_DEV_IFINDEX: u16 = 1;
 const A_DEV_XDP_FEATURES: u16 = 3;
 
-#[derive(Clone, Debug)]
-struct Netdev;
-
-impl Family for Netdev {
-    const NAME: &'static str = "netdev";
-}
-
 /// The features of the interface with that index in the calling thread's namespace. `ENOENT` on
 /// kernels before 6.3.
 pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
-    let answer = query::<Netdev>(CMD_DEV_GET, attribute(A_DEV_IFINDEX, &index.to_ne_bytes()))?;
+    let answer = query(
+        "netdev",
+        CMD_DEV_GET,
+        attribute(A_DEV_IFINDEX, &index.to_ne_bytes()),
+    )?;
     find_u64(&answer, A_DEV_XDP_FEATURES)
         .map(XdpFeatures)
         .ok_or_else(|| io::Error::other("netdev: the answer has no XDP features"))

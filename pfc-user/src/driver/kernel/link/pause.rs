@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::genetlink::{Family, query};
+use super::genetlink::query;
 use super::netlink::{attribute, find, find_u64};
 use crate::evidence::preflight::{FrameCounts, Pause};
 
@@ -33,12 +33,8 @@ const STATS_ETH_CTRL: u32 = 2;
 const A_ETH_CTRL_TX: u16 = 0;
 const A_ETH_CTRL_RX: u16 = 1;
 
-#[derive(Clone, Debug)]
-struct Ethtool;
-
-impl Family for Ethtool {
-    const NAME: &'static str = "ethtool";
-}
+/// Family of generic netlink.
+const ETHTOOL: &str = "ethtool";
 
 fn header(kind: u16, interface: &str, flags: u32) -> Vec<u8> {
     let name = [interface.as_bytes(), &[0]].concat();
@@ -53,7 +49,8 @@ fn header(kind: u16, interface: &str, flags: u32) -> Vec<u8> {
 /// The settings of `interface`, with aPAUSEMACCtrlFrames where the driver counts them. `EOPNOTSUPP`
 /// where it has no such settings.
 pub fn pause(interface: &str) -> io::Result<Pause> {
-    Ok(read_pause(&query::<Ethtool>(
+    Ok(read_pause(&query(
+        ETHTOOL,
         MSG_PAUSE_GET,
         header(A_PAUSE_HEADER, interface, FLAG_STATS),
     )?))
@@ -89,7 +86,7 @@ pub fn mac_control(interface: &str) -> io::Result<FrameCounts> {
         attribute(A_STATS_GROUPS | NESTED, &groups),
     ]
     .concat();
-    Ok(read_mac_control(&query::<Ethtool>(MSG_STATS_GET, request)?))
+    Ok(read_mac_control(&query(ETHTOOL, MSG_STATS_GET, request)?))
 }
 
 fn read_mac_control(answer: &[u8]) -> FrameCounts {

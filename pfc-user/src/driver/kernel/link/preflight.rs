@@ -4,8 +4,9 @@ use std::fs;
 
 use rtnetlink::packet_route::link::LinkFlags;
 
-use super::mac::{Live, MacReader};
-use super::{LinkError, Namespace, attached, dcb, ethtool, features, find, netdev, pause, state};
+use super::{
+    LinkError, Namespace, attached, dcb, ethtool, features, find, mac, netdev, pause, state,
+};
 use crate::evidence::preflight::Facts;
 use crate::nic;
 
@@ -14,7 +15,7 @@ use crate::nic;
 pub fn examine(namespace: &Namespace, interface: &str) -> Result<Facts, LinkError> {
     let state = state(namespace, interface)?;
     let flags = find(namespace, interface)?.header.flags;
-    let counters = nic::counters(&Live::new(namespace, interface)?.read()?);
+    let counters = nic::counters(&mac::read(namespace, interface)?);
     let facts = namespace.run(|| {
         let driver = ethtool::identity(interface).unwrap_or_default();
         Facts {

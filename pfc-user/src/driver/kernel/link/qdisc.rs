@@ -32,31 +32,13 @@ pub fn queue_drops(
 }
 
 fn drops(qdisc: &TcMessage) -> Option<(String, u64)> {
-    let kind = qdisc.attributes.iter().find_map(|attribute| {
-        if let TcAttribute::Kind(kind) = attribute {
-            Some(kind)
-        } else {
-            None
-        }
-    })?;
+    let kind = attribute!(qdisc.attributes, TcAttribute::Kind)?;
     // `clsact` has programs of both ways in; `ingress` none of those on the way out.
     if kind == "ingress" || ![TcHandle::ROOT, TcHandle::INGRESS].contains(&qdisc.header.parent) {
         return None;
     }
-    let statistics = qdisc.attributes.iter().find_map(|attribute| {
-        if let TcAttribute::Stats2(all) = attribute {
-            Some(all)
-        } else {
-            None
-        }
-    })?;
-    let queue = statistics.iter().find_map(|statistic| {
-        if let TcStats2::Queue(queue) = statistic {
-            Some(queue)
-        } else {
-            None
-        }
-    })?;
+    let statistics = attribute!(qdisc.attributes, TcAttribute::Stats2)?;
+    let queue = attribute!(statistics, TcStats2::Queue)?;
     Some((
         format!("qdisc {kind} {:x}: drops", qdisc.header.handle.major),
         u64::from(queue.drops),

@@ -23,6 +23,17 @@ pub struct End<'a> {
     pub mac: [u8; 6],
 }
 
+impl<'a> End<'a> {
+    /// An end of that name and Ethernet address in `namespace`.
+    pub const fn new(namespace: &'a Namespace, name: &'a str, mac: [u8; 6]) -> Self {
+        Self {
+            namespace,
+            name,
+            mac,
+        }
+    }
+}
+
 /// Makes a veth pair that carries frames as they are and none of the kernel's own: no IPv6, no ARP,
 /// no offload that merges frames or takes VLAN tags out of them. Returns when frames can pass.
 /// `mtu` in octets.
@@ -56,15 +67,7 @@ pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
         ] {
             set_feature(end.namespace, end.name, feature, false)?;
         }
-        change(
-            end.namespace,
-            end.name,
-            LinkUnspec::new_with_name(end.name)
-                .arp(false)
-                .multicast(false)
-                .up()
-                .build(),
-        )?;
+        set_up(end.namespace, end.name)?;
     }
     for end in [a, b] {
         wait_for_carrier(end.namespace, end.name, CARRIER)?;
@@ -95,15 +98,7 @@ pub fn create_bridge(namespace: &Namespace, name: &str, ports: &[&str]) -> Resul
             LinkUnspec::new_with_name(port).controller(index).build(),
         )?;
     }
-    change(
-        namespace,
-        name,
-        LinkUnspec::new_with_name(name)
-            .arp(false)
-            .multicast(false)
-            .up()
-            .build(),
-    )?;
+    set_up(namespace, name)?;
     wait_for_carrier(namespace, name, CARRIER)
 }
 
@@ -113,6 +108,12 @@ fn change(namespace: &Namespace, interface: &str, message: LinkMessage) -> Resul
         &format!("cannot configure {interface} in {namespace}"),
         async |handle, _| handle.link().change(message).execute().await,
     )
+}
+
+fn set_up(namespace: &Namespace, interface: &str) -> Result<(), LinkError> {
+    let link = LinkUnspec::new_with_name(interface);
+    let up = link.arp(false).multicast(false).up().build();
+    change(namespace, interface, up)
 }
 
 /// No IPv6: its neighbour and router discovery would put frames of the kernel on the wire.

@@ -3,7 +3,7 @@
 use pfc_ebpf::abi::generate::{BATCH, BLOCK, Flow, Lanes, SHORT_BATCH, Settings, Worker};
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND, Share as Part};
 use pfc_ebpf::stamp::{MAGIC, flow_and_phase};
-use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::units::Nanos;
 
 use super::super::{Burst, TrafficError, TrafficPlan};
 use crate::driver::bpf::CaseGenerator;
@@ -70,16 +70,7 @@ impl Prepared {
         cpus: &[usize],
         honoured: bool,
     ) -> Result<Self, TrafficError> {
-        let mut templates = Vec::with_capacity(plan.flows.len());
-        for flow in plan.flows {
-            let template = FrameTemplate::new(flow, &plan.addresses)?;
-            let paced = Paced {
-                priority: flow.priority,
-                rate: flow.rate,
-                bits: LineRate::frame_bits(template.length()),
-            };
-            templates.push((flow.id, paced, template));
-        }
+        let templates = plan.paced()?;
         let paced: Vec<_> = templates.iter().map(|(_, paced, _)| *paced).collect();
         let max_lateness = max_lateness(&paced, plan.line_rate, plan.max_burst)?;
         let waits = stagger(&paced);

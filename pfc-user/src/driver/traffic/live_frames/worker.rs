@@ -1,9 +1,8 @@
 //! The thread of a worker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle, Thread};
 
 use pfc_ebpf::abi::generate::BATCH;
 use pfc_ebpf::units::Nanos;
@@ -11,8 +10,9 @@ use pfc_ebpf::units::Nanos;
 use super::super::{Burst, TrafficError};
 use super::ledger::take_spans;
 use crate::driver::bpf::CaseGenerator;
+use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::PacketError;
-use crate::driver::kernel::{clock, realtime};
+use crate::driver::sender::{Next, SenderThread, Setup, Work};
 use crate::pacing::history::History;
 
 /// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How
@@ -21,7 +21,10 @@ const RUNS: u32 = 2048 * BATCH;
 /// Time from the end of sleep to the burst.
 const WAKE: Nanos = 200_000;
 
-/// The task of a worker, with all that it needs.
+/// A worker: the thread of its [`Job`].
+pub type Worker = SenderThread<Job>;
+
+/// The task of a worker, with all that it needs. An order is a burst, whose end it tells.
 pub struct Job {
     pub generator: Arc<CaseGenerator>,
     pub interface: String,
@@ -33,61 +36,39 @@ pub struct Job {
     pub frame: Vec<u8>,
     pub stop: Arc<AtomicBool>,
     pub history: Arc<Mutex<History>>,
+    pub ended: Sender<Result<(), TrafficError>>,
 }
 
-/// A worker; dropping it waits for the end of its thread.
-pub struct Worker {
-    orders: Option<Sender<Burst>>,
-    thread: Option<JoinHandle<()>>,
+/// Starts the thread in the network namespace of the calling one.
+pub fn start(job: Job) -> Result<Worker, TrafficError> {
+    let cpu = job.cpu;
+    let setup = Setup {
+        name: format!("traffic {cpu}"),
+        // The program keeps the CPU busy, so that the thread cannot sleep. Where it is not preferred
+        // frames may leave late, which the program records.
+        priority: None,
+        cpu: Some(cpu),
+    };
+    let worker = Worker::start(setup, job).map_err(TrafficError::Spawn)?;
+    match worker.placed().cpu {
+        Some(_) => Ok(worker),
+        None => Err(TrafficError::Cpu { cpu }),
+    }
 }
 
-impl Worker {
-    /// Starts the thread in the network namespace of the calling one. It tells each burst's end.
-    pub fn start(job: Job, ended: Sender<Result<(), TrafficError>>) -> Result<Self, TrafficError> {
-        let (orders, inbox) = channel();
-        let (outbox, pinned) = channel();
-        let cpu = job.cpu;
-        let serve = move || {
-            // Where it is not permitted frames may leave late, which the program records.
-            realtime::be_preferred();
-            // The receiver is gone only when it no longer wants to know.
-            let _ = outbox.send(realtime::pin(job.cpu));
-            for burst in inbox {
-                let mut end = End {
-                    outbox: &ended,
-                    result: Err(TrafficError::Died),
-                };
-                end.result = job.run(burst);
-            }
+impl Work for Job {
+    type Order = Burst;
+
+    fn obey(&mut self, burst: Burst) {
+        let mut end = End {
+            outbox: &self.ended,
+            result: Err(TrafficError::Died),
         };
-        let thread = thread::Builder::new()
-            .name(format!("traffic {cpu}"))
-            .spawn(serve)
-            .map_err(TrafficError::Spawn)?;
-        let worker = Self {
-            orders: Some(orders),
-            thread: Some(thread),
-        };
-        if pinned.recv() != Ok(true) {
-            return Err(TrafficError::Cpu { cpu });
-        }
-        Ok(worker)
+        end.result = self.run(burst);
     }
 
-    /// Orders a burst.
-    pub fn run(&self, burst: Burst) -> Result<(), TrafficError> {
-        self.orders
-            .as_ref()
-            .and_then(|orders| orders.send(burst).ok())
-            .ok_or(TrafficError::Died)
-    }
-
-    /// Ends its sleep.
-    pub fn unpark(&self) {
-        self.thread
-            .as_ref()
-            .map(JoinHandle::thread)
-            .map(Thread::unpark);
+    fn round(&mut self, _: Nanos) -> Next {
+        Next::Order
     }
 }
 
@@ -104,15 +85,6 @@ impl Drop for End<'_> {
         let _ = self
             .outbox
             .send(std::mem::replace(&mut self.result, Ok(())));
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.orders = None;
-        self.unpark();
-        // A panic there has been reported on stderr by the thread itself.
-        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

@@ -202,7 +202,7 @@ impl Wanted {
     fn warn_of_resets(&self, args: &WatchArgs) {
         let driver = &self.state.driver;
         let point = self.point(args);
-        if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver)) && nic::resets(driver) {
+        if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver)) && nic::of(driver).resets {
             let message = format!(
                 "its driver {driver} may reset its rings as the program comes and goes; \
                  --attach tc avoids that"
