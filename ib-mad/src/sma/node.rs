@@ -8,7 +8,7 @@ use super::notice;
 use super::port::Port;
 use super::protection::Protection;
 use super::reply::Reply;
-use super::switch::Switch;
+use super::switch::{Switch, block};
 use crate::attr::{Notice, PortState};
 use crate::mad::{
     AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, Method, Status, Tid,
@@ -149,10 +149,7 @@ impl Sma {
         let mut outgoing = Vec::new();
         let before = self.violations;
         let reply = if busy {
-            (method != Method::TRAP_REPRESS).then(|| Reply {
-                status: Status::BUSY,
-                data: *smp.data(),
-            })
+            (method != Method::TRAP_REPRESS).then(|| Reply(Status::BUSY, *smp.data()))
         } else {
             self.handle(now, port, from, smp, &mut outgoing)
         };
@@ -227,12 +224,7 @@ impl Sma {
         smp: &Smp,
         outgoing: &mut Vec<Outgoing>,
     ) -> Option<Reply> {
-        let refused = |status| {
-            Some(Reply {
-                status,
-                data: *smp.data(),
-            })
-        };
+        let refused = |status| Some(Reply(status, *smp.data()));
         if smp.octets()[0] != 1 || smp.class_version() != 1 {
             return refused(Status::BAD_VERSION);
         }
@@ -262,8 +254,12 @@ impl Sma {
             (AttributeId::PORT_INFO, _) => self.port_info(port, smp),
             (AttributeId::P_KEY_TABLE, _) => Some(self.p_key_table(smp)),
             (AttributeId::SWITCH_INFO, Some(switch)) => Some(switch.info(smp)),
-            (AttributeId::LINEAR_FORWARDING_TABLE, Some(switch)) => Some(switch.linear(smp)),
-            (AttributeId::RANDOM_FORWARDING_TABLE, Some(switch)) => Some(switch.random(smp)),
+            (AttributeId::LINEAR_FORWARDING_TABLE, Some(switch)) => {
+                Some(block(&mut switch.linear, smp))
+            }
+            (AttributeId::RANDOM_FORWARDING_TABLE, Some(switch)) => {
+                Some(block(&mut switch.random, smp))
+            }
             _ => refused(Status::UNSUPPORTED_METHOD_ATTRIBUTE),
         }
     }
@@ -304,8 +300,9 @@ impl Sma {
 
     /// Sends the response to `smp`, altered by the faults.
     fn respond(&self, from: Lid, smp: &Smp, reply: Reply, outgoing: &mut Vec<Outgoing>) {
-        let mut answer = smp.response(reply.status);
-        *answer.data_mut() = reply.data;
+        let Reply(status, data) = reply;
+        let mut answer = smp.response(status);
+        *answer.data_mut() = data;
         let (mut after, mut length, mut copies) = (PROMPT, LENGTH, 1);
         for fault in &self.faults {
             match *fault {
