@@ -84,7 +84,7 @@ impl Dut {
         let route = Route::Directed("0,1".parse().unwrap());
         let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
         request.set_m_key(key);
-        match Requester::new(transport, 1)
+        match Requester::new(Box::new(transport), 1)
             .exchange(request, &route, Duration::from_secs(5))
             .unwrap()
             .outcome

@@ -35,7 +35,7 @@ const SIM_HOST: &str = "Hca1";
 /// The port, ready for requests.
 pub struct MadPort {
     /// Sends requests and awaits their answers.
-    pub requester: Requester<Box<dyn Transport>>,
+    pub requester: Requester<dyn Transport>,
     /// Name of the transport, for people.
     pub transport: String,
     /// Held while it is used: the simulated DUT ends with it.
@@ -79,7 +79,7 @@ pub struct Teller<'p> {
 
 impl MadPort {
     /// The requester, and the DUT beside it.
-    pub fn parts(&mut self) -> (&mut Requester<Box<dyn Transport>>, Teller<'_>) {
+    pub fn parts(&mut self) -> (&mut Requester<dyn Transport>, Teller<'_>) {
         let now = self.requester.transport().now().as_nanos() as Nanos;
         let teller = Teller {
             dut: self.dut.as_mut(),

@@ -95,7 +95,7 @@ impl KeyJournal for Kept {
 /// A tester and its DUT.
 pub struct Bench {
     pub config: MadTestbed,
-    pub requester: Requester<Box<dyn Transport>>,
+    pub requester: Requester<dyn Transport>,
     pub key_bits: KeyBits,
     pub journal: Kept,
     /// The DUT's NodeGUID, once it was read.

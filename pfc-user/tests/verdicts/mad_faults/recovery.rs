@@ -40,7 +40,7 @@ fn with_key() -> NodeConfig {
 }
 
 /// Protection of the DUT, as a Get with the key shows it.
-fn shown(requester: &mut Requester<Box<dyn Transport>>, key: MKey) -> Protection {
+fn shown(requester: &mut Requester<dyn Transport>, key: MKey) -> Protection {
     let route = Route::Directed("0,1".parse().unwrap());
     let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
     request.set_m_key(key);

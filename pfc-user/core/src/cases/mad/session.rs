@@ -8,7 +8,7 @@ use ib_mad::attr::{Attribute, PortInfo, PortState};
 use ib_mad::mad::{AttributeId, MKey, Method, Status, Tid};
 use ib_mad::requester::{self, LeftOut, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
-use ib_mad::transport::{ReceiveError, Time, Transport};
+use ib_mad::transport::{ReceiveError, Time};
 
 use super::equipment::Equipment;
 use super::journal::KeyJournal;

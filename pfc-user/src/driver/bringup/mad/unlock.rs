@@ -141,7 +141,7 @@ impl KeyEntry {
         ))
     }
 
-    fn undo_by(&self, requester: &mut Requester<Box<dyn Transport>>) -> Result<()> {
+    fn undo_by(&self, requester: &mut Requester<dyn Transport>) -> Result<()> {
         let unlock = Unlock {
             route: self.route.clone(),
             found: self.found,
