@@ -41,7 +41,7 @@ fn each(
 }
 
 /// Judges that each asking of `purpose` was answered, with status 0.
-fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
     let askings = view.askings(purpose);
     let mut finding = Finding::new();
     for asking in &askings {
@@ -126,10 +126,6 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
 
 const AFTER_SET: &str = "Get(PortInfo) with M_KEY_DUT after the Set";
 
-pub(super) fn own_key_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::OwnKey)
-}
-
 pub(super) fn own_key_value(view: &View<'_>) -> Finding {
     each(view, Purpose::OwnKey, |finding, _, port| {
         finding.equal("M_Key", view.dut_key(), port.m_key())
@@ -150,10 +146,6 @@ pub(super) fn refuses_other_key(view: &View<'_>) -> Result<(), String> {
         0 | 1 => Err("a subcase of protect bits 2 and 3".into()),
         _ => Ok(()),
     }
-}
-
-pub(super) fn other_key_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::OtherKey)
 }
 
 pub(super) fn other_key_value(view: &View<'_>) -> Finding {
@@ -198,10 +190,6 @@ pub(super) fn before_wrong_key(view: &View<'_>) -> Finding {
             _ => finding.equal(what, 0, violations),
         }
     })
-}
-
-pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::DutKey)
 }
 
 /// The protection is as it was set, after a violation too.

@@ -16,7 +16,6 @@ use crate::cases::mad::session::TRIES;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key;
 use crate::mad::timing::MOST_WAIT;
-use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
 
 /// The row of every table.
@@ -96,20 +95,11 @@ fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
 const UP: &str = "Initialized, Armed or Active";
 
 fn state_is_up(finding: &mut Finding, what: String, state: PortState) {
-    let up = matches!(
-        state,
-        PortState::Initialized | PortState::Armed | PortState::Active
-    );
-    finding.compare(
-        what,
-        UP,
-        format!("{state:?}"),
-        if up {
-            Verdict::Pass
-        } else {
-            Verdict::Inconclusive
-        },
-    );
+    let verdict = match state.is_up() {
+        true => Verdict::Pass,
+        false => Verdict::Inconclusive,
+    };
+    finding.compare(what, UP, format!("{state:?}"), verdict);
 }
 
 fn link(view: &View<'_>, finding: &mut Finding) {
@@ -180,9 +170,8 @@ fn too_late(finding: &mut Finding, within: u64, after: u64) {
 /// Why Sets may have been refused for a key that is not the one that the testbed names.
 fn other_m_key(view: &View<'_>) -> Option<String> {
     let port = view.port()?;
-    let is_ours =
-        matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(_)) && port.m_key() == view.dut_key();
-    if is_ours {
+    let sets_key = view.e.plan.stimulus.protect_bits().is_some();
+    if sets_key && port.m_key() == view.dut_key() {
         return None;
     }
     let current = view.current();
@@ -289,16 +278,10 @@ pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>,
 }
 
 fn busy(asking: &Asking<'_>) -> String {
-    let count = |count: usize| {
-        if count == 1 {
-            "once".to_owned()
-        } else {
-            format!("{count} times")
-        }
-    };
+    let busy = counted(asking.busy());
     match asking.all.len() - asking.busy() {
-        0 => format!("BUSY {}", count(asking.busy())),
-        none => format!("BUSY {}, none {}", count(asking.busy()), count(none)),
+        0 => format!("BUSY {busy}"),
+        none => format!("BUSY {busy}, none {}", counted(none)),
     }
 }
 
@@ -307,7 +290,11 @@ pub(in crate::cases::mad) fn form(answer: &Smp) -> String {
 }
 
 fn times(asking: &Asking<'_>) -> String {
-    match asking.all.len() {
+    counted(asking.all.len())
+}
+
+fn counted(times: usize) -> String {
+    match times {
         1 => "once".into(),
         many => format!("{many} times"),
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::mad::{MKey, Method, Status};
+use ib_mad::mad::{MKey, Method};
 use ib_mad::smp::Smp;
 
 use super::likelihood::Loss;
@@ -13,7 +13,7 @@ use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::mad::m_key::Protection;
 use crate::mad::timing;
 use crate::plan::Nanos;
-use crate::plan::mad::{Difference, MadStimulus};
+use crate::plan::mad::Difference;
 
 /// A request and its answer.
 #[derive(Debug)]
@@ -40,9 +40,7 @@ impl Asked {
 
     /// PortInfo of an answer with status 0.
     pub(in crate::cases::mad) fn port(&self) -> Option<PortInfo> {
-        self.answer()
-            .filter(|smp| smp.status() == Status::OK && smp.attribute() == PortInfo::ID)
-            .map(|smp| PortInfo::from_data(*smp.data()))
+        self.answer().and_then(Smp::granted)
     }
 
     /// The exchange, for drawings.
@@ -339,21 +337,12 @@ impl<'e> View<'e> {
 
     /// Protect bits of the subcase; 0 in a case without subcases.
     pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
-        match self.e.plan.stimulus {
-            MadStimulus::MKeyGet(bits) => bits,
-            MadStimulus::LinearForwardingTable
-            | MadStimulus::PortInfo
-            | MadStimulus::TimedPortInfo => 0,
-        }
+        self.e.plan.stimulus.protect_bits().unwrap_or(0)
     }
 
     /// The attribute in the answer with status 0 to the only request of that purpose.
     pub(in crate::cases::mad) fn attribute<A: Attribute>(&self, purpose: Purpose) -> Option<A> {
-        let asking = self.asking(purpose)?;
-        let answer = asking.answer()?;
-        (answer.status() == Status::OK)
-            .then(|| answer.decode().ok())
-            .flatten()
+        self.asking(purpose)?.answer()?.granted()
     }
 
     pub(in crate::cases::mad) fn current(&self) -> MKey {

@@ -11,7 +11,6 @@ use super::strays::{unseen, unseen_traps};
 use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::evidence::mad::Purpose;
-use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
 
 /// Octets of a key.
@@ -28,7 +27,7 @@ const TELLING: usize = 3;
 
 /// Records where M_KEY_DUT is shown to a requester who did not send it.
 pub(super) fn judge(view: &View<'_>, finding: &mut Finding) {
-    if !matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(1..)) {
+    if view.protect_bits() == 0 {
         return;
     }
     // Before the first Set of it the DUT has another key, or none.

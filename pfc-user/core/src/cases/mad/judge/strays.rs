@@ -12,7 +12,6 @@ use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
 use crate::mad::timing::{self, MOST_WAIT};
-use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
 
 /// The row of every table.
@@ -165,7 +164,7 @@ fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<String> {
 
 /// True for the request that must not be answered at all: another check judges it.
 fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
-    asked.purpose == Purpose::OtherKey && matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(2..))
+    asked.purpose == Purpose::OtherKey && view.protect_bits() >= 2
 }
 
 /// Returns the request that a response with an unknown TID answers: the response came while that
