@@ -342,14 +342,10 @@ pub(super) fn t_tr(attributes: &QueuePair) -> Option<Nanos> {
 /// The frame that answers `request`; `None` where it is no READ request that one packet answers.
 pub fn answer_to(request: &Packet, queue_pair: u32) -> Option<Vec<u8>> {
     let frame = request.frame()?;
-    let length = roce::parse(&*frame)?.reth(&*frame)?.length;
-    if length > MAX_ANSWER {
-        return None;
-    }
-    build::read_response(&frame, queue_pair, &vec![PAYLOAD; length as usize]).ok()
+    let length = roce::parse(&*frame)?.reth(&*frame)?.length as usize;
+    (length <= build::MAX_PAYLOAD)
+        .then(|| build::read_response(&frame, queue_pair, &vec![PAYLOAD; length]))?
 }
 
-/// Largest path MTU.
-const MAX_ANSWER: u32 = 4096;
 /// Payload of the answers.
 const PAYLOAD: u8 = 0x5a;

@@ -4,19 +4,11 @@ use crate::agent::protocol::{Channel, FailureKind, OpenChannel, State};
 use crate::cases::rc::stimulate::{
     FLUSHED, LONGEST, Numbered, Numbers, PROMPT, READ, Steps, Stop, Watch, phase, phase_end,
 };
-use crate::evidence::rc::{Phase, RcEvidence};
+use crate::evidence::rc::{Completion, Phase, RcEvidence};
 use crate::plan::Nanos;
 
-pub(super) fn run(
-    steps: &mut Steps<'_>,
-    numbers: &mut Numbers,
-    done: &mut RcEvidence,
-) -> Result<(), Stop> {
-    steps.run(numbers, done)
-}
-
 impl Steps<'_> {
-    fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
+    pub(super) fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
         // Where the document does not apply, or it is not known whether it does, nothing would be
         // decided.
         if done.apm.or(done.device.apm) != Some(false) {
@@ -31,11 +23,8 @@ impl Steps<'_> {
         self.close(outcome)?;
         // Without a packet nothing shows that the DUT is at the other end, and the test could show
         // no more.
-        if done
-            .control
-            .as_ref()
-            .is_some_and(|control| control.packets.is_empty())
-        {
+        let control = done.control.as_ref();
+        if control.is_some_and(|control| control.packets.is_empty()) {
             return Ok(());
         }
         self.bench.announce("test");
@@ -157,13 +146,8 @@ impl Steps<'_> {
         match watch.post(self.bench, FLUSHED) {
             Ok(posted) => {
                 let end = phase_end(posted, watch.t_tr.max(PROMPT));
-                let flushed = |phase: &Phase| {
-                    phase
-                        .completions
-                        .iter()
-                        .any(|completion| completion.work_request == FLUSHED)
-                };
-                while watch.asked < end && !flushed(watch.phase) {
+                let is_it = |completion: &Completion| completion.work_request == FLUSHED;
+                while watch.asked < end && !watch.phase.completions.iter().any(is_it) {
                     watch.poll(self.bench)?;
                 }
             }
