@@ -169,9 +169,8 @@ impl<'v> Times<'v> {
             let asked = view.asked.iter();
             asked.filter(move |asked| asked.purpose == purpose)
         };
-        let is_busy = |asked: &Asked| asked.answer.is_some() && asked.answer().is_none();
         let answered: Vec<_> = of_purpose(Purpose::TimedPort)
-            .filter(|asked| !is_busy(asked))
+            .filter(|asked| !asked.is_busy())
             .filter_map(|asked| Some((asked, view.answered_at(asked)?)))
             .collect();
         let took = answered

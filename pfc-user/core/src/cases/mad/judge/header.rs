@@ -67,9 +67,7 @@ fn is_of_table(asked: &Asked) -> bool {
 
 fn header(view: &View<'_>) -> Finding {
     let answered = view
-        .asked
-        .iter()
-        .filter(|asked| asked.purpose != Purpose::TesterPort)
+        .of_dut()
         .filter_map(|asked| asked.answer.as_ref().map(|(_, answer)| (asked, answer)));
     let answered: Vec<_> = answered.collect();
     if answered.is_empty() {
