@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Time since an epoch of the transport's own; it never runs backwards.
+pub type Time = std::time::Duration;
+
 /// Length of a MAD in octets (13.4.2).
 pub const LENGTH: usize = 256;
 

@@ -14,10 +14,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::mad::Lid;
+pub use crate::mad::Time;
 use crate::smp::Smp;
-
-/// Time since an epoch of the transport's own; it never runs backwards.
-pub type Time = Duration;
 
 /// A wait that ended too late: the tester itself stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

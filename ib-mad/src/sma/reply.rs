@@ -1,4 +1,4 @@
-//! What a node makes of a request: the reply, or that a Set is invalid.
+//! Outcome of a request: the reply, or that a Set is invalid.
 
 use crate::attr::FieldError;
 use crate::mad::Status;

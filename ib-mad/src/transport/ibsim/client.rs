@@ -26,8 +26,8 @@ pub enum ConnectError {
     NodeName(String),
     /// No server has bound the address.
     #[error(
-        "no ibsim server is called {0:?}: start `IBSIM_SOCKNAME={0} ibsim -s NETFILE`, or `validator \
-         dut sma --socket {0}`, in this network namespace"
+        "no ibsim server is called {0:?}: start `IBSIM_SOCKNAME={0} ibsim -s NETFILE`, or \
+         `validator dut sma --socket {0}`, in this network namespace"
     )]
     NoServer(String),
     /// The server accepts clients, but has no such node.
@@ -147,8 +147,8 @@ impl IbsimTransport {
         Ok(connected)
     }
 
-    /// Says that the server leaves all of a TID as it is: [`Server`](super::Server) does. Stock ibsim
-    /// 0.10 makes the upper 16 bits 0.
+    /// Says that the server leaves all of a TID as it is: [`Server`](super::Server) does. Stock
+    /// ibsim 0.10 makes the upper 16 bits 0.
     pub fn keeping_tids(mut self) -> Self {
         self.keeps_tids = true;
         self
