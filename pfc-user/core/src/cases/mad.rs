@@ -10,6 +10,7 @@ mod judge;
 pub mod planning;
 pub mod session;
 pub mod stimulate;
+pub mod timing;
 
 use judge::Mad;
 use judge::consistency;

@@ -9,7 +9,7 @@ use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::Transport;
 
-use super::m_key::{self, Protection};
+use super::{Protection, is_another, may_be_another};
 
 /// Requests are lost on the way now and then (VL15).
 const ATTEMPTS: u32 = 3;
@@ -46,7 +46,7 @@ impl Unlock {
                 continue;
             };
             let is_last = key == self.m_key_dut;
-            if m_key::is_another(&info, key) || !is_last && m_key::may_be_another(&info, key) {
+            if is_another(&info, key) || !is_last && may_be_another(&info, key) {
                 continue;
             }
             self.is_same_node(requester, key)?;

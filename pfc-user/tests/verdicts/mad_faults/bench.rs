@@ -21,7 +21,7 @@ use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::MadEvidence;
 use validator::evidence::pfc::Stall;
 use validator::evidence::{CaseEvidence, Repetition};
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 use validator::plan::mad::MadPlan;
 
 pub const TABLE: &str = "mad.c14-024-10-01";

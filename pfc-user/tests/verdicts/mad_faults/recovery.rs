@@ -14,7 +14,7 @@ use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 use validator::case::{Event, Verdict};
 use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::{MadEvidence, Purpose};
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, each_case, outcomes, result, simulated, switch};
 use super::missing::broken;

@@ -17,9 +17,9 @@ use super::{MadCase, assertion, row};
 use crate::case::{Case, CheckResult, DocumentAssertion};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, words};
+use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
-use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
@@ -109,7 +109,7 @@ const ROWS: [Row<Mad>; 6] = [
 /// Timed Gets: the least of their times has the least of what delays the tester now and then.
 const COUNT: u32 = 20;
 
-/// What the greatest RespTimeValue stands for.
+/// Time that the greatest RespTimeValue stands for.
 const GREATEST: Duration = Duration::from_millis(4300);
 
 /// The way there or back, as the document estimates it. Its formula has this time in the product
@@ -150,7 +150,7 @@ fn in_time(view: &View<'_>) -> Finding {
     }
 }
 
-/// What the timed Gets show.
+/// Times that the timed Gets show.
 struct Times<'v> {
     /// Gets that were answered, each with the time of its answer; BUSY is none.
     answered: Vec<(&'v Asked, Nanos)>,

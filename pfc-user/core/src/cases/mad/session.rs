@@ -13,10 +13,10 @@ use ib_mad::transport::{ReceiveError, Time};
 use super::equipment::Equipment;
 use super::journal::KeyJournal;
 use crate::case::Event;
+use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
-use crate::mad::m_key::Protection;
-use crate::mad::timing::{self, MOST_WAIT};
+use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
@@ -24,7 +24,7 @@ use crate::plan::mad::MadPlan;
 /// busy.
 pub(super) const TRIES: usize = 3;
 
-/// Why a repetition ended early.
+/// Reason why a repetition ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The user wished it.

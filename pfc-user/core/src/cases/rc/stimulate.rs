@@ -29,7 +29,7 @@ const MILLISECOND: Nanos = 1_000_000;
 /// Shortest wait for a completion that needs no timer.
 pub(super) const PROMPT: Nanos = 1_000_000_000;
 
-/// Why a repetition ended before its time.
+/// Reason why a repetition ended before its time.
 #[derive(Debug)]
 pub enum Stop {
     /// The user's wish.
@@ -196,10 +196,6 @@ pub(super) fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
     }
 }
 
-pub(super) fn phase_end(from: Nanos, span: Nanos) -> Nanos {
-    from.saturating_add(span)
-}
-
 /// A phase under way. Every packet is added to it on arrival, so that an interrupted phase has them
 /// too.
 pub(super) struct Watch<'w> {
@@ -265,7 +261,7 @@ impl<'w> Watch<'w> {
         self.asked = asked;
         // An answer without completions comes when the wait is over.
         self.empty = if completions.is_empty() {
-            phase_end(asked, wait).min(time)
+            asked.saturating_add(wait).min(time)
         } else {
             asked
         };

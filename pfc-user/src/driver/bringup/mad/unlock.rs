@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::{Claimed, Node, Target};
 use crate::cases::mad::journal::{KeyJournal, Noted};
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal, KeyNote};
-use crate::mad::m_key::Protection;
-use crate::mad::timing::MOST_WAIT;
-use crate::mad::unlock::Unlock;
+use crate::m_key::Protection;
+use crate::m_key::unlock::Unlock;
 
 /// Least time to wait for an answer. Entries of earlier versions, which do not say how long the DUT
 /// may take, have this.

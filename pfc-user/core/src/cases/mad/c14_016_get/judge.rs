@@ -12,7 +12,7 @@ use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::Protection;
+use crate::m_key::Protection;
 use crate::quantity::ms;
 
 /// Status code for a field that the DUT does not support.

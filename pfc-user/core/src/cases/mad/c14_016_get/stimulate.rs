@@ -7,9 +7,9 @@ use ib_mad::smp::Smp;
 
 use crate::cases::mad::journal::Noted;
 use crate::cases::mad::session::{Contact, Session, Stop};
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::{self, Protection};
-use crate::mad::timing::MOST_WAIT;
+use crate::m_key::{self, Protection};
 use crate::plan::mad::ATTEMPTS;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {

@@ -5,7 +5,7 @@ use ib_mad::mad::{AttributeId, Method};
 
 use crate::cases::mad::session::{Session, Stop};
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key;
+use crate::m_key;
 
 /// Attribute modifiers of LinearForwardingTable: 48 K LIDs in blocks of 64.
 pub(super) const BLOCKS: u32 = 768;

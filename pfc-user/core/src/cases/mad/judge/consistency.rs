@@ -6,7 +6,7 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 
 use super::decoded::{Asked, View};
 use crate::evidence::mad::{MadEvidence, Purpose};
-use crate::mad::m_key::Protection;
+use crate::m_key::Protection;
 
 /// The view of the repetition of that index among all of the case, if it makes sense.
 pub(in crate::cases::mad) fn view<'e>(

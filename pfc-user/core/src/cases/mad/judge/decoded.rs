@@ -8,10 +8,10 @@ use ib_mad::smp::Smp;
 
 use super::likelihood::Loss;
 use crate::case::Subject;
+use crate::cases::mad::timing;
 use crate::cases::stalls::Stalls;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
-use crate::mad::m_key::Protection;
-use crate::mad::timing;
+use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
 

@@ -6,9 +6,9 @@ use ib_mad::smp::Smp;
 
 use super::decoded::{Asked, Asking, Stray, View};
 use crate::case::Figure;
+use crate::cases::mad::timing;
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::Protection;
-use crate::mad::timing;
+use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
 use crate::quantity::ms;

@@ -10,8 +10,8 @@ use super::decoded::{Asked, Stray, View};
 use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
+use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
-use crate::mad::timing::{self, MOST_WAIT};
 use crate::quantity::ms;
 
 /// The row of every table.
@@ -66,12 +66,12 @@ fn single_answer(view: &View<'_>) -> Finding {
     finding
 }
 
-/// Why answers that match no request may be missing in the evidence. A flood of traps is none.
+/// Reason why answers that match no request may be missing in the evidence. A flood of traps is none.
 pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
     left_out(view.e.strays_left_out, "packets that match no request")
 }
 
-/// Why traps may be missing in the evidence.
+/// Reason why traps may be missing in the evidence.
 pub(super) fn unseen_traps(view: &View<'_>) -> Option<String> {
     left_out(view.e.traps_left_out, "traps and requests of others")
 }

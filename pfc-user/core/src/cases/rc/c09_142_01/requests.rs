@@ -20,7 +20,7 @@ const SHORTEST: Nanos = 95;
 /// one's already.
 const CLOSE: Nanos = 5;
 
-/// Why lateness is not the DUT's.
+/// Reason why lateness is not the DUT's.
 pub(super) const STOOD_STILL: &str = "while the simulated DUT stood still";
 
 /// Earliest and latest time of something that the transport timer starts (9.7.6.1.3).

@@ -2,7 +2,7 @@
 
 use crate::agent::protocol::{Channel, FailureKind, OpenChannel, State};
 use crate::cases::rc::stimulate::{
-    FLUSHED, LONGEST, Numbered, Numbers, PROMPT, READ, Steps, Stop, Watch, phase, phase_end,
+    FLUSHED, LONGEST, Numbered, Numbers, PROMPT, READ, Steps, Stop, Watch, phase,
 };
 use crate::evidence::rc::{Completion, Phase, RcEvidence};
 use crate::plan::Nanos;
@@ -74,7 +74,7 @@ impl Steps<'_> {
         let mut watch = Watch::new(self.plan, phase, self.bench.now());
         let posted = watch.post(self.bench, READ)?;
         let idle = 2 * LONGEST * watch.t_tr;
-        let longest = phase_end(posted, idle * self.plan.requests() as Nanos);
+        let longest = posted.saturating_add(idle * self.plan.requests() as Nanos);
         loop {
             for (transmission, packet) in watch.take(self.bench)? {
                 if transmission > usize::from(self.plan.control_drops) {
@@ -82,7 +82,7 @@ impl Steps<'_> {
                     watch.phase.answers.extend(answer);
                 }
             }
-            let end = longest.min(phase_end(watch.last.unwrap_or(posted), idle));
+            let end = longest.min(watch.last.unwrap_or(posted).saturating_add(idle));
             if !watch.phase.completions.is_empty() || watch.asked >= end {
                 break;
             }
@@ -115,7 +115,7 @@ impl Steps<'_> {
         let shows = watch.phase.channel.attributes.retries_left.is_some();
         let posted = watch.post(self.bench, READ)?;
         let t_tr = watch.t_tr;
-        let longest = phase_end(posted, (requests as Nanos + 1) * LONGEST * t_tr);
+        let longest = posted.saturating_add((requests as Nanos + 1) * LONGEST * t_tr);
         loop {
             let packets = watch.take(self.bench)?;
             if shows && !packets.is_empty() {
@@ -125,9 +125,12 @@ impl Steps<'_> {
             let over = match watch.phase.completions.first() {
                 // Time for one more request, and for one more completion.
                 Some(first) => {
-                    asked >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr))
+                    asked
+                        >= latest
+                            .saturating_add(LONGEST * t_tr)
+                            .max(first.time.saturating_add(t_tr))
                 }
-                None => asked >= longest && asked >= phase_end(latest, 2 * LONGEST * t_tr),
+                None => asked >= longest && asked >= latest.saturating_add(2 * LONGEST * t_tr),
             };
             let too_many = watch.transmissions > requests && asked >= longest;
             if over || too_many {
@@ -145,7 +148,7 @@ impl Steps<'_> {
         let mut watch = Watch::new(self.plan, phase, empty);
         match watch.post(self.bench, FLUSHED) {
             Ok(posted) => {
-                let end = phase_end(posted, watch.t_tr.max(PROMPT));
+                let end = posted.saturating_add(watch.t_tr.max(PROMPT));
                 let is_it = |completion: &Completion| completion.work_request == FLUSHED;
                 while watch.asked < end && !watch.phase.completions.iter().any(is_it) {
                     watch.poll(self.bench)?;
