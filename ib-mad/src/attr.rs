@@ -2,28 +2,21 @@
 //! and widths in bits, as in the specification's own tables: bit 0 is the most significant bit of
 //! the first octet. Reserved bits and values unknown to the specification are kept.
 
-pub mod capability;
 mod field;
-mod linear_forwarding_table;
-mod node_description;
 mod node_info;
 mod notice;
 mod port_info;
 #[cfg(test)]
 mod properties;
-mod random_forwarding_table;
 mod switch_info;
 
 pub use field::{Field, FieldError, FieldValue};
-pub use linear_forwarding_table::LinearForwardingTable;
-pub use node_description::{NodeDescription, TextTooLong};
 pub use node_info::{NodeInfo, NodeType};
 pub use notice::{BadMKey, Notice, NoticeSource, NoticeType};
 pub use port_info::{PortInfo, PortState};
-pub use random_forwarding_table::{EntryError, RandomForwardingEntry, RandomForwardingTable};
 pub use switch_info::SwitchInfo;
 
-use crate::mad::AttributeId;
+use crate::mad::{AttributeId, Status};
 use crate::smp::{DATA, Smp};
 
 /// An attribute of subnet management.
@@ -56,6 +49,11 @@ impl Smp {
             });
         }
         Ok(A::from_data(*self.data()))
+    }
+
+    /// Decodes the attribute of a response with status 0; `None` for any other.
+    pub fn granted<A: Attribute>(&self) -> Option<A> {
+        self.decode().ok().filter(|_| self.status() == Status::OK)
     }
 
     /// Writes an attribute into the packet. The caller sets id and modifier.

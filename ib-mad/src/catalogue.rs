@@ -38,7 +38,7 @@ pub const MILLISECONDS: Kind<Duration> = Kind {
     write: |time| time.as_millis().to_string(),
 };
 
-/// Why a fault could not be read.
+/// Reason why a fault could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// No such fault.

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Time since an epoch of the transport's own; it never runs backwards.
+pub type Time = std::time::Duration;
+
 /// Length of a MAD in octets (13.4.2).
 pub const LENGTH: usize = 256;
 
@@ -68,12 +71,6 @@ impl fmt::Display for Method {
     }
 }
 
-impl fmt::Debug for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// Status of a response (13.4.7), without the direction bit of directed-route SMPs: 15 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Status(u16);
@@ -116,12 +113,6 @@ impl Status {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#06x} (code {})", self.0, self.code())
-    }
-}
-
-impl fmt::Debug for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -173,12 +164,6 @@ impl fmt::Display for AttributeId {
     }
 }
 
-impl fmt::Debug for AttributeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// Transaction id; a request and its response have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Tid(pub u64);
@@ -186,12 +171,6 @@ pub struct Tid(pub u64);
 impl fmt::Display for Tid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#018x}", self.0)
-    }
-}
-
-impl fmt::Debug for Tid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -203,12 +182,6 @@ pub struct MKey(pub u64);
 impl fmt::Display for MKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#018x}", self.0)
-    }
-}
-
-impl fmt::Debug for MKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -233,3 +206,14 @@ impl fmt::Debug for Lid {
         write!(f, "LID {}", self.0)
     }
 }
+
+macro_rules! debug_as_display {
+    ($($type:ty),*) => { $(
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )* };
+}
+debug_as_display!(Method, Status, AttributeId, Tid, MKey);

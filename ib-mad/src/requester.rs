@@ -116,8 +116,8 @@ struct Sent {
 }
 
 /// Sends requests, one at a time.
-pub struct Requester<T> {
-    transport: T,
+pub struct Requester<T: ?Sized> {
+    transport: Box<T>,
     first: u32,
     next: u32,
     /// Seed of the upper halves of TIDs; 0: they are 0.
@@ -128,22 +128,20 @@ pub struct Requester<T> {
     left_out: LeftOut,
 }
 
-impl<T: Transport> Requester<T> {
+impl<T: Transport + ?Sized> Requester<T> {
     /// Makes a requester whose first request has the TID `first`; the following ones count up. Only
     /// the low 32 bits of a TID tell requests apart: Linux' umad writes the upper ones. Where the
     /// transport leaves those alone, they are another number in each request, made from the upper
     /// half of `first`, so that a node that loses or changes them is found; they are 0 if that is.
-    pub fn new(transport: T, first: u64) -> Self {
-        let seed = if transport.keeps_tids() {
-            (first >> 32) as u32
-        } else {
-            0
-        };
+    pub fn new(transport: Box<T>, first: u64) -> Self {
         Self {
+            seed: match transport.keeps_tids() {
+                true => (first >> 32) as u32,
+                false => 0,
+            },
             transport,
             first: first as u32,
             next: first as u32,
-            seed,
             sent: VecDeque::new(),
             strays: Vec::new(),
             left_out: LeftOut::default(),
@@ -188,10 +186,9 @@ impl<T: Transport> Requester<T> {
         let keep = keep.max(wait);
         let tid = self.next_tid();
         request.set_tid(tid);
-        let to = if let Route::Lid(lid) = route {
-            *lid
-        } else {
-            Lid::PERMISSIVE
+        let to = match route {
+            Route::Lid(lid) => *lid,
+            Route::Directed(_) => Lid::PERMISSIVE,
         };
         let sent = self.transport.now();
         let deadline = sent + wait;

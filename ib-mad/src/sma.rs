@@ -2,6 +2,7 @@
 //! test. The model does no I/O and takes time as an argument: [`crate::transport::simulated`] gives
 //! it a clock of its own, a server of ibsim's sockets the real one.
 
+mod agent;
 mod attributes;
 mod config;
 mod fabric;
@@ -13,7 +14,8 @@ mod protection;
 mod reply;
 mod switch;
 
+pub use agent::Outgoing;
 pub use config::{NodeConfig, NodeKind};
 pub use fabric::{Delivery, Fabric};
 pub use fault::Fault;
-pub use node::{Outgoing, Sma};
+pub use node::Sma;

@@ -319,17 +319,6 @@ impl Smp {
             self.0[4] = self.0[4] & 0x7f | if returning { 0x80 } else { 0 };
         }
     }
-
-    /// Sets hop pointer and hop count.
-    pub fn set_hops(&mut self, pointer: u8, count: u8) {
-        self.put(6, [pointer, count]);
-    }
-
-    /// Sets DrSLID and DrDLID.
-    pub fn set_dr_lids(&mut self, slid: Lid, dlid: Lid) {
-        self.put(32, slid.0.to_be_bytes());
-        self.put(34, dlid.0.to_be_bytes());
-    }
 }
 
 impl fmt::Debug for Smp {

@@ -7,7 +7,6 @@ pub mod simulated;
 pub mod umad;
 #[cfg(all(feature = "host", target_os = "linux"))]
 mod wait;
-mod wake;
 
 use std::io;
 #[cfg(all(feature = "host", target_os = "linux"))]
@@ -15,10 +14,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::mad::Lid;
+pub use crate::mad::Time;
 use crate::smp::Smp;
-
-/// Time since an epoch of the transport's own; it never runs backwards.
-pub type Time = Duration;
 
 /// A wait that ended too late: the tester itself stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,33 +113,5 @@ pub trait Transport {
     fn clear_wake(&mut self) {
         #[cfg(all(feature = "host", target_os = "linux"))]
         self.set_wake(None);
-    }
-}
-
-impl<T: Transport + ?Sized> Transport for Box<T> {
-    fn name(&self) -> String {
-        (**self).name()
-    }
-    fn now(&self) -> Time {
-        (**self).now()
-    }
-    fn send(&mut self, smp: &Smp, to: Lid, keep: Duration) -> Result<(), SendError> {
-        (**self).send(smp, to, keep)
-    }
-    fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
-        (**self).receive(deadline)
-    }
-    fn shows_unmatched(&self) -> bool {
-        (**self).shows_unmatched()
-    }
-    fn keeps_tids(&self) -> bool {
-        (**self).keeps_tids()
-    }
-    fn take_overslept(&mut self) -> Vec<Overslept> {
-        (**self).take_overslept()
-    }
-    #[cfg(all(feature = "host", target_os = "linux"))]
-    fn set_wake(&mut self, wake: Option<OwnedFd>) {
-        (**self).set_wake(wake);
     }
 }

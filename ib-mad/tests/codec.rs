@@ -1,9 +1,8 @@
 //! Errors of the codec, and the parts of attributes that are not plain fields.
 
 use ib_mad::attr::{
-    Attribute, BadMKey, EntryError, LinearForwardingTable, NodeDescription, NodeInfo, NodeType,
-    Notice, NoticeSource, NoticeType, PortInfo, PortState, RandomForwardingEntry,
-    RandomForwardingTable, SwitchInfo, TextTooLong,
+    Attribute, BadMKey, NodeInfo, NodeType, Notice, NoticeSource, NoticeType, PortInfo, PortState,
+    SwitchInfo,
 };
 use ib_mad::mad::{AttributeId, Lid, MKey, MadError, Method, Status, Tid};
 use ib_mad::smp::{Path, PathError, Route, Smp};
@@ -147,57 +146,6 @@ fn directed_routes() {
     for text in ["", "1", "0,0", "0,255", "0,256", "0,,1", "0,-1", "0,x"] {
         assert_eq!(text.parse::<Path>(), Err(PathError::Form(text.to_owned())));
     }
-}
-
-#[test]
-fn node_descriptions() {
-    let text = "é".repeat(32);
-    let full = NodeDescription::new(&text).unwrap();
-    assert_eq!(full.text(), text);
-    let error = NodeDescription::new(&"x".repeat(65)).unwrap_err();
-    assert_eq!(error, TextTooLong(65));
-    assert_eq!(
-        error.to_string(),
-        "NodeDescription:NodeString has 64 octets, and a text of 65 does not fit"
-    );
-    let mut data = [0; 64];
-    data[..4].copy_from_slice(b"a\xffb\0");
-    data[10] = b'z';
-    let odd = NodeDescription::from_data(data);
-    assert_eq!((odd.text().as_ref(), odd.data()), ("a\u{fffd}b", &data));
-}
-
-#[test]
-fn entries_of_forwarding_tables() {
-    assert_eq!(LinearForwardingTable::position(Lid(0)), (0, 0));
-    assert_eq!(LinearForwardingTable::position(Lid(0xbfff)), (767, 63));
-    let mut table = RandomForwardingTable::from_data([0xff; 64]);
-    let entry = RandomForwardingEntry {
-        lid: 0x1234,
-        valid: false,
-        lmc: 5,
-        port: 6,
-    };
-    table.set_entry(15, entry).unwrap();
-    assert_eq!(table.entry(15), Some(entry));
-    assert_eq!(
-        table.data()[60..],
-        [0x12, 0x34, 0x5f, 0x06],
-        "reserved bits stay"
-    );
-    assert_eq!(table.data()[..60], [0xff; 60]);
-    assert_eq!(
-        (table.entry(16), table.set_entry(16, entry)),
-        (None, Err(EntryError::Index(16)))
-    );
-    let error = table
-        .set_entry(0, RandomForwardingEntry { lmc: 8, ..entry })
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "RandomForwardingTable:LMC has 3 bits, and 0x8 does not fit"
-    );
-    assert_eq!(table.data()[..4], [0xff; 4], "refused, and nothing written");
 }
 
 #[test]

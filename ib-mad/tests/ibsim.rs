@@ -171,7 +171,7 @@ fn route() -> Route {
 
 /// Asks a node for its GUID.
 fn guid(transport: IbsimTransport, route: &Route) -> u64 {
-    let mut requester = Requester::new(transport, 5);
+    let mut requester = Requester::new(Box::new(transport), 5);
     let exchange = requester
         .exchange(
             Smp::request(Method::GET, AttributeId::NODE_INFO, 0, route),

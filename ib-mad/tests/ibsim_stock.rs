@@ -101,10 +101,8 @@ impl Ibsim {
     }
 
     fn requester(&self) -> Requester<IbsimTransport> {
-        Requester::new(
-            IbsimTransport::connect(&self.name, "Hca1", PATIENCE).unwrap(),
-            0x1000,
-        )
+        let transport = IbsimTransport::connect(&self.name, "Hca1", PATIENCE).unwrap();
+        Requester::new(Box::new(transport), 0x1000)
     }
 }
 

@@ -90,7 +90,7 @@ fn requester_from(first: u64, reactions: Vec<Reaction>) -> Requester<Scripted> {
         sent: Vec::new(),
         end: None,
     };
-    Requester::new(script, first)
+    Requester::new(Box::new(script), first)
 }
 
 fn route() -> Route {
@@ -272,7 +272,7 @@ fn a_flood_of_strays_is_counted_and_not_kept() {
 fn the_upper_half_of_a_tid_is_another_each_time_where_it_is_left_alone() {
     let tids = |keeps: bool, first: u64| {
         let transport = Keeps(Time::ZERO, keeps);
-        let mut requester = Requester::new(transport, first);
+        let mut requester = Requester::new(Box::new(transport), first);
         let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &route());
         [(); 3].map(|()| {
             let exchange = requester.exchange(request.clone(), &route(), WAIT).unwrap();
@@ -502,7 +502,7 @@ fn a_flood_of_packets_prolongs_no_wait() {
         }
         fn set_wake(&mut self, _wake: Option<OwnedFd>) {}
     }
-    let mut requester = Requester::new(Flood(Time::ZERO), 0);
+    let mut requester = Requester::new(Box::new(Flood(Time::ZERO)), 0);
     let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &route());
     let exchange = requester.exchange(request, &route(), WAIT).unwrap();
     assert!(matches!(exchange.outcome, Outcome::TimedOut));

@@ -96,10 +96,10 @@ fn process() -> (Child, String) {
 }
 
 fn main() {
-    let mut in_process = Requester::new(Simulated::new(fabric()), 0);
+    let mut in_process = Requester::new(Box::new(Simulated::new(fabric())), 0);
     let (mut process, name) = process();
     let transport = IbsimTransport::connect(&name, "Hca1", WAIT).expect("a server");
-    let mut by_sockets = Requester::new(transport, 0);
+    let mut by_sockets = Requester::new(Box::new(transport), 0);
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

@@ -27,7 +27,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr))]
 
 pub use validator_core::{
-    case, cases, evidence, fault, mad, neighbour, nic, pacing, plan, preflight, quantity, roce,
+    case, cases, evidence, fault, m_key, neighbour, nic, pacing, plan, preflight, quantity, roce,
     test_frame,
 };
 

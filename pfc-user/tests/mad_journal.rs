@@ -20,7 +20,7 @@ use ib_mad::transport::ibsim::IbsimTransport;
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::bringup::mad::{Claimed, Node, Target};
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
 const NOBODY: u32 = 1 << 23;
@@ -84,7 +84,7 @@ impl Dut {
         let route = Route::Directed("0,1".parse().unwrap());
         let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
         request.set_m_key(key);
-        match Requester::new(transport, 1)
+        match Requester::new(Box::new(transport), 1)
             .exchange(request, &route, Duration::from_secs(5))
             .unwrap()
             .outcome

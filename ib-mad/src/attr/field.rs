@@ -222,9 +222,46 @@ macro_rules! fields {
 }
 pub(super) use fields;
 
-/// Implements `Attribute` for a newtype of 64 octets.
+/// Defines the codes of a field.
+macro_rules! codes {
+    (
+        $(#[$doc:meta])*
+        $name:ident { $($(#[$code_doc:meta])* $code:ident = $bits:literal,)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$code_doc])* $code,)*
+            /// Not in the specification.
+            Unknown(u8),
+        }
+
+        impl $crate::attr::Field for $name {
+            const BITS: u32 = 8;
+
+            fn from_bits(bits: u64) -> Self {
+                match bits {
+                    $($bits => Self::$code,)*
+                    other => Self::Unknown(other as u8),
+                }
+            }
+
+            fn into_bits(self) -> u64 {
+                match self {
+                    $(Self::$code => $bits,)*
+                    Self::Unknown(other) => other.into(),
+                }
+            }
+        }
+    };
+}
+pub(super) use codes;
+
+/// Defines an attribute of 64 octets by its table of fields.
 macro_rules! attribute {
-    ($name:ident = $id:expr) => {
+    ($(#[$doc:meta])* $name:ident = $id:expr; $($table:tt)*) => {
+        $crate::attr::field::fields! { $(#[$doc])* $name [$crate::smp::DATA] of $id; $($table)* }
+
         impl $crate::attr::Attribute for $name {
             const ID: $crate::mad::AttributeId = $id;
             fn from_data(data: [u8; $crate::smp::DATA]) -> Self {
@@ -234,10 +271,6 @@ macro_rules! attribute {
                 &self.0
             }
         }
-    };
-    ($(#[$doc:meta])* $name:ident = $id:expr; $($table:tt)*) => {
-        $crate::attr::field::fields! { $(#[$doc])* $name [$crate::smp::DATA] of $id; $($table)* }
-        $crate::attr::field::attribute!($name = $id);
     };
 }
 pub(super) use attribute;

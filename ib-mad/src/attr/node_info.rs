@@ -1,6 +1,6 @@
 //! NodeInfo (14.2.5.3).
 
-use super::field::{Field, attribute};
+use super::field::{attribute, codes};
 use crate::mad::AttributeId;
 
 attribute! {
@@ -33,37 +33,14 @@ attribute! {
     vendor_id, set_vendor_id: u32 = "VendorID" @ 296, 24;
 }
 
-/// Kind of node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeType {
-    /// Channel adapter: 1.
-    ChannelAdapter,
-    /// Switch: 2.
-    Switch,
-    /// Router: 3.
-    Router,
-    /// Not in the specification.
-    Unknown(u8),
-}
-
-impl Field for NodeType {
-    const BITS: u32 = 8;
-
-    fn from_bits(bits: u64) -> Self {
-        match bits {
-            1 => Self::ChannelAdapter,
-            2 => Self::Switch,
-            3 => Self::Router,
-            other => Self::Unknown(other as u8),
-        }
-    }
-
-    fn into_bits(self) -> u64 {
-        match self {
-            Self::ChannelAdapter => 1,
-            Self::Switch => 2,
-            Self::Router => 3,
-            Self::Unknown(other) => other.into(),
-        }
+codes! {
+    /// Kind of node.
+    NodeType {
+        /// Channel adapter: 1.
+        ChannelAdapter = 1,
+        /// Switch: 2.
+        Switch = 2,
+        /// Router: 3.
+        Router = 3,
     }
 }

@@ -1,6 +1,6 @@
 //! Notice (13.4.8.2), and its contents in traps of subnet management (14.2.5.1).
 
-use super::field::{Field, attribute, fields};
+use super::field::{attribute, codes, fields};
 use crate::mad::{AttributeId, MKey, Method};
 use crate::smp::DATA;
 
@@ -26,50 +26,21 @@ attribute! {
     notice_count, set_notice_count: u16 = "NoticeCount" @ 65, 15;
 }
 
-/// Severity of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoticeType {
-    /// 0.
-    Fatal,
-    /// 1.
-    Urgent,
-    /// 2.
-    Security,
-    /// 3.
-    SubnetManagement,
-    /// 4.
-    Informational,
-    /// 0x7f: there is no notice to read.
-    Empty,
-    /// Not in the specification.
-    Unknown(u8),
-}
-
-impl Field for NoticeType {
-    const BITS: u32 = 8;
-
-    fn from_bits(bits: u64) -> Self {
-        match bits {
-            0 => Self::Fatal,
-            1 => Self::Urgent,
-            2 => Self::Security,
-            3 => Self::SubnetManagement,
-            4 => Self::Informational,
-            0x7f => Self::Empty,
-            other => Self::Unknown(other as u8),
-        }
-    }
-
-    fn into_bits(self) -> u64 {
-        match self {
-            Self::Fatal => 0,
-            Self::Urgent => 1,
-            Self::Security => 2,
-            Self::SubnetManagement => 3,
-            Self::Informational => 4,
-            Self::Empty => 0x7f,
-            Self::Unknown(other) => other.into(),
-        }
+codes! {
+    /// Severity of a notice.
+    NoticeType {
+        /// 0.
+        Fatal = 0,
+        /// 1.
+        Urgent = 1,
+        /// 2.
+        Security = 2,
+        /// 3.
+        SubnetManagement = 3,
+        /// 4.
+        Informational = 4,
+        /// 0x7f: there is no notice to read.
+        Empty = 0x7f,
     }
 }
 
@@ -187,12 +158,7 @@ impl BadMKey {
         &self.0
     }
 
-    /// DRNoticeReturnPath: 240 bits from bit 192 of DataDetails.
-    pub fn dr_notice_return_path(&self) -> &[u8; Self::RETURN_PATH] {
-        self.0[RETURN_PATH..].try_into().expect("30 octets")
-    }
-
-    /// Mutable access to DRNoticeReturnPath.
+    /// Mutable access to DRNoticeReturnPath: 240 bits from bit 192 of DataDetails.
     pub fn dr_notice_return_path_mut(&mut self) -> &mut [u8; Self::RETURN_PATH] {
         (&mut self.0[RETURN_PATH..]).try_into().expect("30 octets")
     }

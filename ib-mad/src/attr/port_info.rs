@@ -1,6 +1,6 @@
 //! PortInfo (14.2.5.6).
 
-use super::field::{Field, attribute};
+use super::field::{attribute, codes};
 use crate::mad::{AttributeId, MKey};
 
 attribute! {
@@ -17,7 +17,7 @@ attribute! {
     lid, set_lid: u16 = "LID" @ 128, 16;
     /// LID of the master SM.
     master_sm_lid, set_master_sm_lid: u16 = "MasterSMLID" @ 144, 16;
-    /// Capabilities of the port; the bits are in [`capability::mask`](super::capability::mask).
+    /// Capabilities of the port (table of 14.2.5.6).
     capability_mask, set_capability_mask: u32 = "CapabilityMask" @ 160, 32;
     /// Result of the last diagnosis (14.2.5.6.1); 0 is good.
     diag_code, set_diag_code: u16 = "DiagCode" @ 192, 16;
@@ -120,8 +120,7 @@ attribute! {
     link_speed_ext_enabled_2, set_link_speed_ext_enabled_2: u8 = "LinkSpeedExtEnabled2" @ 453, 3;
     /// Round-trip time of the link, measured by the port.
     link_round_trip_latency, set_link_round_trip_latency: u32 = "LinkRoundTripLatency" @ 456, 24;
-    /// Further capabilities of the port; the bits are in
-    /// [`capability::mask2`](super::capability::mask2).
+    /// Further capabilities of the port (table of 14.2.5.6).
     capability_mask_2, set_capability_mask_2: u16 = "CapabilityMask2" @ 480, 16;
     /// The extended speed in use, as a mask like LinkSpeedExtSupported; 0 if none is.
     link_speed_ext_active, set_link_speed_ext_active: u8 = "LinkSpeedExtActive" @ 496, 4;
@@ -133,45 +132,25 @@ attribute! {
     link_speed_ext_enabled, set_link_speed_ext_enabled: u8 = "LinkSpeedExtEnabled" @ 507, 5;
 }
 
-/// State of a port's link layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortState {
-    /// In a Set: keeps the state.
-    NoChange,
-    /// No link.
-    Down,
-    /// The link is up, and only SMPs pass.
-    Initialized,
-    /// Waits for the SM to make it active.
-    Armed,
-    /// All packets pass.
-    Active,
-    /// Not in the specification.
-    Unknown(u8),
+codes! {
+    /// State of a port's link layer.
+    PortState {
+        /// In a Set: keeps the state.
+        NoChange = 0,
+        /// No link.
+        Down = 1,
+        /// The link is up, and only SMPs pass.
+        Initialized = 2,
+        /// Waits for the SM to make it active.
+        Armed = 3,
+        /// All packets pass.
+        Active = 4,
+    }
 }
 
-impl Field for PortState {
-    const BITS: u32 = 8;
-
-    fn from_bits(bits: u64) -> Self {
-        match bits {
-            0 => Self::NoChange,
-            1 => Self::Down,
-            2 => Self::Initialized,
-            3 => Self::Armed,
-            4 => Self::Active,
-            other => Self::Unknown(other as u8),
-        }
-    }
-
-    fn into_bits(self) -> u64 {
-        match self {
-            Self::NoChange => 0,
-            Self::Down => 1,
-            Self::Initialized => 2,
-            Self::Armed => 3,
-            Self::Active => 4,
-            Self::Unknown(other) => other.into(),
-        }
+impl PortState {
+    /// True if SMPs pass the link.
+    pub fn is_up(self) -> bool {
+        matches!(self, Self::Initialized | Self::Armed | Self::Active)
     }
 }

@@ -3,7 +3,7 @@
 use super::config::NodeKind;
 use super::fault::{Component, Fault};
 use super::node::Sma;
-use super::reply::Reply;
+use super::reply::{Reply, without_modifier};
 use crate::attr::{Attribute, FieldError, NodeInfo, NodeType, Notice, PortInfo};
 use crate::mad::{MKey, Method, Status};
 use crate::smp::{DATA, Smp};
@@ -13,10 +13,7 @@ impl Sma {
         let info = self
             .build_node_info(ingress)
             .expect("each value fits its field");
-        Reply {
-            status: without_modifier(smp),
-            data: *info.data(),
-        }
+        Reply(without_modifier(smp), *info.data())
     }
 
     fn build_node_info(&self, ingress: u8) -> Result<NodeInfo, FieldError> {
@@ -44,10 +41,7 @@ impl Sma {
         // A longer description is cut at the end of a character.
         let length = self.config.description.floor_char_boundary(DATA);
         data[..length].copy_from_slice(&text[..length]);
-        Reply {
-            status: without_modifier(smp),
-            data,
-        }
+        Reply(without_modifier(smp), data)
     }
 
     /// Returns the notice of the last trap; a Set clears it (13.4.10).
@@ -55,10 +49,7 @@ impl Sma {
         if smp.method() == Method::SET {
             self.notice = Notice::default();
         }
-        Reply {
-            status: Status::OK,
-            data: *self.notice.data(),
-        }
+        Reply(Status::OK, *self.notice.data())
     }
 
     /// Returns one entry: the default partition, to which every port belongs. It cannot be changed.
@@ -70,24 +61,15 @@ impl Sma {
         let (port, block) = (smp.modifier() >> 16, smp.modifier() & 0xffff);
         let is_there = block == 0 && port <= self.external_ports().into();
         if !is_there || smp.method() == Method::SET && *smp.data() != data {
-            return Reply {
-                status: Status::INVALID_FIELD,
-                data: [0; DATA],
-            };
+            return Reply::INVALID;
         }
-        Reply {
-            status: Status::OK,
-            data,
-        }
+        Reply(Status::OK, data)
     }
 
     /// Answers Get and Set of PortInfo; `None` if a fault suppresses the response.
     pub(super) fn port_info(&mut self, ingress: u8, smp: &Smp) -> Option<Reply> {
         let Some(number) = self.port_number(ingress, smp.modifier()) else {
-            return Some(Reply {
-                status: Status::INVALID_FIELD,
-                data: [0; DATA],
-            });
+            return Some(Reply::INVALID);
         };
         let managed = number == self.managed_port();
         let get = smp.method() == Method::GET;
@@ -138,10 +120,7 @@ impl Sma {
         if right_key && self.has(Fault::ForgetsKey) {
             self.protection.key = MKey(0);
         }
-        Some(Reply {
-            status,
-            data: *info.data(),
-        })
+        Some(Reply(status, *info.data()))
     }
 
     /// Returns the index of the port that a modifier of PortInfo names.
@@ -236,14 +215,5 @@ impl Sma {
         if wanted.m_key_violations() == 0 && !self.has(Fault::KeepsViolations) {
             self.protection.violations = 0;
         }
-    }
-}
-
-/// Status of the response to a Get of an attribute that has no modifier.
-fn without_modifier(smp: &Smp) -> Status {
-    if smp.modifier() == 0 {
-        Status::OK
-    } else {
-        Status::INVALID_FIELD
     }
 }

@@ -1,11 +1,11 @@
 //! The tester's node and the DUT, joined by one link: port 1 of the tester, port 1 of the DUT.
 
+use super::agent::Outgoing;
 use super::config::NodeKind;
-use super::node::{Outgoing, Sma};
+use super::node::Sma;
 use crate::attr::PortState;
-use crate::mad::{Lid, Method};
+use crate::mad::{Lid, Method, Time};
 use crate::smp::Smp;
-use crate::transport::Time;
 
 /// Number of the linked port on both nodes.
 const LINKED: u8 = 1;

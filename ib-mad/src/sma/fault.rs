@@ -6,18 +6,17 @@ use std::time::Duration;
 use crate::catalogue::{Kind, MILLISECONDS};
 use crate::mad::AttributeId;
 
-/// Attributes that an agent can be silent about, by name.
-const ATTRIBUTES: [(&str, AttributeId); 4] = [
-    ("node-info", AttributeId::NODE_INFO),
-    ("switch-info", AttributeId::SWITCH_INFO),
-    ("port-info", AttributeId::PORT_INFO),
+/// Attributes that an agent can be silent about, by name; `None` stands for all.
+const ATTRIBUTES: [(&str, Option<AttributeId>); 5] = [
+    ("everything", None),
+    ("node-info", Some(AttributeId::NODE_INFO)),
+    ("switch-info", Some(AttributeId::SWITCH_INFO)),
+    ("port-info", Some(AttributeId::PORT_INFO)),
     (
         "linear-forwarding-table",
-        AttributeId::LINEAR_FORWARDING_TABLE,
+        Some(AttributeId::LINEAR_FORWARDING_TABLE),
     ),
 ];
-/// Value of `silent` for every attribute.
-const EVERYTHING: &str = "everything";
 
 /// Parts of an answer's header that an agent can spoil, by name.
 const PARTS: [(&str, Part); 11] = [
@@ -115,17 +114,8 @@ const BIT: Kind<u32> = Kind {
 const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
     shape: "ATTRIBUTE",
     expected: "everything, node-info, switch-info, port-info or linear-forwarding-table",
-    read: |text| match text {
-        EVERYTHING => Some(None),
-        text => {
-            let known = ATTRIBUTES.iter().find(|(name, _)| *name == text);
-            known.map(|(_, attribute)| Some(*attribute))
-        }
-    },
-    write: |about| {
-        let known = ATTRIBUTES.iter().find(|(_, id)| Some(*id) == *about);
-        known.map_or(EVERYTHING, |(name, _)| name).into()
-    },
+    read: |text| named(&ATTRIBUTES, text),
+    write: |about| name_of(&ATTRIBUTES, about),
 };
 const PART: Kind<Part> = Kind {
     shape: "PART",
@@ -347,7 +337,7 @@ mod tests {
             Ok(Fault::Drops(NonZeroU64::new(7).unwrap()))
         );
         for (name, attribute) in ATTRIBUTES {
-            let fault = Fault::Silent(Some(attribute));
+            let fault = Fault::Silent(attribute);
             assert_eq!(format!("silent={name}").parse(), Ok(fault));
             assert_eq!(fault.to_string(), format!("silent={name}"));
         }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::config::NodeConfig;
 use super::fault::Fault;
-use crate::mad::{MKey, Method};
+use crate::mad::{MKey, Method, Time};
 use crate::smp::Smp;
-use crate::transport::Time;
 
 /// Key, protect bits, lease and violations of a port.
 #[derive(Clone, Debug)]

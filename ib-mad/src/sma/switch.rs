@@ -1,7 +1,7 @@
 //! Attributes that only a switch has: SwitchInfo (14.2.5.4), LinearForwardingTable (14.2.5.10) and
 //! RandomForwardingTable (14.2.5.11).
 
-use super::reply::{Invalid, Reply};
+use super::reply::{Invalid, Reply, without_modifier};
 use crate::attr::{Attribute, FieldError, SwitchInfo};
 use crate::mad::{Method, Status};
 use crate::smp::{DATA, Smp};
@@ -16,8 +16,8 @@ const RANDOM_ENTRY: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Switch {
     info: SwitchInfo,
-    linear: Vec<u8>,
-    random: Vec<u8>,
+    pub(super) linear: Vec<u8>,
+    pub(super) random: Vec<u8>,
 }
 
 impl Switch {
@@ -30,21 +30,14 @@ impl Switch {
     }
 
     pub(super) fn info(&mut self, smp: &Smp) -> Reply {
-        let mut status = if smp.modifier() == 0 {
-            Status::OK
-        } else {
-            Status::INVALID_FIELD
-        };
+        let mut status = without_modifier(smp);
         if smp.method() == Method::SET && status == Status::OK {
             match self.changed(&SwitchInfo::from_data(*smp.data())) {
                 Ok(info) => self.info = info,
                 Err(Invalid) => status = Status::INVALID_FIELD,
             }
         }
-        Reply {
-            status,
-            data: *self.info.data(),
-        }
+        Reply(status, *self.info.data())
     }
 
     /// Returns SwitchInfo with the writable fields of `wanted`.
@@ -65,14 +58,6 @@ impl Switch {
         }
         Ok(info)
     }
-
-    pub(super) fn linear(&mut self, smp: &Smp) -> Reply {
-        block(&mut self.linear, smp)
-    }
-
-    pub(super) fn random(&mut self, smp: &Smp) -> Reply {
-        block(&mut self.random, smp)
-    }
 }
 
 fn defaults(linear_cap: u16, random_cap: u16) -> Result<SwitchInfo, FieldError> {
@@ -88,7 +73,7 @@ fn defaults(linear_cap: u16, random_cap: u16) -> Result<SwitchInfo, FieldError> 
 
 /// Reads or writes the block of `table` that the modifier names. A block beyond the table's
 /// capacity is an invalid modifier; a table of capacity 0 has no block at all.
-fn block(table: &mut [u8], smp: &Smp) -> Reply {
+pub(super) fn block(table: &mut [u8], smp: &Smp) -> Reply {
     let start = usize::try_from(smp.modifier())
         .ok()
         .and_then(|block| block.checked_mul(DATA));
@@ -96,10 +81,7 @@ fn block(table: &mut [u8], smp: &Smp) -> Reply {
         .and_then(|start| table.get_mut(start..))
         .filter(|rest| !rest.is_empty())
     else {
-        return Reply {
-            status: Status::INVALID_FIELD,
-            data: [0; DATA],
-        };
+        return Reply::INVALID;
     };
     let length = rest.len().min(DATA);
     let entries = &mut rest[..length];
@@ -108,8 +90,5 @@ fn block(table: &mut [u8], smp: &Smp) -> Reply {
     }
     let mut data = [0; DATA];
     data[..length].copy_from_slice(entries);
-    Reply {
-        status: Status::OK,
-        data,
-    }
+    Reply(Status::OK, data)
 }

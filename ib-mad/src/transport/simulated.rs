@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use super::wake::Wake;
 use super::{ReceiveError, Received, SendError, Time, Transport};
 use crate::mad::Lid;
 use crate::sma::{Delivery, Fabric};
@@ -33,7 +32,9 @@ pub struct Simulated {
     /// Packets on their way to the tester, ordered by time.
     deliveries: VecDeque<Delivery>,
     on_send: Option<OnSend>,
-    wake: Wake,
+    /// Ends waits while it is readable.
+    #[cfg(all(feature = "host", target_os = "linux"))]
+    wake: Option<std::os::fd::OwnedFd>,
 }
 
 impl Simulated {
@@ -44,7 +45,8 @@ impl Simulated {
             now: Time::ZERO,
             deliveries: VecDeque::new(),
             on_send: None,
-            wake: Wake::default(),
+            #[cfg(all(feature = "host", target_os = "linux"))]
+            wake: None,
         }
     }
 
@@ -63,8 +65,15 @@ impl Simulated {
         self.on_send = Some(decide);
     }
 
+    #[cfg(all(feature = "host", target_os = "linux"))]
     fn is_woken(&self) -> bool {
-        self.wake.is_up()
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd;
+
+        self.wake.as_ref().is_some_and(|wake| {
+            let mut wake = [PollFd::new(wake.as_fd(), PollFlags::POLLIN)];
+            poll(&mut wake, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+        })
     }
 }
 
@@ -114,6 +123,7 @@ impl Transport for Simulated {
     }
 
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
+        #[cfg(all(feature = "host", target_os = "linux"))]
         if self.is_woken() {
             return Err(ReceiveError::Interrupted);
         }
@@ -138,6 +148,6 @@ impl Transport for Simulated {
 
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<std::os::fd::OwnedFd>) {
-        self.wake = Wake(wake);
+        self.wake = wake;
     }
 }

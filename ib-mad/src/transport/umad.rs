@@ -91,33 +91,24 @@ pub enum OpenError {
     },
     /// The kernel's interface has another version than this module supports.
     #[error(
-        "umad has ABI version {found}, and this tool knows version {}: use a kernel that has it",
-        abi::VERSION
+        "umad has ABI version {0}, and this tool knows version {known}: use a kernel that has it",
+        known = abi::VERSION
     )]
-    Abi {
-        /// Version in sysfs.
-        found: String,
-    },
+    Abi(String),
     /// The process may not open the file.
     #[error(
         "{} may not be opened: run as root, or as a member of the group that owns it (`ls -l` \
          shows it, often rdma)",
-        .file.display()
+        .0.display()
     )]
-    Permission {
-        /// The file.
-        file: PathBuf,
-    },
+    Permission(PathBuf),
     /// The file does not exist, although sysfs names it.
     #[error(
         "{} does not exist, although sysfs has it: udev makes it, and a container has to be given \
          it",
-        .file.display()
+        .0.display()
     )]
-    NoFile {
-        /// The file.
-        file: PathBuf,
-    },
+    NoFile(PathBuf),
     /// The kernel refused an agent for the class.
     #[error("{}: no agent for management class {class:#04x}: {source}", .file.display())]
     Agent {
@@ -197,8 +188,8 @@ impl UmadTransport {
             .custom_flags(libc::O_NONBLOCK)
             .open(&path);
         let file = file.map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => OpenError::Permission { file: path.clone() },
-            io::ErrorKind::NotFound => OpenError::NoFile { file: path.clone() },
+            io::ErrorKind::PermissionDenied => OpenError::Permission(path.clone()),
+            io::ErrorKind::NotFound => OpenError::NoFile(path.clone()),
             _ => OpenError::System {
                 path: path.clone(),
                 source,

@@ -83,13 +83,13 @@ fn other_directed_routes_are_lost() {
         let forwarded = send(&mut fabric, Duration::ZERO, &node_info(&directed("0,1,1")));
         assert_eq!(forwarded.len(), usize::from(is_switch));
         let mut pointing = node_info(&directed("0,1"));
-        pointing.set_hops(1, 1);
+        pointing.octets_mut()[6..8].copy_from_slice(&[1, 1]);
         let mut returning = node_info(&directed("0,1"));
         returning.set_returning(true);
         let mut partly_by_lid = node_info(&directed("0,1"));
-        partly_by_lid.set_dr_lids(TESTER_LID, Lid::PERMISSIVE);
+        partly_by_lid.octets_mut()[32..34].copy_from_slice(&TESTER_LID.0.to_be_bytes());
         let mut longer_than_a_path = node_info(&directed("0,1"));
-        longer_than_a_path.set_hops(0, 255);
+        longer_than_a_path.octets_mut()[6..8].copy_from_slice(&[0, 255]);
         for smp in [pointing, returning, partly_by_lid, longer_than_a_path] {
             assert_eq!(send(&mut fabric, Duration::ZERO, &smp), []);
         }

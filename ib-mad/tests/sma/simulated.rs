@@ -78,7 +78,7 @@ fn packets_come_in_order_of_time_and_then_of_sending() {
 
 #[test]
 fn a_late_answer_is_a_stray_of_the_next_exchange() {
-    let mut requester = Requester::new(transport(&["late=1000"]), 7);
+    let mut requester = Requester::new(Box::new(transport(&["late=1000"])), 7);
     let route = directed("0,1");
     let mut exchange = || {
         requester

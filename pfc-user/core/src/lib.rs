@@ -8,7 +8,7 @@ pub mod dut;
 pub mod engine;
 pub mod evidence;
 pub mod fault;
-pub mod mad;
+pub mod m_key;
 pub mod neighbour;
 pub mod nic;
 pub mod pacing;

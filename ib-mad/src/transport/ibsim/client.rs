@@ -26,13 +26,10 @@ pub enum ConnectError {
     NodeName(String),
     /// No server has bound the address.
     #[error(
-        "no ibsim server is called {server:?}: start `IBSIM_SOCKNAME={server} ibsim -s NETFILE`, \
-         or `validator dut sma --socket {server}`, in this network namespace"
+        "no ibsim server is called {0:?}: start `IBSIM_SOCKNAME={0} ibsim -s NETFILE`, or \
+         `validator dut sma --socket {0}`, in this network namespace"
     )]
-    NoServer {
-        /// Its name.
-        server: String,
-    },
+    NoServer(String),
     /// The server accepts clients, but has no such node.
     #[error(
         "the fabric of ibsim server {server:?} has no node {host:?}: name one that it has, such as \
@@ -48,13 +45,10 @@ pub enum ConnectError {
     },
     /// The server accepts no further client.
     #[error(
-        "ibsim server {server:?} refuses a client: it has room for ten; end one of them, or start \
-         the server anew"
+        "ibsim server {0:?} refuses a client: it has room for ten; end one of them, or start the \
+         server anew"
     )]
-    Refused {
-        /// Its name.
-        server: String,
-    },
+    Refused(String),
     /// The server did not answer.
     #[error(
         "ibsim server {server:?} did not answer within {timeout:?}: is it stopped, or not started \
@@ -68,13 +62,9 @@ pub enum ConnectError {
     },
     /// The answer does not follow the protocol.
     #[error(
-        "ibsim server {server:?} gave an answer that is not of ibsim 0.10's protocol: use another \
-         server"
+        "ibsim server {0:?} gave an answer that is not of ibsim 0.10's protocol: use another server"
     )]
-    Protocol {
-        /// Its name.
-        server: String,
-    },
+    Protocol(String),
     /// The system failed.
     #[error("ibsim server {server:?} cannot be reached: {source}")]
     System {
@@ -112,9 +102,7 @@ impl IbsimTransport {
         control
             .connect_addr(&address(server, "ctl").map_err(system)?)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::ConnectionRefused => ConnectError::NoServer {
-                    server: server.to_owned(),
-                },
+                io::ErrorKind::ConnectionRefused => ConnectError::NoServer(server.to_owned()),
                 _ => system(error),
             })?;
         let control = ControlSocket {
@@ -132,9 +120,7 @@ impl IbsimTransport {
             // A server refuses an unknown node and an eleventh client alike; a request that names
             // no node tells the two apart.
             let Some(info) = control.attach(id, "", false)? else {
-                return Err(ConnectError::Refused {
-                    server: control.server,
-                });
+                return Err(ConnectError::Refused(control.server));
             };
             control.ask(Control::new(info.id, Kind::Disconnect))?;
             let default = String::from_utf8_lossy(&info.node).into_owned();
@@ -161,8 +147,8 @@ impl IbsimTransport {
         Ok(connected)
     }
 
-    /// Says that the server leaves all of a TID as it is: [`Server`](super::Server) does. Stock ibsim
-    /// 0.10 makes the upper 16 bits 0.
+    /// Says that the server leaves all of a TID as it is: [`Server`](super::Server) does. Stock
+    /// ibsim 0.10 makes the upper 16 bits 0.
     pub fn keeping_tids(mut self) -> Self {
         self.keeps_tids = true;
         self
@@ -231,9 +217,7 @@ impl ControlSocket {
         match answer.kind {
             Kind::Connect => Ok(Some(ClientInfo::from_data(&answer.data))),
             Kind::Error => Ok(None),
-            _ => Err(ConnectError::Protocol {
-                server: self.server.clone(),
-            }),
+            _ => Err(ConnectError::Protocol(self.server.clone())),
         }
     }
 
@@ -262,9 +246,7 @@ impl ControlSocket {
                 other => break other.map_err(failed)?,
             }
         };
-        Control::parse(&octets[..length]).ok_or_else(|| ConnectError::Protocol {
-            server: self.server.clone(),
-        })
+        Control::parse(&octets[..length]).ok_or_else(|| ConnectError::Protocol(self.server.clone()))
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::address;
 use super::wire::{CONTROL_DATA, ClientInfo, Control, Datagram, Kind, array_at, u32_at, vendor};
+use crate::attr::{Attribute, NodeInfo};
 use crate::mad::{AttributeId, Lid, Method};
 use crate::smp::{DATA, Smp};
 
@@ -315,13 +316,8 @@ impl Server {
             }
             Kind::GetPkeys => data[..2].copy_from_slice(&DEFAULT_PKEY),
             Kind::GetVendor => {
-                let info = host.attribute(AttributeId::NODE_INFO, 0)?;
-                let number = |at: usize, length: usize| {
-                    info[at..at + length]
-                        .iter()
-                        .fold(0, |all, octet| all << 8 | u32::from(*octet))
-                };
-                data = vendor(number(37, 3), number(30, 2), number(32, 4));
+                let info = NodeInfo::from_data(host.attribute(NodeInfo::ID, 0)?);
+                data = vendor(info.vendor_id(), info.device_id().into(), info.revision());
             }
             Kind::GetGuid => {
                 data[..8].copy_from_slice(&host.attribute(AttributeId::NODE_INFO, 0)?[12..20])

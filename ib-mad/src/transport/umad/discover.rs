@@ -49,7 +49,7 @@ pub(super) fn umad(device: &str, port: u8, sysfs: &Path) -> Result<String, OpenE
             return if found == abi::VERSION.to_string() {
                 Ok(name)
             } else {
-                Err(OpenError::Abi { found })
+                Err(OpenError::Abi(found))
             };
         }
     }

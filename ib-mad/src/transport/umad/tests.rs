@@ -371,7 +371,7 @@ fn requests_are_written_for_the_agent_of_their_class_and_never_repeated() {
 #[test]
 fn an_answer_is_matched_although_the_kernel_has_written_half_of_the_tid() {
     let (umad, kernel) = pair();
-    let mut requester = Requester::new(umad, 0x77);
+    let mut requester = Requester::new(Box::new(umad), 0x77);
     let mut answer = request(&directed());
     answer.set_method(Method::GET_RESP);
     answer.set_tid(Tid(0x0000_0042_0000_0077));
@@ -386,7 +386,7 @@ fn an_answer_is_matched_although_the_kernel_has_written_half_of_the_tid() {
 #[test]
 fn an_answer_after_its_wait_is_a_stray_for_as_long_as_the_request_is_kept() {
     let (umad, kernel) = pair();
-    let mut requester = Requester::new(umad, 1);
+    let mut requester = Requester::new(Box::new(umad), 1);
     let (wait, keep) = (Duration::from_millis(1), Duration::from_secs(10));
     let kept = requester
         .exchange_kept(request(&directed()), &directed(), wait, keep)
@@ -416,7 +416,7 @@ fn an_answer_after_its_wait_is_a_stray_for_as_long_as_the_request_is_kept() {
 #[test]
 fn a_request_given_back_at_its_time_ends_the_wait_and_is_no_packet() {
     let (umad, kernel) = pair();
-    let mut requester = Requester::new(umad, 1);
+    let mut requester = Requester::new(Box::new(umad), 1);
     let mut header = request(&directed());
     header.set_tid(Tid(1));
     // The kernel returns the first 24 octets of the MAD.
@@ -445,7 +445,7 @@ fn a_request_of_earlier_that_is_given_back_ends_no_wait() {
 #[test]
 fn another_status_says_that_the_request_was_not_sent() {
     let (umad, kernel) = pair();
-    let mut requester = Requester::new(umad, 1);
+    let mut requester = Requester::new(Box::new(umad), 1);
     let mut header = request(&directed());
     header.set_tid(Tid(1));
     give(&kernel, 5, &header.octets()[..24]);
@@ -466,7 +466,7 @@ fn another_status_says_that_the_request_was_not_sent() {
 fn a_write_that_is_refused_is_told_at_once() {
     let (umad, kernel) = pair();
     drop(kernel);
-    let mut requester = Requester::new(umad, 1);
+    let mut requester = Requester::new(Box::new(umad), 1);
     let exchange = requester
         .exchange(request(&directed()), &directed(), FOREVER)
         .unwrap();

@@ -10,16 +10,19 @@ mod judge;
 pub mod planning;
 pub mod session;
 pub mod stimulate;
+pub mod timing;
 
 use judge::Mad;
 use judge::consistency;
+use judge::contact::LINK_IS_UP;
 use judge::decoded::View;
 use planning::PortContext;
 use session::{Session, Stop};
 
-use super::judge::Table;
+use super::finding::Finding;
+use super::judge::{Row, Table, needs};
 use super::steps::Found;
-use crate::case::{Case, CheckResult, Judged};
+use crate::case::{Case, CheckResult, DocumentAssertion, Judged};
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
 
@@ -58,6 +61,35 @@ pub static CASES: [MadCase; 4] = [
 /// judged.
 pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), String> {
     consistency::view(all, index).map(drop)
+}
+
+/// An assertion of the document, for the repetitions of these names, or all, that `checks` decide.
+const fn assertion(
+    id: &'static str,
+    repetitions: &'static [&'static str],
+    checks: &'static [&'static str],
+) -> DocumentAssertion {
+    DocumentAssertion {
+        id,
+        repetitions,
+        checks,
+    }
+}
+
+/// A row that needs both ends of the link to be up.
+const fn row(
+    id: &'static str,
+    step: &'static str,
+    passes_when: &'static str,
+    depends_on: &'static [&'static str],
+    fault: &'static str,
+    judge: fn(&View<'_>) -> Finding,
+) -> Row<Mad> {
+    Row {
+        needs: needs![LINK_IS_UP],
+        depends_on,
+        ..Row::<Mad>::new(id, step, passes_when, fault, judge)
+    }
 }
 
 impl MadCase {

@@ -8,7 +8,7 @@ use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::pfc::Stall;
-use crate::mad::m_key::Protection;
+use crate::m_key::Protection;
 use crate::plan::mad::MadPlan;
 use crate::quantity::{from_hex, hex};
 

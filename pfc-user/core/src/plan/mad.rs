@@ -37,12 +37,10 @@ impl MadPlan {
     /// compares no key.
     pub fn differences(&self) -> Vec<Difference> {
         let bits = self.key_bits.iter().map(|bit| Difference::Bit(*bit));
-        match self.stimulus {
-            MadStimulus::MKeyGet(0) => vec![Difference::Everywhere],
-            MadStimulus::MKeyGet(_) => bits.chain(Difference::OF_MANY_BITS).collect(),
-            MadStimulus::LinearForwardingTable
-            | MadStimulus::PortInfo
-            | MadStimulus::TimedPortInfo => Vec::new(),
+        match self.stimulus.protect_bits() {
+            None => Vec::new(),
+            Some(0) => vec![Difference::Everywhere],
+            Some(_) => bits.chain(Difference::OF_MANY_BITS).collect(),
         }
     }
 
@@ -63,7 +61,7 @@ impl MadPlan {
     /// each subcase has another, so that a trap tells which of the requests has arrived.
     pub fn wrong_key(&self, attempt: u32) -> u64 {
         let (difference, nth) = self.trial(attempt);
-        let MadStimulus::MKeyGet(bits @ 1..) = self.stimulus else {
+        let Some(bits @ 1..) = self.stimulus.protect_bits() else {
             return self.m_key_other;
         };
         let seed = (u32::from(bits.min(3)) - 1) * ATTEMPTS + nth;
@@ -84,9 +82,9 @@ impl MadPlan {
 
     /// Its least duration.
     pub fn shortest(&self) -> Nanos {
-        match self.stimulus {
+        match self.stimulus.protect_bits() {
             // A silence that is awaited after each wrong key, one before them and one at the end.
-            MadStimulus::MKeyGet(2 | 3) => (2 + self.differences().len() as Nanos) * self.timeout,
+            Some(2 | 3) => (2 + self.differences().len() as Nanos) * self.timeout,
             _ => self.timeout,
         }
     }
@@ -137,6 +135,16 @@ pub enum MadStimulus {
     PortInfo,
     /// 20 timed Gets of PortInfo, each after one of the tester's own.
     TimedPortInfo,
+}
+
+impl MadStimulus {
+    /// M_KeyProtectBits of the subcase; `None` in a case that sets no M_Key.
+    pub fn protect_bits(self) -> Option<u8> {
+        match self {
+            Self::MKeyGet(bits) => Some(bits),
+            Self::LinearForwardingTable | Self::PortInfo | Self::TimedPortInfo => None,
+        }
+    }
 }
 
 /// Keys as they are written everywhere else: `0x0123456789abcdef`.

@@ -2,12 +2,11 @@
 
 use pfc_ebpf::wire::roce::{self, Bth, ICRC, Packet, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 use pfc_ebpf::wire::{Octets, ip, udp};
-use thiserror::Error;
 
 use super::icrc;
 
 /// Most octets of payload in a packet: the largest path MTU.
-const MAX_PAYLOAD: usize = 4096;
+pub const MAX_PAYLOAD: usize = 4096;
 /// Syndrome of an ACK (9.7.5.1.1) without end-to-end credits.
 const ACK_NO_CREDITS: u8 = 0x1f;
 /// The responder's message sequence number (9.7.7): the request is the first that it completes.
@@ -21,64 +20,19 @@ const TIME_TO_LIVE: u8 = 64;
 /// Do not fragment.
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// Reason why a READ cannot be answered.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ResponseError {
-    /// The frame holds no READ request.
-    #[error(
-        "expected a frame with a whole RoCEv2 READ request (opcode {RC_READ_REQUEST:#04x}), \
-         found {0}"
-    )]
-    NoRequest(String),
-    /// The payload has another length than the request asks for.
-    #[error("the READ asks for {asked} octets, found {found} to answer with")]
-    Length {
-        /// The DMA length of the request.
-        asked: u32,
-        /// Octets at hand.
-        found: usize,
-    },
-    /// The payload does not fit into one packet.
-    #[error(
-        "the READ asks for {0} octets, more than the {MAX_PAYLOAD} of the largest packet; only \
-         READs of one packet are answered"
-    )]
-    TooLong(u32),
-    /// The queue pair's number exceeds 24 bits.
-    #[error("queue pair {0:#x} is no number of 24 bits")]
-    QueuePair(u32),
-}
-
 /// Builds the frame that answers the READ request in `request` with `payload`. The requester's
-/// queue pair is `queue_pair`; a request does not carry it.
-pub fn read_response(
-    request: &[u8],
-    queue_pair: u32,
-    payload: &[u8],
-) -> Result<Vec<u8>, ResponseError> {
-    let nothing = |what: &str| ResponseError::NoRequest(what.to_owned());
-    let packet = roce::parse(request).ok_or_else(|| nothing("no whole RoCEv2 packet"))?;
-    if packet.bth.opcode != RC_READ_REQUEST {
-        return Err(ResponseError::NoRequest(format!(
-            "opcode {:#04x}",
-            packet.bth.opcode
-        )));
-    }
-    let asked = packet
-        .reth(request)
-        .ok_or_else(|| nothing("no RETH"))?
-        .length;
-    if asked as usize != payload.len() {
-        return Err(ResponseError::Length {
-            asked,
-            found: payload.len(),
-        });
-    }
-    if payload.len() > MAX_PAYLOAD {
-        return Err(ResponseError::TooLong(asked));
-    }
-    if queue_pair >= 1 << 24 {
-        return Err(ResponseError::QueuePair(queue_pair));
+/// queue pair is `queue_pair`; a request does not carry it. `None` if the frame holds no whole
+/// RoCEv2 READ request for as many octets, which one packet can carry, or if the queue pair has no
+/// number of 24 bits.
+pub fn read_response(request: &[u8], queue_pair: u32, payload: &[u8]) -> Option<Vec<u8>> {
+    let packet = roce::parse(request)?;
+    let asked = packet.reth(request)?.length as usize;
+    let is_answerable = packet.bth.opcode == RC_READ_REQUEST
+        && asked == payload.len()
+        && asked <= MAX_PAYLOAD
+        && queue_pair < 1 << 24;
+    if !is_answerable {
+        return None;
     }
     let transport = transport(request, &packet, queue_pair, payload);
     let datagram = udp::LEN + transport.len() + ICRC;
@@ -102,7 +56,7 @@ pub fn read_response(
     let sum = icrc(&frame).expect("a whole RoCEv2 packet was just made");
     let at = frame.len() - ICRC;
     frame[at..].copy_from_slice(&sum.to_le_bytes());
-    Ok(frame)
+    Some(frame)
 }
 
 /// Swaps the addresses; tags and EtherType are kept.

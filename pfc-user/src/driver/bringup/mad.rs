@@ -33,7 +33,7 @@ const SIM_HOST: &str = "Hca1";
 /// The port, ready for requests.
 pub struct MadPort {
     /// Sends requests and awaits their answers.
-    pub requester: Requester<Box<dyn Transport>>,
+    pub requester: Requester<dyn Transport>,
     /// Name of the transport, for people.
     pub transport: String,
     /// Held while it is used: the simulated DUT ends with it.
@@ -65,12 +65,7 @@ impl MadPort {
 
     /// The requester, and beside it the times at which a simulated DUT stood still, by the
     /// transport's clock, since the last call.
-    pub fn parts(
-        &mut self,
-    ) -> (
-        &mut Requester<Box<dyn Transport>>,
-        impl FnMut() -> Vec<Stall>,
-    ) {
+    pub fn parts(&mut self) -> (&mut Requester<dyn Transport>, impl FnMut() -> Vec<Stall>) {
         let now = self.requester.transport().now().as_nanos() as Nanos;
         // Time of the transport's clock 0.
         let epoch = clock::now().saturating_sub(now);

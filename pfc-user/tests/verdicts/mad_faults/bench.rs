@@ -21,7 +21,7 @@ use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::MadEvidence;
 use validator::evidence::pfc::Stall;
 use validator::evidence::{CaseEvidence, Repetition};
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 use validator::plan::mad::MadPlan;
 
 pub const TABLE: &str = "mad.c14-024-10-01";
@@ -95,7 +95,7 @@ impl KeyJournal for Kept {
 /// A tester and its DUT.
 pub struct Bench {
     pub config: MadTestbed,
-    pub requester: Requester<Box<dyn Transport>>,
+    pub requester: Requester<dyn Transport>,
     pub key_bits: KeyBits,
     pub journal: Kept,
     /// The DUT's NodeGUID, once it was read.

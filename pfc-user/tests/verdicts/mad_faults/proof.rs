@@ -9,7 +9,7 @@ use ib_mad::transport::simulated::Fate;
 use serde_json::Value;
 use validator::case::Verdict;
 use validator::evidence::mad::{MadEvidence, Purpose};
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 
 use super::bench::{
     Bench, KEYS, M_KEY_DUT, Outcome, TABLE, each_case, known, outcomes, simulated, switch,

@@ -14,7 +14,7 @@ use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 use validator::case::{Event, Verdict};
 use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::{MadEvidence, Purpose};
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, each_case, outcomes, result, simulated, switch};
 use super::missing::broken;
@@ -40,7 +40,7 @@ fn with_key() -> NodeConfig {
 }
 
 /// Protection of the DUT, as a Get with the key shows it.
-fn shown(requester: &mut Requester<Box<dyn Transport>>, key: MKey) -> Protection {
+fn shown(requester: &mut Requester<dyn Transport>, key: MKey) -> Protection {
     let route = Route::Directed("0,1".parse().unwrap());
     let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
     request.set_m_key(key);

@@ -9,7 +9,7 @@ use ib_mad::transport::simulated::Fate;
 use validator::case::{Event, Verdict};
 use validator::cases::mad::stimulate;
 use validator::evidence::mad::Purpose;
-use validator::mad::m_key::Protection;
+use validator::m_key::Protection;
 
 use super::bench::{Bench, KEYS, TABLE, known, outcomes, simulated, switch};
 

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::MadCase;
 use super::judge::Mad;
-use super::judge::contact::{LINK_IS_UP, PORT_STATE, answered, is_good};
+use super::judge::contact::{PORT_STATE, answered, is_good};
 use super::judge::decoded::{Asked, Asking, View};
 use super::judge::header::HEADER;
 use super::judge::resolution::wrong;
 use super::judge::steps::{sent, valued};
 use super::judge::strays::SINGLE_ANSWER;
+use super::{MadCase, assertion, row};
 use crate::case::{Case, CheckResult, DocumentAssertion};
 use crate::cases::finding::Finding;
-use crate::cases::judge::{Row, Table, needs, words};
+use crate::cases::judge::{Row, Table, words};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
@@ -57,53 +57,41 @@ const STEPS: &[&str] = &[
 ];
 
 /// Each assertion rests on all checks of the document: its text does not divide them.
-const ASSERTIONS: &[DocumentAssertion] =
-    &[assertion("v1c13-013.1.1#01"), assertion("v1c13-013.1.1#02")];
-
-const fn assertion(id: &'static str) -> DocumentAssertion {
-    DocumentAssertion {
-        id,
-        repetitions: &[],
-        checks: &["status", "resp-time-value", "in-time"],
-    }
-}
+const ASSERTIONS: &[DocumentAssertion] = &[
+    assertion("v1c13-013.1.1#01", &[], CHECKS),
+    assertion("v1c13-013.1.1#02", &[], CHECKS),
+];
+const CHECKS: &[&str] = &["status", "resp-time-value", "in-time"];
 
 const ROWS: [Row<Mad>; 6] = [
     PORT_STATE,
+    row(
+        "status",
+        "2",
+        "Get(PortInfo) is answered with status 0 and PortInfo",
+        &["port-state"],
+        "port-info-status",
+        status,
+    ),
+    row(
+        "resp-time-value",
+        "3",
+        "PortInfo:RespTimeValue is 20 at most",
+        &["status"],
+        "resp-time-value",
+        resp_time_value,
+    ),
     Row {
-        needs: needs![LINK_IS_UP],
-        depends_on: &["port-state"],
-        ..Row::<Mad>::new(
-            "status",
-            "2",
-            "Get(PortInfo) is answered with status 0 and PortInfo",
-            "port-info-status",
-            status,
-        )
-    },
-    Row {
-        needs: needs![LINK_IS_UP],
-        depends_on: &["status"],
-        ..Row::<Mad>::new(
-            "resp-time-value",
-            "3",
-            "PortInfo:RespTimeValue is 20 at most",
-            "resp-time-value",
-            resp_time_value,
-        )
-    },
-    Row {
-        needs: needs![LINK_IS_UP],
-        depends_on: &["port-state"],
         tolerance: "0.5 s each for the way there and the way back, of the document; inconclusive \
             where the tester or its simulated DUT stood still",
-        ..Row::<Mad>::new(
+        ..row(
             "in-time",
             "4",
             "each answer to Get(PortInfo) came within 5.3 s; a request that was not answered may \
              be lost, and the last of three tries waits 10 s",
+            &["port-state"],
             "late=6000",
-            in_time,
+            |view| each_within(view, LONGEST),
         )
     },
     HEADER,
@@ -151,10 +139,6 @@ fn resp_time_value(view: &View<'_>) -> Finding {
         finding.expect("RespTimeValue", expected, found, found <= GREATEST)
     });
     finding
-}
-
-fn in_time(view: &View<'_>) -> Finding {
-    each_within(view, LONGEST)
 }
 
 /// Judges how long each answer took.

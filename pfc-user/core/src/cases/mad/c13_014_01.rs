@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use ib_mad::attr::PortInfo;
-use ib_mad::mad::{AttributeId, MKey, Method};
+use ib_mad::attr::{Attribute, NodeInfo, PortInfo};
 
-use super::MadCase;
 use super::c13_013::{GETS, each_within, status};
 use super::judge::Mad;
-use super::judge::contact::{LINK_IS_UP, PORT_STATE};
+use super::judge::contact::PORT_STATE;
 use super::judge::decoded::{Asked, View};
 use super::judge::header::HEADER;
 use super::judge::resolution::wrong;
 use super::judge::steps::sent;
 use super::judge::strays::SINGLE_ANSWER;
 use super::session::{Session, Stop};
+use super::{MadCase, assertion, row};
 use crate::case::{Case, CheckResult, DocumentAssertion};
 use crate::cases::finding::Finding;
-use crate::cases::judge::{Row, Table, needs, words};
+use crate::cases::judge::{Row, Table, words};
+use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
-use crate::mad::timing;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
@@ -60,58 +59,45 @@ const STEPS: &[&str] = &[
 
 /// No step names v1c13-014#01.
 const ASSERTIONS: &[DocumentAssertion] = &[
-    assertion("v1c13-013.1.1#03", &["in-time"]),
-    assertion("v1c13-014#01", &[]),
-    assertion("v1c13-015#01", &["resp-time"]),
-    assertion("v1c13-016#01", &["resp-time"]),
-    assertion("v1c13-016#02", &["resp-time"]),
+    assertion("v1c13-013.1.1#03", &[], &["in-time"]),
+    assertion("v1c13-014#01", &[], &[]),
+    assertion("v1c13-015#01", &[], &["resp-time"]),
+    assertion("v1c13-016#01", &[], &["resp-time"]),
+    assertion("v1c13-016#02", &[], &["resp-time"]),
 ];
-
-const fn assertion(id: &'static str, checks: &'static [&'static str]) -> DocumentAssertion {
-    DocumentAssertion {
-        id,
-        repetitions: &[],
-        checks,
-    }
-}
 
 const ROWS: [Row<Mad>; 6] = [
     PORT_STATE,
+    row(
+        "status",
+        "2",
+        "each Get(PortInfo) is answered with status 0 and PortInfo",
+        &["port-state"],
+        "port-info-status",
+        status,
+    ),
     Row {
-        needs: needs![LINK_IS_UP],
-        depends_on: &["port-state"],
-        ..Row::<Mad>::new(
-            "status",
-            "2",
-            "each Get(PortInfo) is answered with status 0 and PortInfo",
-            "port-info-status",
-            status,
-        )
-    },
-    Row {
-        needs: needs![LINK_IS_UP],
-        depends_on: &["status"],
         tolerance: "inconclusive where the tester or its simulated DUT stood still",
-        ..Row::<Mad>::new(
+        ..row(
             "in-time",
             "3",
             "each answer to Get(PortInfo) came within 4.3 s and twice the time of \
              PortInfo:SubnetTimeOut",
+            &["status"],
             "late=6000",
             in_time,
         )
     },
     Row {
-        needs: needs![LINK_IS_UP],
-        depends_on: &["status"],
         tolerance: "0.5 s each for the way there and the way back, of the document; for the tester \
             itself, the least time of 20 Gets of its own PortInfo; inconclusive where that is \
             above a third of the rest, or the tester or its simulated DUT stood still",
-        ..Row::<Mad>::new(
+        ..row(
             "resp-time",
             "4",
             "the least time of 20 answers to Get(PortInfo) is within that of \
              PortInfo:RespTimeValue, of both ways and of the tester itself",
+            &["status"],
             "late=2000",
             resp_time,
         )
@@ -123,7 +109,7 @@ const ROWS: [Row<Mad>; 6] = [
 /// Timed Gets: the least of their times has the least of what delays the tester now and then.
 const COUNT: u32 = 20;
 
-/// What the greatest RespTimeValue stands for.
+/// Time that the greatest RespTimeValue stands for.
 const GREATEST: Duration = Duration::from_millis(4300);
 
 /// The way there or back, as the document estimates it. Its formula has this time in the product
@@ -136,19 +122,15 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     };
     if session.link(port)?.is_none() {
         // An answer later than the DUT's own times is what is to be timed.
-        session.wait_longest();
+        session.wait = MOST_WAIT;
     }
     session.announce("timed Gets");
-    let current = MKey(session.plan.m_key_current);
-    let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
     for nth in 1..=COUNT {
         session.attempt = nth;
         session.own_port()?;
-        if session
-            .ask(Purpose::TimedPort, &request, current)?
-            .is_none()
-        {
-            return session.is_alive(AttributeId::NODE_INFO, current);
+        let timed = session.get(Purpose::TimedPort, PortInfo::ID, session.current())?;
+        if timed.is_none() {
+            return session.is_alive(NodeInfo::ID);
         }
     }
     Ok(())
@@ -168,7 +150,7 @@ fn in_time(view: &View<'_>) -> Finding {
     }
 }
 
-/// What the timed Gets show.
+/// Times that the timed Gets show.
 struct Times<'v> {
     /// Gets that were answered, each with the time of its answer; BUSY is none.
     answered: Vec<(&'v Asked, Nanos)>,
@@ -187,9 +169,8 @@ impl<'v> Times<'v> {
             let asked = view.asked.iter();
             asked.filter(move |asked| asked.purpose == purpose)
         };
-        let is_busy = |asked: &Asked| asked.answer.is_some() && asked.answer().is_none();
         let answered: Vec<_> = of_purpose(Purpose::TimedPort)
-            .filter(|asked| !is_busy(asked))
+            .filter(|asked| !asked.is_busy())
             .filter_map(|asked| Some((asked, view.answered_at(asked)?)))
             .collect();
         let took = answered

@@ -9,15 +9,14 @@ mod wrong_key;
 
 use ib_mad::mad::MKey;
 
-use super::MadCase;
 use super::judge::Mad;
 use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
-use super::judge::decoded::View;
 use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
+use super::{MadCase, assertion, row};
 use crate::case::{Case, DocumentAssertion};
-use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, needs, words};
+use crate::evidence::mad::Purpose;
 use crate::plan::mad::{ATTEMPTS, MadPlan, MadStimulus};
 
 /// The case.
@@ -39,15 +38,13 @@ pub(super) const CASE: MadCase = MadCase {
         };
         (0..=3).map(subcase).collect()
     },
-    changes: |plan| match plan.stimulus {
-        MadStimulus::MKeyGet(bits) => Some(format!(
-            "M_Key {}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {}",
+    changes: |plan| {
+        Some(format!(
+            "M_Key {}, M_KeyProtectBits {}, lease 0; M_KEY_OTHER is {}",
             MKey(plan.m_key_dut),
+            plan.stimulus.protect_bits()?,
             wrong_keys(plan)
-        )),
-        MadStimulus::LinearForwardingTable | MadStimulus::PortInfo | MadStimulus::TimedPortInfo => {
-            None
-        }
+        ))
     },
     tries_wrong_keys: true,
     stimulate: stimulate::run,
@@ -133,18 +130,6 @@ const ASSERTIONS: &[DocumentAssertion] = &[
     ),
 ];
 
-const fn assertion(
-    id: &'static str,
-    repetitions: &'static [&'static str],
-    checks: &'static [&'static str],
-) -> DocumentAssertion {
-    DocumentAssertion {
-        id,
-        repetitions,
-        checks,
-    }
-}
-
 const OWN_KEY: &[&str] = &["key-set", "own-key-answered", "own-key-value"];
 
 const ROWS: [Row<Mad>; 17] = [
@@ -167,7 +152,7 @@ const ROWS: [Row<Mad>; 17] = [
         "Get(PortInfo) with M_KEY_DUT is answered with status 0",
         &[],
         "refuses-its-key",
-        judge::own_key_answered,
+        |view| judge::all_answered(view, Purpose::OwnKey),
     ),
     row(
         "own-key-value",
@@ -185,7 +170,7 @@ const ROWS: [Row<Mad>; 17] = [
             "protect bits 0 and 1: Get(PortInfo) with each M_KEY_OTHER is answered with status 0",
             OWN_KEY,
             "refuses-other-key",
-            judge::other_key_answered,
+            |view| judge::all_answered(view, Purpose::OtherKey),
         )
     },
     Row {
@@ -246,7 +231,7 @@ const ROWS: [Row<Mad>; 17] = [
              0",
             OWN_KEY,
             "locks-out",
-            judge::dut_key_answered,
+            |view| judge::all_answered(view, Purpose::DutKey),
         )
     },
     Row {
@@ -318,18 +303,3 @@ const ROWS: [Row<Mad>; 17] = [
     HEADER,
     SINGLE_ANSWER,
 ];
-
-const fn row(
-    id: &'static str,
-    step: &'static str,
-    passes_when: &'static str,
-    depends_on: &'static [&'static str],
-    fault: &'static str,
-    judge: fn(&View<'_>) -> Finding,
-) -> Row<Mad> {
-    Row {
-        needs: needs![LINK_IS_UP],
-        depends_on,
-        ..Row::<Mad>::new(id, step, passes_when, fault, judge)
-    }
-}

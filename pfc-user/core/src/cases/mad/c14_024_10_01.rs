@@ -3,15 +3,16 @@
 mod judge;
 mod stimulate;
 
-use super::MadCase;
 use super::judge::Mad;
 use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
 use super::judge::decoded::View;
 use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
+use super::{MadCase, assertion, row};
 use crate::case::{Case, DocumentAssertion};
 use crate::cases::finding::Finding;
-use crate::cases::judge::{Needs, Row, Table, needs, words};
+use crate::cases::judge::{Row, Table, needs, words};
+use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
 
 /// The case.
@@ -79,28 +80,17 @@ const GET_ANSWER: &[&str] = &[
 
 /// Only 10.03, 10.04 and v1c13-024#07 are named at a step.
 const ASSERTIONS: &[DocumentAssertion] = &[
-    assertion("v1c13-024#07", &["set-status", "get-status"]),
-    assertion("v1c14-024.1.1#10.01", &[]),
-    assertion("v1c14-024.1.1#10.02", &[]),
-    assertion("v1c14-024.1.1#10.03", GET_ANSWER),
-    assertion("v1c14-024.1.1#10.04", SET_ANSWER),
-    assertion("v1c14-024.1.1#10.05", &[]),
-    assertion("v1c14-024.1.1#10.06", &[]),
+    assertion("v1c13-024#07", &[], &["set-status", "get-status"]),
+    assertion("v1c14-024.1.1#10.01", &[], &[]),
+    assertion("v1c14-024.1.1#10.02", &[], &[]),
+    assertion("v1c14-024.1.1#10.03", &[], GET_ANSWER),
+    assertion("v1c14-024.1.1#10.04", &[], SET_ANSWER),
+    assertion("v1c14-024.1.1#10.05", &[], &[]),
+    assertion("v1c14-024.1.1#10.06", &[], &[]),
 ];
-
-const fn assertion(id: &'static str, checks: &'static [&'static str]) -> DocumentAssertion {
-    DocumentAssertion {
-        id,
-        repetitions: &[],
-        checks,
-    }
-}
 
 const SET: &[&str] = &["set-answered"];
 const GET: &[&str] = &["get-answered"];
-const PORT: &[&str] = &["port-state"];
-const INFO: &Needs<Mad> = needs![LINK_IS_UP];
-const TABLE: &Needs<Mad> = needs![LINK_IS_UP, M_KEY_IS_KNOWN];
 
 const ROWS: [Row<Mad>; 15] = [
     PORT_STATE,
@@ -108,106 +98,94 @@ const ROWS: [Row<Mad>; 15] = [
         "node-info",
         "1, 2",
         "Get(NodeInfo) is answered with status 0 and NodeInfo",
-        INFO,
-        PORT,
+        &["port-state"],
         "silent=node-info",
-        judge::node_info,
+        |view| judge::info(view, Purpose::NodeInfo),
     ),
     row(
         "switch-info",
         "3 to 6",
         "Get(SwitchInfo) is answered with status 0 and SwitchInfo",
-        INFO,
         &["node-info"],
         "silent=switch-info",
-        judge::switch_info,
+        |view| judge::info(view, Purpose::SwitchInfo),
     ),
     row(
         "random-fdb-cap",
         "8",
         "SwitchInfo:RandomFDBCap is greater than 0",
-        INFO,
         &["switch-info"],
         "no-random-fdb",
         judge::random_fdb_cap,
     ),
-    row(
+    of_table(
         "set-answered",
         "11",
         "each of the 768 Sets is answered",
-        TABLE,
         &["switch-info"],
         "silent=linear-forwarding-table",
-        judge::set_answered,
+        |view| judge::all_answered(view, Purpose::SetBlock),
     ),
-    row(
+    of_table(
         "set-attribute",
         "12",
         "each answer to a Set has AttributeID LinearForwardingTable",
-        TABLE,
         SET,
         "lft-attribute",
-        judge::set_attribute,
+        |view| judge::attribute(view, Purpose::SetBlock),
     ),
-    row(
+    of_table(
         "set-modifier",
         "12",
         "each answer to a Set has the modifier of its request",
-        TABLE,
         SET,
         "lft-modifier",
-        judge::set_modifier,
+        |view| judge::modifier(view, Purpose::SetBlock),
     ),
-    row(
+    of_table(
         "set-status",
         "12",
         "bits 4:2 of the status of each answer to a Set are 7",
-        TABLE,
         SET,
         "lft-set-status",
-        judge::set_status,
+        |view| judge::status(view, Purpose::SetBlock),
     ),
-    row(
+    of_table(
         "get-answered",
         "15",
         "each of the 768 Gets is answered",
-        TABLE,
         &["switch-info"],
         "silent=linear-forwarding-table",
-        judge::get_answered,
+        |view| judge::all_answered(view, Purpose::GetBlock),
     ),
-    row(
+    of_table(
         "get-attribute",
         "16",
         "each answer to a Get has AttributeID LinearForwardingTable",
-        TABLE,
         GET,
         "lft-attribute",
-        judge::get_attribute,
+        |view| judge::attribute(view, Purpose::GetBlock),
     ),
-    row(
+    of_table(
         "get-modifier",
         "16",
         "each answer to a Get has the modifier of its request",
-        TABLE,
         GET,
         "lft-modifier",
-        judge::get_modifier,
+        |view| judge::modifier(view, Purpose::GetBlock),
     ),
-    row(
+    of_table(
         "get-status",
         "16",
         "bits 4:2 of the status of each answer to a Get are 7",
-        TABLE,
         GET,
         "lft-get-status",
-        judge::get_status,
+        |view| judge::status(view, Purpose::GetBlock),
     ),
-    row(
+    of_table(
         "get-data",
         "16",
         "all 64 octets of data of each answer to a Get are 0",
-        TABLE,
         GET,
         "lft-data",
         judge::get_data,
@@ -216,18 +194,17 @@ const ROWS: [Row<Mad>; 15] = [
     SINGLE_ANSWER,
 ];
 
-const fn row(
+/// A row about answers of the table, which a DUT with another M_Key may refuse.
+const fn of_table(
     id: &'static str,
     step: &'static str,
     passes_when: &'static str,
-    needs: &'static Needs<Mad>,
     depends_on: &'static [&'static str],
     fault: &'static str,
     judge: fn(&View<'_>) -> Finding,
 ) -> Row<Mad> {
     Row {
-        needs,
-        depends_on,
-        ..Row::<Mad>::new(id, step, passes_when, fault, judge)
+        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
+        ..row(id, step, passes_when, depends_on, fault, judge)
     }
 }

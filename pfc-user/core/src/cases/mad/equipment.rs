@@ -13,7 +13,7 @@ pub struct Equipment<'l> {
     /// Way to the DUT.
     pub route: &'l Route,
     /// Sends and receives.
-    pub requester: &'l mut Requester<Box<dyn Transport>>,
+    pub requester: &'l mut Requester<dyn Transport>,
     /// Name of the transport, for people.
     pub transport: String,
     /// How often the user has wished to stop; asked before each request.

@@ -1,8 +1,8 @@
-//! What outlives a run that is killed: the protection of a DUT before the first Set.
+//! State that outlives a run that is killed: the protection of a DUT before the first Set.
 
 use std::time::Duration;
 
-use crate::mad::m_key::Protection;
+use crate::m_key::Protection;
 
 /// A DUT as it was before the first Set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use ib_mad::smp::Route;
 use crate::plan::Nanos;
 use crate::plan::mad::{MadPlan, MadStimulus};
 
-/// How the DUT is reached, and the keys that it has and gets.
+/// Way to the DUT, and the keys that it has and gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortContext {
     /// Way to the DUT.

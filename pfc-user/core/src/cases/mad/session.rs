@@ -4,19 +4,19 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use ib_mad::attr::{Attribute, PortInfo, PortState};
-use ib_mad::mad::{AttributeId, MKey, Method, Status, Tid};
+use ib_mad::attr::PortInfo;
+use ib_mad::mad::{AttributeId, MKey, Method, Tid};
 use ib_mad::requester::{self, LeftOut, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
-use ib_mad::transport::{ReceiveError, Time, Transport};
+use ib_mad::transport::{ReceiveError, Time};
 
 use super::equipment::Equipment;
 use super::journal::KeyJournal;
 use crate::case::Event;
+use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
-use crate::mad::m_key::Protection;
-use crate::mad::timing::{self, MOST_WAIT};
+use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
@@ -24,7 +24,7 @@ use crate::plan::mad::MadPlan;
 /// busy.
 pub(super) const TRIES: usize = 3;
 
-/// Why a repetition ended early.
+/// Reason why a repetition ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The user wished it.
@@ -68,12 +68,15 @@ pub(super) struct Session<'s, 'l> {
     pub(super) original: Option<Protection>,
     /// The user wished to stop.
     pub(super) interrupted: bool,
-    wait: Duration,
+    /// Longest wait for an answer.
+    pub(super) wait: Duration,
     listen: Duration,
-    uninterrupted: bool,
-    /// The user was told what a stop waits for.
-    has_said: bool,
-    has_set: bool,
+    /// What follows is done even if the user wishes to stop.
+    pub(super) uninterrupted: bool,
+    /// The user knows what a stop waits for.
+    announced_stop: bool,
+    /// A Set has left the tester, answered or not.
+    pub(super) has_set: bool,
     listened_until: Time,
     exchanges: Vec<Exchange>,
     strays: Vec<Stray>,
@@ -94,7 +97,7 @@ impl<'s, 'l> Session<'s, 'l> {
             wait,
             listen: wait,
             uninterrupted: false,
-            has_said: false,
+            announced_stop: false,
             has_set: false,
             listened_until: Time::ZERO,
             exchanges: Vec::new(),
@@ -104,25 +107,20 @@ impl<'s, 'l> Session<'s, 'l> {
         }
     }
 
-    /// `on`: what follows is done even if the user wishes to stop.
-    pub(super) fn set_uninterrupted(&mut self, on: bool) {
-        self.uninterrupted = on;
-    }
-
-    /// True if a Set has left the tester, answered or not.
-    pub(super) fn has_set(&self) -> bool {
-        self.has_set
+    /// Key that the DUT has before the run, by the testbed.
+    pub(super) fn current(&self) -> MKey {
+        MKey(self.plan.m_key_current)
     }
 
     /// How often the user has wished to stop. The first time ends everything but what is
-    /// [uninterrupted](Self::set_uninterrupted), the second time that too.
+    /// [uninterrupted](Self::uninterrupted), the second time that too.
     fn go_on(&mut self) -> Result<u32, Stop> {
         let wishes = (self.equipment.interrupted)();
         if wishes >= if self.uninterrupted { 2 } else { 1 } {
             return Err(Stop::Interrupted);
         }
-        if wishes > 0 && !self.has_said {
-            self.has_said = true;
+        if wishes > 0 && !self.announced_stop {
+            self.announced_stop = true;
             self.note(format!(
                 "stopping: the DUT's M_Key is put back first, each answer is waited for {:.1?} at \
                  most; another Ctrl-C leaves it to the next run",
@@ -147,6 +145,23 @@ impl<'s, 'l> Session<'s, 'l> {
     /// A request for `attribute` of the DUT.
     pub(super) fn request(&self, method: Method, attribute: AttributeId, modifier: u32) -> Smp {
         Smp::request(method, attribute, modifier, self.equipment.route)
+    }
+
+    /// Asks for an attribute without modifier, as [`Self::ask`] does.
+    pub(super) fn get(
+        &mut self,
+        purpose: Purpose,
+        attribute: AttributeId,
+        key: MKey,
+    ) -> Result<Option<Smp>, Stop> {
+        let request = self.request(Method::GET, attribute, 0);
+        self.ask(purpose, &request, key)
+    }
+
+    /// PortInfo of the DUT, as [`Self::get`] finds it.
+    pub(super) fn port(&mut self, purpose: Purpose, key: MKey) -> Result<Option<PortInfo>, Stop> {
+        let answer = self.get(purpose, AttributeId::PORT_INFO, key)?;
+        Ok(answer.and_then(|answer| answer.granted()))
     }
 
     /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most.
@@ -215,31 +230,22 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         key: MKey,
     ) -> Result<Option<Smp>, Stop> {
-        let route = self.equipment.route.clone();
-        self.once_by(purpose, request, key, &route, Duration::ZERO)
+        self.once_kept(purpose, request, key, Duration::ZERO)
     }
 
-    /// Asks once what must not be answered: an answer after the wait is seen too, for as long as
-    /// any answer is waited for.
+    /// Asks once. An answer after the wait is seen too, for `keep` after the request was sent.
     pub(super) fn once_kept(
         &mut self,
         purpose: Purpose,
         request: &Smp,
         key: MKey,
-    ) -> Result<Option<Smp>, Stop> {
-        let route = self.equipment.route.clone();
-        self.once_by(purpose, request, key, &route, MOST_WAIT)
-    }
-
-    fn once_by(
-        &mut self,
-        purpose: Purpose,
-        request: &Smp,
-        key: MKey,
-        route: &Route,
         keep: Duration,
     ) -> Result<Option<Smp>, Stop> {
         self.go_on()?;
+        let route = match purpose {
+            Purpose::TesterPort => &Route::Directed(Path::default()),
+            _ => self.equipment.route,
+        };
         let mut request = request.clone();
         request.set_m_key(key);
         self.has_set |= request.method() == Method::SET;
@@ -266,19 +272,12 @@ impl<'s, 'l> Session<'s, 'l> {
             kept,
             outcome,
         } = exchange?;
-        let (answer, smp) = match outcome {
-            Outcome::Answered { at, smp } => (
-                Some(Packet {
-                    at: nanos(at),
-                    octets: smp.octets().into(),
-                }),
-                Some(smp),
-            ),
-            Outcome::TimedOut => (None, None),
+        let answer = match outcome {
+            Outcome::Answered { at, smp } => Some((at, smp)),
+            Outcome::TimedOut => None,
             Outcome::NotSent(error) => {
-                return Err(Stop::NotSent(
-                    anyhow!(error).context("a request could not be sent"),
-                ));
+                let error = anyhow!(error).context("a request could not be sent");
+                return Err(Stop::NotSent(error));
             }
         };
         self.listened_until = self.equipment.requester.transport().now();
@@ -289,9 +288,12 @@ impl<'s, 'l> Session<'s, 'l> {
             deadline: nanos(deadline),
             kept: nanos(kept),
             request: request.octets().into(),
-            answer,
+            answer: answer.as_ref().map(|(at, smp)| Packet {
+                at: nanos(*at),
+                octets: smp.octets().into(),
+            }),
         });
-        Ok(smp)
+        Ok(answer.map(|(_, smp)| smp))
     }
 
     /// Initialisation 1: both ends of the link, and the DUT's times. `None` where it does not hold.
@@ -306,46 +308,27 @@ impl<'s, 'l> Session<'s, 'l> {
     /// does not show it.
     pub(super) fn first_port(&mut self) -> Result<Option<PortInfo>, Stop> {
         self.announce("initialisation");
-        let tester = self.own_port()?;
-        if !tester
-            .as_ref()
-            .and_then(port_info)
-            .is_some_and(|info| is_up(info.port_state()))
-        {
+        if !is_up(self.own_port()?) {
             return Ok(None);
         }
-        let current = MKey(self.plan.m_key_current);
-        let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
-        let Some(port) = self.first_answer(&request, current)? else {
-            self.is_alive(AttributeId::NODE_INFO, current)?;
+        let Some(port) = self.first_answer()? else {
+            self.is_alive(AttributeId::NODE_INFO)?;
             return Ok(None);
         };
-        Ok(port_info(&port))
+        Ok(port.granted())
     }
 
     /// The tester's own PortInfo.
     pub(super) fn own_port(&mut self) -> Result<Option<Smp>, Stop> {
-        let current = MKey(self.plan.m_key_current);
         let own = Route::Directed(Path::default());
         let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &own);
-        for _ in 0..TRIES {
-            let answer =
-                self.once_by(Purpose::TesterPort, &request, current, &own, Duration::ZERO)?;
-            if answer
-                .as_ref()
-                .is_some_and(|answer| !answer.status().is_busy())
-            {
-                return Ok(answer);
-            }
-        }
-        Ok(None)
+        self.ask(Purpose::TesterPort, &request, self.current())
     }
 
     /// The link to the DUT, whose PortInfo was `port`, and how long an answer is waited for from
     /// now on. `None` where the link is down, or that answer came later than the DUT's own times
     /// allow.
     pub(super) fn link(&mut self, port: PortInfo) -> Result<Option<Contact>, Stop> {
-        let current = MKey(self.plan.m_key_current);
         let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
         if self.last_took().is_some_and(|took| took > answer_time) {
             // Nothing else would be answered in time.
@@ -359,33 +342,23 @@ impl<'s, 'l> Session<'s, 'l> {
             AttributeId::PORT_INFO,
             port.local_port_number().into(),
         );
-        let link = self.ask(Purpose::LinkPort, &request, current)?;
-        let up = link
-            .as_ref()
-            .and_then(port_info)
-            .is_some_and(|info| is_up(info.port_state()));
-        Ok(up.then_some(Contact { port, answer_time }))
-    }
-
-    /// From now on each answer is waited for as long as any is.
-    pub(super) fn wait_longest(&mut self) {
-        self.wait = MOST_WAIT;
+        let link = self.ask(Purpose::LinkPort, &request, self.current())?;
+        Ok(is_up(link).then_some(Contact { port, answer_time }))
     }
 
     /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long
     /// as any answer is waited for.
-    fn first_answer(&mut self, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
+    fn first_answer(&mut self) -> Result<Option<Smp>, Stop> {
+        let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
         let wait = self.wait;
         for attempt in 1..=TRIES {
             if attempt == TRIES {
                 self.wait = wait.max(MOST_WAIT);
             }
-            let answer = self.once(Purpose::DutPort, request, key);
+            let answer = self.once(Purpose::DutPort, &request, self.current());
             self.wait = wait;
-            match answer? {
-                Some(answer) if answer.status().is_busy() => {}
-                Some(answer) => return Ok(Some(answer)),
-                None => {}
+            if let Some(answer) = answer?.filter(|answer| !answer.status().is_busy()) {
+                return Ok(Some(answer));
             }
         }
         Ok(None)
@@ -394,15 +367,14 @@ impl<'s, 'l> Session<'s, 'l> {
     /// Time from the last request to its answer.
     fn last_took(&self) -> Option<Duration> {
         let last = self.exchanges.last()?;
-        Some(Duration::from_nanos(
-            last.answer.as_ref()?.at.saturating_sub(last.sent),
-        ))
+        let took = last.answer.as_ref()?.at.saturating_sub(last.sent);
+        Some(Duration::from_nanos(took))
     }
 
     /// Asks if the DUT answers at all, after it has not answered something else.
-    pub(super) fn is_alive(&mut self, attribute: AttributeId, key: MKey) -> Result<(), Stop> {
-        let request = self.request(Method::GET, attribute, 0);
-        self.ask(Purpose::Alive, &request, key).map(drop)
+    pub(super) fn is_alive(&mut self, attribute: AttributeId) -> Result<(), Stop> {
+        self.get(Purpose::Alive, attribute, self.current())
+            .map(drop)
     }
 
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still
@@ -417,12 +389,9 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
-        let LeftOut {
-            unsolicited,
-            others,
-        } = self.equipment.requester.take_left_out();
-        self.left_out.unsolicited += unsolicited;
-        self.left_out.others += others;
+        let left_out = self.equipment.requester.take_left_out();
+        self.left_out.unsolicited += left_out.unsolicited;
+        self.left_out.others += left_out.others;
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
             let kept = &mut self.kept[usize::from(kind.may_answer())];
             if *kept == MOST_STRAYS {
@@ -506,17 +475,11 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 }
 
-/// PortInfo of an answer that is one.
-pub(super) fn port_info(answer: &Smp) -> Option<PortInfo> {
-    (answer.status() == Status::OK && answer.attribute() == PortInfo::ID)
-        .then(|| PortInfo::from_data(*answer.data()))
-}
-
-fn is_up(state: PortState) -> bool {
-    matches!(
-        state,
-        PortState::Initialized | PortState::Armed | PortState::Active
-    )
+/// True if the answer is PortInfo of a port that is up.
+fn is_up(answer: Option<Smp>) -> bool {
+    answer
+        .and_then(|answer| answer.granted())
+        .is_some_and(|port: PortInfo| port.port_state().is_up())
 }
 
 fn nanos(time: Time) -> Nanos {

@@ -7,9 +7,9 @@ use super::MadCase;
 use super::equipment::Equipment;
 use super::session::{Session, Stop};
 use crate::case::Event;
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::MadEvidence;
-use crate::mad::timing::MOST_WAIT;
-use crate::mad::unlock::Unlock;
+use crate::m_key::unlock::Unlock;
 use crate::plan::mad::MadPlan;
 
 /// Runs one repetition of `case`. The evidence says if it was interrupted, and if something but the

@@ -29,7 +29,7 @@ const MILLISECOND: Nanos = 1_000_000;
 /// Shortest wait for a completion that needs no timer.
 pub(super) const PROMPT: Nanos = 1_000_000_000;
 
-/// Why a repetition ended before its time.
+/// Reason why a repetition ended before its time.
 #[derive(Debug)]
 pub enum Stop {
     /// The user's wish.
@@ -196,10 +196,6 @@ pub(super) fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
     }
 }
 
-pub(super) fn phase_end(from: Nanos, span: Nanos) -> Nanos {
-    from.saturating_add(span)
-}
-
 /// A phase under way. Every packet is added to it on arrival, so that an interrupted phase has them
 /// too.
 pub(super) struct Watch<'w> {
@@ -265,7 +261,7 @@ impl<'w> Watch<'w> {
         self.asked = asked;
         // An answer without completions comes when the wait is over.
         self.empty = if completions.is_empty() {
-            phase_end(asked, wait).min(time)
+            asked.saturating_add(wait).min(time)
         } else {
             asked
         };
@@ -342,14 +338,10 @@ pub(super) fn t_tr(attributes: &QueuePair) -> Option<Nanos> {
 /// The frame that answers `request`; `None` where it is no READ request that one packet answers.
 pub fn answer_to(request: &Packet, queue_pair: u32) -> Option<Vec<u8>> {
     let frame = request.frame()?;
-    let length = roce::parse(&*frame)?.reth(&*frame)?.length;
-    if length > MAX_ANSWER {
-        return None;
-    }
-    build::read_response(&frame, queue_pair, &vec![PAYLOAD; length as usize]).ok()
+    let length = roce::parse(&*frame)?.reth(&*frame)?.length as usize;
+    (length <= build::MAX_PAYLOAD)
+        .then(|| build::read_response(&frame, queue_pair, &vec![PAYLOAD; length]))?
 }
 
-/// Largest path MTU.
-const MAX_ANSWER: u32 = 4096;
 /// Payload of the answers.
 const PAYLOAD: u8 = 0x5a;

@@ -9,7 +9,6 @@ use pfc_ebpf::units::{Nanos, Priority};
 use crate::case::{CaseResult, CheckResult, Subject, Verdict};
 use crate::evidence::mad::{Exchange, MadEvidence, Purpose, Stray};
 use crate::evidence::rc::Completion;
-use crate::plan::mad::MadStimulus;
 
 /// Checks that failed on a packet or a completion.
 pub struct Failed<'a>(BTreeMap<Subject, Vec<&'a str>>);
@@ -68,7 +67,7 @@ impl<'a> Failed<'a> {
 /// True if the DUT has to answer that request.
 pub fn has_answer(e: &MadEvidence, exchange: &Exchange) -> bool {
     // Protect bits 2 and 3 hide everything from a wrong key (14.2.4.1).
-    let is_hidden = matches!(e.plan.stimulus, MadStimulus::MKeyGet(2..));
+    let is_hidden = e.plan.stimulus.protect_bits() >= Some(2);
     !(is_hidden && exchange.purpose == Purpose::OtherKey)
 }
 

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::{Claimed, Node, Target};
 use crate::cases::mad::journal::{KeyJournal, Noted};
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal, KeyNote};
-use crate::mad::m_key::Protection;
-use crate::mad::timing::MOST_WAIT;
-use crate::mad::unlock::Unlock;
+use crate::m_key::Protection;
+use crate::m_key::unlock::Unlock;
 
 /// Least time to wait for an answer. Entries of earlier versions, which do not say how long the DUT
 /// may take, have this.
@@ -141,7 +141,7 @@ impl KeyEntry {
         ))
     }
 
-    fn undo_by(&self, requester: &mut Requester<Box<dyn Transport>>) -> Result<()> {
+    fn undo_by(&self, requester: &mut Requester<dyn Transport>) -> Result<()> {
         let unlock = Unlock {
             route: self.route.clone(),
             found: self.found,

@@ -1,7 +1,6 @@
 //! Answers to a Get with a wrong key: those that match no request, and BUSY.
 
 use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::smp::Smp;
 
 use crate::case::Verdict;
 use crate::cases::mad::judge::decoded::{Asked, Stray, View};
@@ -45,23 +44,15 @@ pub(super) fn stray_answer<'v>(
         .iter()
         .filter_map(|stray| Some((stray, verdict(stray)?)));
     // BUSY says least.
-    answers.min_by_key(|(stray, verdict)| {
-        let is_busy = stray.smp.as_ref().is_some_and(says_busy);
-        (*verdict != Verdict::Fail, is_busy)
-    })
-}
-
-pub(super) fn says_busy(smp: &Smp) -> bool {
-    smp.status().is_busy()
+    answers.min_by_key(|(stray, verdict)| (*verdict != Verdict::Fail, stray.is_busy()))
 }
 
 /// True if the only answer to the Get with the wrong key is BUSY: it was discarded (13.4.7), and is
 /// neither a violation nor a missing one.
 pub(super) fn is_discarded(view: &View<'_>, asked: &Asked) -> bool {
     match &asked.answer {
-        Some((_, answer)) => says_busy(answer),
-        None => stray_answer(view, asked).is_some_and(|(stray, verdict)| {
-            verdict == Verdict::Fail && stray.smp.as_ref().is_some_and(says_busy)
-        }),
+        Some(_) => asked.is_busy(),
+        None => stray_answer(view, asked)
+            .is_some_and(|(stray, verdict)| verdict == Verdict::Fail && stray.is_busy()),
     }
 }

@@ -1,4 +1,4 @@
-//! What an attempt with a wrong key lacks: a step, or violations that count from 0.
+//! Defects of an attempt with a wrong key: a step is missing, or violations do not count from 0.
 
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, View};

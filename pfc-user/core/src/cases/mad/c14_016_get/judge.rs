@@ -12,7 +12,7 @@ use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::Protection;
+use crate::m_key::Protection;
 use crate::quantity::ms;
 
 /// Status code for a field that the DUT does not support.
@@ -41,7 +41,7 @@ fn each(
 }
 
 /// Judges that each asking of `purpose` was answered, with status 0.
-fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
     let askings = view.askings(purpose);
     let mut finding = Finding::new();
     for asking in &askings {
@@ -65,11 +65,11 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
             continue;
         };
         match without_lid(view).filter(|_| answer.status().code() == CODE) {
-            Some(advice) => finding.undecided(
-                asking.last().name(),
-                format!("status {}", Status::OK),
-                format!("{}: {advice}", form(answer)),
-            ),
+            Some(advice) => {
+                let expected = format!("status {}", Status::OK);
+                let found = format!("{}: {advice}", form(answer));
+                finding.undecided(asking.last().name(), expected, found)
+            }
             None => is_good(&mut finding, asking, answer),
         }
     }
@@ -98,21 +98,14 @@ fn without_lid(view: &View<'_>) -> Option<String> {
 /// where it carried the key before it.
 pub(super) fn key_set(view: &View<'_>) -> Finding {
     let mut finding = all_set(view, Purpose::KeySet);
-    let bits = view.protect_bits();
     let shown = view.askings(Purpose::KeyShown);
     for asking in &shown {
         match asking.last().port() {
             Some(port) => finding.about(&[asking.last().subject()], |finding| {
-                finding.equal(
-                    "M_Key that a Get with M_KEY_DUT shows",
-                    view.dut_key(),
-                    port.m_key(),
-                );
-                finding.equal(
-                    "M_KeyProtectBits that a Get with M_KEY_DUT shows",
-                    bits,
-                    port.m_key_protect_bits(),
-                );
+                let by = "that a Get with M_KEY_DUT shows";
+                finding.equal(format!("M_Key {by}"), view.dut_key(), port.m_key());
+                let bits = (view.protect_bits(), port.m_key_protect_bits());
+                finding.equal(format!("M_KeyProtectBits {by}"), bits.0, bits.1);
             }),
             // That Get is step 1 once more, whose check judges it.
             None => finding.undecided(AFTER_SET, "M_KEY_DUT", "no PortInfo"),
@@ -125,10 +118,6 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
 }
 
 const AFTER_SET: &str = "Get(PortInfo) with M_KEY_DUT after the Set";
-
-pub(super) fn own_key_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::OwnKey)
-}
 
 pub(super) fn own_key_value(view: &View<'_>) -> Finding {
     each(view, Purpose::OwnKey, |finding, _, port| {
@@ -150,10 +139,6 @@ pub(super) fn refuses_other_key(view: &View<'_>) -> Result<(), String> {
         0 | 1 => Err("a subcase of protect bits 2 and 3".into()),
         _ => Ok(()),
     }
-}
-
-pub(super) fn other_key_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::OtherKey)
 }
 
 pub(super) fn other_key_value(view: &View<'_>) -> Finding {
@@ -178,41 +163,28 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
 /// The Get with M_KEY_DUT just before the one with the wrong key, against which that is counted.
 pub(super) fn before_wrong_key(view: &View<'_>) -> Finding {
     each(view, Purpose::OwnKey, |finding, asking, port| {
-        finding.equal(
-            "M_KeyProtectBits before M_KEY_OTHER",
-            view.protect_bits(),
-            port.m_key_protect_bits(),
-        );
-        let (what, violations) = (
-            "M_KeyViolations before M_KEY_OTHER",
-            port.m_key_violations(),
-        );
+        let bits = (view.protect_bits(), port.m_key_protect_bits());
+        finding.equal("M_KeyProtectBits before M_KEY_OTHER", bits.0, bits.1);
+        let what = "M_KeyViolations before M_KEY_OTHER";
+        let violations = port.m_key_violations();
         // A Set that is sent again after its answer was lost may carry a key that is wrong by then.
         let set = view.in_attempt(Purpose::KeySet, asking.last().attempt);
         match set.and_then(|set| set.last().port()) {
-            None if violations != 0 => finding.undecided(
-                what,
-                0,
-                format!("{violations}, after a Set that was not answered"),
-            ),
+            None if violations != 0 => {
+                let found = format!("{violations}, after a Set that was not answered");
+                finding.undecided(what, 0, found)
+            }
             _ => finding.equal(what, 0, violations),
         }
     })
 }
 
-pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::DutKey)
-}
-
 /// The protection is as it was set, after a violation too.
 pub(super) fn dut_key_value(view: &View<'_>) -> Finding {
     each(view, Purpose::DutKey, |finding, _, port| {
+        let bits = (view.protect_bits(), port.m_key_protect_bits());
         finding.equal("M_Key after M_KEY_OTHER", view.dut_key(), port.m_key());
-        finding.equal(
-            "M_KeyProtectBits after M_KEY_OTHER",
-            view.protect_bits(),
-            port.m_key_protect_bits(),
-        );
+        finding.equal("M_KeyProtectBits after M_KEY_OTHER", bits.0, bits.1);
     })
 }
 
@@ -230,18 +202,11 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
         let Some(port) = asking.last().port() else {
             continue;
         };
+        let (bits, violations) = (port.m_key_protect_bits(), port.m_key_violations());
         finding.about(&[asking.last().subject()], |finding| {
             finding.equal("M_Key after the reset", MKey(0), port.m_key());
-            finding.equal(
-                "M_KeyProtectBits after the reset",
-                0,
-                port.m_key_protect_bits(),
-            );
-            finding.equal(
-                "M_KeyViolations after the reset",
-                0,
-                port.m_key_violations(),
-            );
+            finding.equal("M_KeyProtectBits after the reset", 0, bits);
+            finding.equal("M_KeyViolations after the reset", 0, violations);
         });
     }
     finding
@@ -256,19 +221,12 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
         };
     };
     let mut finding = Finding::new();
+    let what = "what a Get shows at the end";
     match asking.last().port() {
         Some(port) => finding.about(&[asking.last().subject()], |finding| {
-            finding.equal(
-                "what a Get shows at the end",
-                original,
-                Protection::of(&port),
-            )
+            finding.equal(what, original, Protection::of(&port))
         }),
-        None => finding.undecided(
-            "what a Get shows at the end",
-            original,
-            "no PortInfo in answer",
-        ),
+        None => finding.undecided(what, original, "no PortInfo in answer"),
     }
     finding
 }
@@ -371,10 +329,13 @@ fn counted(view: &View<'_>, purpose: Purpose) -> Option<String> {
 /// One answer to a wrong key, and until when it could have come.
 fn late(view: &View<'_>) -> Option<String> {
     let askings = view.askings(Purpose::OtherKey);
-    let asked = askings.iter().flat_map(|asking| &asking.all);
-    let seen = asked.map(|asked| view.seen_until(asked).saturating_sub(asked.sent));
-    let least = seen.min()?;
-    let requests: usize = askings.iter().map(|asking| asking.all.len()).sum();
-    let to = format!("1 answer to {requests} requests");
-    Some(format!("{to}, up to {} after each", ms(least)))
+    let asked: Vec<_> = askings.iter().flat_map(|asking| &asking.all).collect();
+    let (requests, seen) = (
+        asked.len(),
+        asked.into_iter().map(|asked| view.seen_for(asked)),
+    );
+    let least = ms(seen.min()?);
+    Some(format!(
+        "1 answer to {requests} requests, up to {least} after each"
+    ))
 }

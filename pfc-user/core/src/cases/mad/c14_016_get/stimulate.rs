@@ -1,19 +1,19 @@
 //! C14_016_Get at one value of the protect bits, step by step.
 
 use anyhow::{Context as _, anyhow};
-use ib_mad::attr::NodeInfo;
-use ib_mad::mad::{AttributeId, MKey, Method, Status};
+use ib_mad::attr::{Attribute, NodeInfo, PortInfo};
+use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
 use crate::cases::mad::journal::Noted;
-use crate::cases::mad::session::{Contact, Session, Stop, port_info};
+use crate::cases::mad::session::{Contact, Session, Stop};
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::{self, Protection};
-use crate::mad::timing::MOST_WAIT;
-use crate::plan::mad::{ATTEMPTS, MadStimulus};
+use crate::m_key::{self, Protection};
+use crate::plan::mad::ATTEMPTS;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
-    let MadStimulus::MKeyGet(bits) = session.plan.stimulus else {
+    let Some(bits) = session.plan.stimulus.protect_bits() else {
         return Err(Stop::Failed(anyhow!("the plan names no protect bits")));
     };
     let Some(contact) = session.contact()? else {
@@ -58,9 +58,9 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         has_dut_key: false,
     };
     let done = subcase.attempts(session);
-    session.set_uninterrupted(true);
+    session.uninterrupted = true;
     let restored = subcase.restore(session);
-    session.set_uninterrupted(false);
+    session.uninterrupted = false;
     let unrestored = match restored {
         Ok(()) => return done,
         Err(Stop::Interrupted) => {
@@ -96,16 +96,12 @@ struct Keys {
 
 impl Keys {
     fn of(session: &Session<'_, '_>, contact: &Contact) -> Self {
-        let (current, dut) = (
-            MKey(session.plan.m_key_current),
-            MKey(session.plan.m_key_dut),
-        );
+        let (current, dut) = (session.current(), MKey(session.plan.m_key_dut));
         Self {
             dut,
-            at_first: if contact.port.m_key() == dut {
-                dut
-            } else {
-                current
+            at_first: match contact.port.m_key() == dut {
+                true => dut,
+                false => current,
             },
             found: Protection::to_restore(&contact.port, current, dut),
         }
@@ -166,36 +162,26 @@ impl Subcase {
             };
             self.set(session, Purpose::KeySet, &wanted, first, before)?
         };
-        let shown = self.get(session, Purpose::KeyShown, dut)?;
-        let shows_ours = |shown: &Smp| port_info(shown).is_none_or(|port| port.m_key() == dut);
-        let shows_it = |shown: &Smp| port_info(shown).is_some_and(|port| port.m_key() == dut);
-        self.has_dut_key |= shown.as_ref().is_some_and(shows_it);
-        self.is_refused = session.attempt == 1
-            && set.is_none()
-            && shown.as_ref().is_some_and(|shown| !shows_ours(shown));
-        let differs = |shown: &Smp| {
-            port_info(shown)
-                .is_none_or(|port| (port.m_key(), port.m_key_protect_bits()) != (dut, self.bits))
-        };
-        let is_done = shown.as_ref().is_some_and(|shown| !differs(shown));
+        let shown = session.get(Purpose::KeyShown, PortInfo::ID, dut)?;
+        let port: Option<PortInfo> = shown.as_ref().and_then(Smp::granted);
+        self.has_dut_key |= port.is_some_and(|port| port.m_key() == dut);
+        self.is_refused =
+            session.attempt == 1 && set.is_none() && port.is_some_and(|port| port.m_key() != dut);
+        let is_done =
+            port.is_some_and(|port| (port.m_key(), port.m_key_protect_bits()) == (dut, self.bits));
         // A Set whose answers were lost may have been done.
-        if !set.map_or(is_done, |answer| port_info(&answer).is_some()) {
+        if !set.map_or(is_done, |answer| answer.granted::<PortInfo>().is_some()) {
             return Ok(None);
         }
         session.announce("M_KEY_DUT");
-        let own = self.get(session, Purpose::OwnKey, dut)?;
-        let has_it = own
-            .as_ref()
-            .and_then(port_info)
-            .is_some_and(|port| port.m_key() == dut);
-        if !has_it || shown.is_some_and(|shown| differs(&shown)) {
+        let own = session.port(Purpose::OwnKey, dut)?;
+        if own.is_none_or(|own| own.m_key() != dut) || shown.is_some() && !is_done {
             return Ok(None);
         }
         session.announce("M_KEY_OTHER");
         if self.bits < 2 {
-            return Ok(self
-                .get(session, Purpose::OtherKey, other)?
-                .and_then(|answer| violations(&answer)));
+            let port = session.port(Purpose::OtherKey, other)?;
+            return Ok(port.map(|port| port.m_key_violations()));
         }
         if self.contact.answer_time > MOST_WAIT {
             return Ok(None);
@@ -206,21 +192,10 @@ impl Subcase {
             session.listen_for_more()?;
         }
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
-        // Once: each is a violation.
-        session.once_kept(Purpose::OtherKey, &request, other)?;
-        Ok(self
-            .get(session, Purpose::DutKey, dut)?
-            .and_then(|answer| violations(&answer)))
-    }
-
-    fn get(
-        &self,
-        session: &mut Session<'_, '_>,
-        purpose: Purpose,
-        key: MKey,
-    ) -> Result<Option<Smp>, Stop> {
-        let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
-        session.ask(purpose, &request, key)
+        // Once: each is a violation. An answer after its time is seen too.
+        session.once_kept(Purpose::OtherKey, &request, other, MOST_WAIT)?;
+        let port = session.port(Purpose::DutKey, dut)?;
+        Ok(port.map(|port| port.m_key_violations()))
     }
 
     /// The protection that the subcase gives the DUT.
@@ -277,28 +252,20 @@ impl Subcase {
         }
         // Protect bits 0 and 1 answer any key. Where neither has these, silence may be a violation,
         // which the Set that follows clears.
-        let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
-        let (key, hidden, shown) = match (one.protect_bits, other.protect_bits) {
-            (0 | 1, _) => (
-                other,
-                one,
-                self.get(session, Purpose::InForce, other.m_key)?,
-            ),
-            (_, 0 | 1) => (one, other, self.get(session, Purpose::InForce, one.m_key)?),
+        let request = session.request(Method::GET, PortInfo::ID, 0);
+        let (hidden, shown) = match (one.protect_bits, other.protect_bits) {
+            (0 | 1, _) => (one, session.ask(Purpose::InForce, &request, other.m_key)?),
+            (_, 0 | 1) => (other, session.ask(Purpose::InForce, &request, one.m_key)?),
             _ => match session.once(Purpose::InForce, &request, one.m_key)? {
-                Some(shown) => (one, other, Some(shown)),
-                None => (
-                    other,
-                    one,
-                    self.get(session, Purpose::InForce, other.m_key)?,
-                ),
+                Some(shown) => (other, Some(shown)),
+                None => (one, session.ask(Purpose::InForce, &request, other.m_key)?),
             },
         };
-        let shown = shown.as_ref().and_then(port_info);
+        let shown = shown.and_then(|shown| shown.granted::<PortInfo>());
         Ok(match shown.map(|port| port.m_key()) {
             // Hidden from this key.
             Some(MKey(0)) => Some(hidden.m_key),
-            shown => shown.filter(|shown| [key.m_key, hidden.m_key].contains(shown)),
+            shown => shown.filter(|shown| [one.m_key, other.m_key].contains(shown)),
         })
     }
 
@@ -319,9 +286,8 @@ impl Subcase {
                 false => self.key_in_force(session, self.at_first(), self.wanted()),
             }
         })?;
-        let shown = self.get(session, Purpose::ResetShown, dut)?;
-        let shown = shown.as_ref().and_then(port_info);
-        self.has_no_key = shown.is_some_and(|port| Protection::of(&port).m_key == MKey(0));
+        let shown = session.port(Purpose::ResetShown, dut)?;
+        self.has_no_key = shown.is_some_and(|port| port.m_key() == MKey(0));
         self.is_reset = true;
         Ok(())
     }
@@ -329,7 +295,7 @@ impl Subcase {
     /// Restores the DUT to its state before the run. Each step is tried, even if those before
     /// failed.
     fn restore(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
-        if !session.has_set() && self.original == self.keys.found {
+        if !session.has_set && self.original == self.keys.found {
             return forget(session);
         }
         // One more Set would be one more violation.
@@ -358,17 +324,12 @@ impl Subcase {
         let (dut, original) = (self.keys.dut, self.original);
         // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from
         // others.
-        let key = if original.m_key == MKey(0) {
-            dut
-        } else {
-            original.m_key
+        let key = match original.m_key {
+            MKey(0) => dut,
+            key => key,
         };
-        let shown = self.get(session, Purpose::Restored, key)?;
-        match shown
-            .as_ref()
-            .and_then(port_info)
-            .map(|port| Protection::of(&port))
-        {
+        let shown = session.port(Purpose::Restored, key)?;
+        match shown.map(|port| Protection::of(&port)) {
             Some(now) if now == original => return forget(session).map(|()| true),
             Some(now) => session.note(format!("the DUT has {now}, not {original} as it was found")),
             None => session.note(format!(
@@ -382,12 +343,8 @@ impl Subcase {
 
 /// The DUT's NodeGUID; `None` where it does not answer Get(NodeInfo).
 fn node_guid(session: &mut Session<'_, '_>) -> Result<Option<u64>, Stop> {
-    let key = MKey(session.plan.m_key_current);
-    let request = session.request(Method::GET, AttributeId::NODE_INFO, 0);
-    let answer = session.ask(Purpose::NodeInfo, &request, key)?;
-    let node = answer
-        .filter(|answer| answer.status() == Status::OK)
-        .and_then(|answer| answer.decode::<NodeInfo>().ok());
+    let answer = session.get(Purpose::NodeInfo, AttributeId::NODE_INFO, session.current())?;
+    let node = answer.and_then(|answer| answer.granted::<NodeInfo>());
     Ok(node.map(|node| node.node_guid()))
 }
 
@@ -396,8 +353,4 @@ fn forget(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         journal.forget()?;
     }
     Ok(())
-}
-
-fn violations(answer: &Smp) -> Option<u16> {
-    port_info(answer).map(|port| port.m_key_violations())
 }

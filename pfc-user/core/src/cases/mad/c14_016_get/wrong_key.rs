@@ -1,18 +1,15 @@
 //! Checks of wrong keys that must not be answered: silence, the proof that they arrived, and
 //! violations.
 
-use ib_mad::attr::{Attribute, BadMKey, Notice};
-use ib_mad::mad::Method;
-
-use super::answer::{is_discarded, says_busy, stray_answer};
+use super::answer::{is_discarded, stray_answer};
 use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
 use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
-use crate::mad::timing::MOST_WAIT;
 use crate::plan::Nanos;
 use crate::plan::mad::ATTEMPTS;
 use crate::quantity::ms;
@@ -51,11 +48,8 @@ fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
         let asking = view.in_attempt(purpose, asked.attempt)?;
         Some(asking.last().port()?.m_key_violations())
     };
-    let before = [Purpose::KeySet, Purpose::OwnKey]
-        .into_iter()
-        .filter_map(violations)
-        .max()
-        .unwrap_or(0);
+    let before = [Purpose::KeySet, Purpose::OwnKey].map(violations);
+    let before = before.into_iter().flatten().max().unwrap_or(0);
     if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
         return Some(format!("violations {after}"));
     }
@@ -64,25 +58,14 @@ fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
 
 /// True if a trap 256 names the key of the Get with the wrong key.
 fn has_trap(view: &View<'_>, asked: &Asked) -> bool {
-    let until = view
-        .asked
-        .iter()
-        .find(|later| later.attempt > asked.attempt)
-        .map_or(Nanos::MAX, |later| later.sent);
-    let is_trap = |stray: &&Stray<'_>| {
-        let notice = stray
-            .smp
-            .as_ref()
-            .filter(|smp| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
-        let key = notice.and_then(|smp| {
-            Notice::from_data(*smp.data())
-                .bad_m_key()
-                .as_ref()
-                .map(BadMKey::m_key)
-        });
-        key == Some(asked.request.m_key()) && (asked.sent..until).contains(&stray.at)
-    };
-    view.strays.iter().any(|stray| is_trap(&stray))
+    let mut later = view.asked.iter();
+    let next = later.find(|later| later.attempt > asked.attempt);
+    let until = next.map_or(Nanos::MAX, |next| next.sent);
+    view.strays.iter().any(|stray| {
+        let details = stray.notice().and_then(|notice| notice.bad_m_key());
+        let is_it = details.is_some_and(|details| details.m_key() == asked.request.m_key());
+        is_it && (asked.sent..until).contains(&stray.at)
+    })
 }
 
 /// True if a trap 256 names the key of the Get with the wrong key, and no earlier request had that
@@ -104,11 +87,8 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
         });
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
-        return finding.undecided(
-            what,
-            format!("none within {:?}", view.answer_time()),
-            format!("none within {}", ms(waited)),
-        );
+        let longer = format!("none within {:?}", view.answer_time());
+        return finding.undecided(what, longer, expected);
     }
     if !view.is_alive_after(asked) {
         return finding.undecided(what, expected, "none, and none to anything afterwards");
@@ -191,10 +171,8 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
         let same = |asking: &&Asking<'_>| view.difference(asking.last()) == difference;
         let attempts: Vec<_> = askings.iter().filter(same).collect();
         let is_discarded = |asking: &Asking<'_>| is_discarded(view, asking.last());
-        let discarded = attempts
-            .iter()
-            .filter(|asking| is_discarded(asking))
-            .count();
+        let discarded = attempts.iter().filter(|asking| is_discarded(asking));
+        let discarded = discarded.count();
         if discarded > 0 && discarded == attempts.len() {
             let what = format!("M_KeyViolations after a key that differs {difference}");
             finding.undecided(what, 1, "the Get was answered BUSY each time");
@@ -229,13 +207,10 @@ fn violations(
     finding: &mut Finding,
 ) {
     let after = view.in_attempt(Purpose::DutKey, other.attempt);
-    let Some(after) = after.as_ref().map(Asking::last) else {
+    let Some(port) = after.and_then(|after| after.last().port()) else {
         return finding.undecided(what, 1, "not read");
     };
-    let Some(port) = after.port() else {
-        return finding.undecided(what, 1, "not read");
-    };
-    if let Some(left) = not_cleared(view, after) {
+    if let Some(left) = not_cleared(view, other) {
         return finding.undecided(what, 1, left);
     }
     // A Set that was sent again after its answer was lost carried a key that was wrong by then.
@@ -245,9 +220,8 @@ fn violations(
         let left = format!("{} already before it", before.m_key_violations());
         return finding.undecided(what, 1, left);
     }
-    let is_stray = |(stray, verdict): (&Stray<'_>, Verdict)| {
-        verdict == Verdict::Fail && !stray.smp.as_ref().is_some_and(says_busy)
-    };
+    let is_stray =
+        |(stray, verdict): (&Stray<'_>, Verdict)| verdict == Verdict::Fail && !stray.is_busy();
     let is_answered = other.answer().is_some() || stray_answer(view, other).is_some_and(is_stray);
     match port.m_key_violations() {
         violations if is_discarded(view, other) => {

@@ -38,15 +38,7 @@ pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
     }
 }
 
-pub(super) fn node_info(view: &View<'_>) -> Finding {
-    info(view, Purpose::NodeInfo)
-}
-
-pub(super) fn switch_info(view: &View<'_>) -> Finding {
-    info(view, Purpose::SwitchInfo)
-}
-
-fn info(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Finding {
     let Some(asking) = view.asking(purpose) else {
         return Finding::inconclusive("not reached");
     };
@@ -74,15 +66,7 @@ pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
     finding
 }
 
-pub(super) fn set_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::SetBlock)
-}
-
-pub(super) fn get_answered(view: &View<'_>) -> Finding {
-    all_answered(view, Purpose::GetBlock)
-}
-
-fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
     let askings = view.askings(purpose);
     let mut finding = Finding::new();
     let mut count = 0;
@@ -104,38 +88,14 @@ fn enough(finding: &mut Finding, count: u32) {
     }
 }
 
-pub(super) fn set_attribute(view: &View<'_>) -> Finding {
-    attribute(view, Purpose::SetBlock)
-}
-
-pub(super) fn get_attribute(view: &View<'_>) -> Finding {
-    attribute(view, Purpose::GetBlock)
-}
-
-pub(super) fn set_modifier(view: &View<'_>) -> Finding {
-    modifier(view, Purpose::SetBlock)
-}
-
-pub(super) fn get_modifier(view: &View<'_>) -> Finding {
-    modifier(view, Purpose::GetBlock)
-}
-
-pub(super) fn set_status(view: &View<'_>) -> Finding {
-    status(view, Purpose::SetBlock)
-}
-
-pub(super) fn get_status(view: &View<'_>) -> Finding {
-    status(view, Purpose::GetBlock)
-}
-
-fn attribute(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn attribute(view: &View<'_>, purpose: Purpose) -> Finding {
     let expected = AttributeId::LINEAR_FORWARDING_TABLE;
     each(view, purpose, "AttributeID", expected, |_, answer| {
         (answer.attribute() != expected).then(|| answer.attribute())
     })
 }
 
-fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
     each(
         view,
         purpose,
@@ -147,7 +107,7 @@ fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
     )
 }
 
-fn status(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn status(view: &View<'_>, purpose: Purpose) -> Finding {
     each(
         view,
         purpose,

@@ -1,11 +1,11 @@
 //! C14_024_10_01, step by step.
 
 use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
-use ib_mad::mad::{AttributeId, MKey, Method, Status};
+use ib_mad::mad::{AttributeId, Method};
 
 use crate::cases::mad::session::{Session, Stop};
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key;
+use crate::m_key;
 
 /// Attribute modifiers of LinearForwardingTable: 48 K LIDs in blocks of 64.
 pub(super) const BLOCKS: u32 = 768;
@@ -14,15 +14,15 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let Some(contact) = session.contact()? else {
         return Ok(());
     };
-    let current = MKey(session.plan.m_key_current);
+    let current = session.current();
     session.announce("NodeInfo and SwitchInfo");
-    match info::<NodeInfo>(session, Purpose::NodeInfo, current)? {
+    match info::<NodeInfo>(session, Purpose::NodeInfo)? {
         Some(node) if node.node_type() == NodeType::Switch => {
             session.is_same_node(Some(node.node_guid()))?;
         }
         _ => return Ok(()),
     }
-    match info::<SwitchInfo>(session, Purpose::SwitchInfo, current)? {
+    match info::<SwitchInfo>(session, Purpose::SwitchInfo)? {
         Some(switch) if switch.linear_fdb_cap() == 0 => {}
         _ => return Ok(()),
     }
@@ -36,26 +36,19 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         return Ok(());
     }
     session.announce("Set of blocks 0 to 767");
-    if !blocks(session, Purpose::SetBlock, Method::SET, current, is_hidden)? && is_hidden {
+    if !blocks(session, Purpose::SetBlock, Method::SET, is_hidden)? && is_hidden {
         return Ok(());
     }
     session.announce("Get of blocks 0 to 767");
-    blocks(session, Purpose::GetBlock, Method::GET, current, false).map(drop)
+    blocks(session, Purpose::GetBlock, Method::GET, false).map(drop)
 }
 
-fn info<A: Attribute>(
-    session: &mut Session<'_, '_>,
-    purpose: Purpose,
-    key: MKey,
-) -> Result<Option<A>, Stop> {
-    let request = session.request(Method::GET, A::ID, 0);
-    let Some(answer) = session.ask(purpose, &request, key)? else {
-        session.is_alive(AttributeId::PORT_INFO, key)?;
-        return Ok(None);
-    };
-    Ok((answer.status() == Status::OK)
-        .then(|| answer.decode().ok())
-        .flatten())
+fn info<A: Attribute>(session: &mut Session<'_, '_>, purpose: Purpose) -> Result<Option<A>, Stop> {
+    let answer = session.get(purpose, A::ID, session.current())?;
+    if answer.is_none() {
+        session.is_alive(AttributeId::PORT_INFO)?;
+    }
+    Ok(answer.and_then(|answer| answer.granted()))
 }
 
 /// True if all are answered. Ends with the first block that is not: hundreds of time-outs would say
@@ -65,9 +58,9 @@ fn blocks(
     session: &mut Session<'_, '_>,
     purpose: Purpose,
     method: Method,
-    key: MKey,
     may_refuse: bool,
 ) -> Result<bool, Stop> {
+    let key = session.current();
     for block in 0..BLOCKS {
         let mut request = session.request(method, AttributeId::LINEAR_FORWARDING_TABLE, block);
         if method == Method::SET {
@@ -80,7 +73,7 @@ fn blocks(
             false => session.ask(purpose, &request, key)?,
         };
         if answer.is_none() {
-            session.is_alive(AttributeId::PORT_INFO, key)?;
+            session.is_alive(AttributeId::PORT_INFO)?;
             return Ok(false);
         }
     }

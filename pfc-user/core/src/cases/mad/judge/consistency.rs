@@ -6,8 +6,7 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 
 use super::decoded::{Asked, View};
 use crate::evidence::mad::{MadEvidence, Purpose};
-use crate::mad::m_key::Protection;
-use crate::plan::mad::MadStimulus;
+use crate::m_key::Protection;
 
 /// The view of the repetition of that index among all of the case, if it makes sense.
 pub(in crate::cases::mad) fn view<'e>(
@@ -24,7 +23,7 @@ fn check(view: &View<'_>) -> Result<(), String> {
     if plan.m_key_dut == 0 || plan.m_key_other == 0 || plan.m_key_dut == plan.m_key_other {
         return Err("M_KEY_DUT and M_KEY_OTHER are to be neither 0 nor equal".into());
     }
-    if let MadStimulus::MKeyGet(bits @ 4..) = plan.stimulus {
+    if let Some(bits @ 4..) = plan.stimulus.protect_bits() {
         return Err(format!("M_KeyProtectBits are 0 to 3, not {bits}"));
     }
     if let Some(bit) = plan.key_bits.iter().find(|bit| **bit > 63) {
@@ -85,8 +84,8 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
 
 /// A Set of PortInfo carries what its purpose says.
 fn set(view: &View<'_>, asked: &Asked) -> Result<(), String> {
-    let wanted = match (asked.purpose, view.e.plan.stimulus) {
-        (Purpose::KeySet, MadStimulus::MKeyGet(protect_bits)) => Protection {
+    let wanted = match (asked.purpose, view.e.plan.stimulus.protect_bits()) {
+        (Purpose::KeySet, Some(protect_bits)) => Protection {
             m_key: view.dut_key(),
             protect_bits,
             lease_period: 0,

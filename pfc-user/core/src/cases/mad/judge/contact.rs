@@ -13,10 +13,10 @@ use crate::case::Verdict;
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Precondition, Row};
 use crate::cases::mad::session::TRIES;
+use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key;
-use crate::mad::timing::MOST_WAIT;
-use crate::plan::mad::MadStimulus;
+use crate::m_key;
+use crate::plan::Nanos;
 use crate::quantity::ms;
 
 /// The row of every table.
@@ -67,14 +67,13 @@ fn port_state(view: &View<'_>) -> Finding {
         Some(answer) if asking.last().port().is_none() => {
             finding.undecided(what, "PortInfo with status 0", form(answer))
         }
-        Some(_) => match asking
-            .last()
-            .took()
-            .filter(|took| u128::from(*took) > view.answer_time().as_nanos())
-        {
-            Some(took) => too_late(&mut finding, view.answer_time().as_nanos() as u64, took),
-            None => link(view, &mut finding),
-        },
+        Some(_) => {
+            let time = view.answer_time().as_nanos() as Nanos;
+            match asking.last().took().filter(|took| *took > time) {
+                Some(took) => too_late(&mut finding, time, took),
+                None => link(view, &mut finding),
+            }
+        }
     }
     finding
 }
@@ -82,13 +81,10 @@ fn port_state(view: &View<'_>) -> Finding {
 /// The tester's own port.
 fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
     let what = "PortState of the tester";
-    let state = view
-        .asking(Purpose::TesterPort)
-        .and_then(|asking| asking.last().port())
-        .map(|port| port.port_state());
-    match state {
+    let asking = view.asking(Purpose::TesterPort);
+    match asking.and_then(|asking| asking.last().port()) {
         None => finding.undecided(what, UP, "no answer from the tester's own node"),
-        Some(state) => state_is_up(finding, what.into(), state),
+        Some(port) => state_is_up(finding, what.into(), port.port_state()),
     }
     finding.verdict == Verdict::Pass
 }
@@ -96,30 +92,19 @@ fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
 const UP: &str = "Initialized, Armed or Active";
 
 fn state_is_up(finding: &mut Finding, what: String, state: PortState) {
-    let up = matches!(
-        state,
-        PortState::Initialized | PortState::Armed | PortState::Active
-    );
-    finding.compare(
-        what,
-        UP,
-        format!("{state:?}"),
-        if up {
-            Verdict::Pass
-        } else {
-            Verdict::Inconclusive
-        },
-    );
+    let verdict = match state.is_up() {
+        true => Verdict::Pass,
+        false => Verdict::Inconclusive,
+    };
+    finding.compare(what, UP, format!("{state:?}"), verdict);
 }
 
 fn link(view: &View<'_>, finding: &mut Finding) {
     let Some(asking) = view.asking(Purpose::LinkPort) else {
         return finding.undecided("PortState of the DUT", UP, "not asked");
     };
-    let what = format!(
-        "PortState of the DUT's port {}",
-        asking.last().request.modifier()
-    );
+    let port = asking.last().request.modifier();
+    let what = format!("PortState of the DUT's port {port}");
     match (asking.last().port(), asking.answer()) {
         (Some(port), _) => state_is_up(finding, what, port.port_state()),
         (None, Some(answer)) => finding.undecided(what, UP, form(answer)),
@@ -134,55 +119,47 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
     if let Some(after) = asking.all.iter().find_map(after) {
         return too_late(finding, last.waited(), after);
     }
+    let none = format!("none {}", times(asking));
     if view.is_alive_after(last) {
         let waited = Duration::from_nanos(last.waited());
         if waited < MOST_WAIT || asking.all.len() < TRIES {
             let expected = format!(
                 "an answer, in one of {TRIES} tries, of which the last waits {MOST_WAIT:?}"
             );
-            return finding.undecided(
-                what,
-                expected,
-                format!("none {}, the last within {waited:?}", times(asking)),
-            );
+            let found = format!("{none}, the last within {waited:?}");
+            return finding.undecided(what, expected, found);
         }
-        let found = format!("none {}, while NodeInfo was answered", times(asking));
+        let found = format!("{none}, while NodeInfo was answered");
         return finding.about(&[last.subject()], |finding| {
             finding.expect(what, "an answer", found, false)
         });
     }
     let key = match view.current() {
-        MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` of the testbed is 0".to_owned(),
-        key => format!("it is also silent if its M_Key is not `m_key_current` of the testbed, \
-            {key}"),
+        MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` \
+                    of the testbed is 0"
+            .to_owned(),
+        key => {
+            format!("it is also silent if its M_Key is not `m_key_current` of the testbed, {key}")
+        }
     };
     let route = &view.e.plan.route;
-    let found = format!(
-        "none {}: nothing shows that the DUT can be reached by {route}; {key}",
-        times(asking)
-    );
+    let found = format!("{none}: nothing shows that the DUT can be reached by {route}; {key}");
     finding.undecided(what, "an answer", found);
 }
 
 /// The time-out of the testbed has to do until the DUT's times are known.
 fn too_late(finding: &mut Finding, within: u64, after: u64) {
-    let found = format!(
-        "one after {}: a longer `timeout` of the testbed is needed",
-        ms(after)
-    );
-    finding.undecided(
-        "the DUT's PortInfo",
-        format!("an answer within {}", ms(within)),
-        found,
-    );
+    let (within, after) = (ms(within), ms(after));
+    let expected = format!("an answer within {within}");
+    let found = format!("one after {after}: a longer `timeout` of the testbed is needed");
+    finding.undecided("the DUT's PortInfo", expected, found);
 }
 
-/// Why Sets may have been refused for a key that is not the one that the testbed names.
+/// Reason why Sets may have been refused for a key that is not the one that the testbed names.
 fn other_m_key(view: &View<'_>) -> Option<String> {
     let port = view.port()?;
-    let is_ours =
-        matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(_)) && port.m_key() == view.dut_key();
-    if is_ours {
+    let sets_key = view.e.plan.stimulus.protect_bits().is_some();
+    if sets_key && port.m_key() == view.dut_key() {
         return None;
     }
     let current = view.current();
@@ -201,9 +178,8 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
         "the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the \
          testbed, {current}"
     );
-    let first = [Purpose::SetBlock, Purpose::KeySet]
-        .into_iter()
-        .find_map(|purpose| view.askings(purpose).into_iter().next());
+    let mut sets = [Purpose::SetBlock, Purpose::KeySet].into_iter();
+    let first = sets.find_map(|purpose| view.askings(purpose).into_iter().next());
     match (first, port.m_key_lease_period()) {
         (None, 1..) => Some(format!(
             "{hides}: no Set was sent, as a wrong key would start the timer of its lease"
@@ -227,39 +203,28 @@ pub(in crate::cases::mad) fn answered<'v>(
     if let Some(answer) = asking.answer() {
         return Some(answer);
     }
-    if asking.busy() > 0 {
-        finding.undecided(what, expected, busy(asking));
+    let (none, time) = (format!("none {}", times(asking)), view.answer_time());
+    let found = if asking.busy() > 0 {
+        busy(asking)
     } else if tries(asking) < TRIES {
-        finding.undecided(
-            what,
-            format!("{expected} in one of {TRIES} tries"),
-            format!("none {}", times(asking)),
-        );
-    } else if view.answer_time() > MOST_WAIT {
-        let found = format!(
-            "none within {}, and by its own times it may take {:?}",
-            ms(last.waited()),
-            view.answer_time()
-        );
-        finding.undecided(what, expected, found);
+        finding.undecided(what, format!("{expected} in one of {TRIES} tries"), none);
+        return None;
+    } else if time > MOST_WAIT {
+        let waited = ms(last.waited());
+        format!("none within {waited}, and by its own times it may take {time:?}")
     } else if let Some(at) = view.excused_answer(asking) {
-        let found = format!(
-            "one at {}, while the tester or its simulated DUT stood still",
-            ms(at)
-        );
-        finding.undecided(what, expected, found);
+        let at = ms(at);
+        format!("one at {at}, while the tester or its simulated DUT stood still")
     } else if view.is_alive_after(last) {
-        let found = format!("none {}, while other requests were answered", times(asking));
+        let found = format!("{none}, while other requests were answered");
         finding.about(&[last.subject()], |finding| {
             finding.expect(what, expected, found, false)
         });
+        return None;
     } else {
-        finding.undecided(
-            what,
-            expected,
-            format!("none {}, and none to anything afterwards", times(asking)),
-        );
-    }
+        format!("{none}, and none to anything afterwards")
+    };
+    finding.undecided(what, expected, found);
     None
 }
 
@@ -276,29 +241,19 @@ fn tries(asking: &Asking<'_>) -> usize {
 /// Records that an answer has status 0 and the attribute that was asked for.
 pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
     let what = asking.last().name();
-    let expected = format!(
-        "{} with status {}",
-        asking.last().request.attribute(),
-        Status::OK
-    );
-    let holds =
-        answer.status() == Status::OK && answer.attribute() == asking.last().request.attribute();
+    let attribute = asking.last().request.attribute();
+    let expected = format!("{attribute} with status {}", Status::OK);
+    let holds = (answer.attribute(), answer.status()) == (attribute, Status::OK);
     finding.about(&[asking.last().subject()], |finding| {
         finding.expect(what, expected, form(answer), holds)
     });
 }
 
 fn busy(asking: &Asking<'_>) -> String {
-    let count = |count: usize| {
-        if count == 1 {
-            "once".to_owned()
-        } else {
-            format!("{count} times")
-        }
-    };
+    let busy = counted(asking.busy());
     match asking.all.len() - asking.busy() {
-        0 => format!("BUSY {}", count(asking.busy())),
-        none => format!("BUSY {}, none {}", count(asking.busy()), count(none)),
+        0 => format!("BUSY {busy}"),
+        none => format!("BUSY {busy}, none {}", counted(none)),
     }
 }
 
@@ -307,7 +262,11 @@ pub(in crate::cases::mad) fn form(answer: &Smp) -> String {
 }
 
 fn times(asking: &Asking<'_>) -> String {
-    match asking.all.len() {
+    counted(asking.all.len())
+}
+
+fn counted(times: usize) -> String {
+    match times {
         1 => "once".into(),
         many => format!("{many} times"),
     }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::mad::{MKey, Method, Status};
+use ib_mad::attr::{Attribute, Notice, PortInfo};
+use ib_mad::mad::{MKey, Method, Tid};
 use ib_mad::smp::Smp;
 
 use super::likelihood::Loss;
 use crate::case::Subject;
+use crate::cases::mad::timing;
 use crate::cases::stalls::Stalls;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
-use crate::mad::m_key::Protection;
-use crate::mad::timing;
+use crate::m_key::Protection;
 use crate::plan::Nanos;
-use crate::plan::mad::{Difference, MadStimulus};
+use crate::plan::mad::Difference;
 
 /// A request and its answer.
 #[derive(Debug)]
@@ -32,17 +32,18 @@ pub(in crate::cases::mad) struct Asked {
 impl Asked {
     /// The answer, unless the DUT was busy.
     pub(in crate::cases::mad) fn answer(&self) -> Option<&Smp> {
-        self.answer
-            .as_ref()
-            .map(|(_, smp)| smp)
-            .filter(|smp| !smp.status().is_busy())
+        let (_, smp) = self.answer.as_ref()?;
+        (!smp.status().is_busy()).then_some(smp)
+    }
+
+    /// True if the answer is BUSY.
+    pub(in crate::cases::mad) fn is_busy(&self) -> bool {
+        self.answer.is_some() && self.answer().is_none()
     }
 
     /// PortInfo of an answer with status 0.
     pub(in crate::cases::mad) fn port(&self) -> Option<PortInfo> {
-        self.answer()
-            .filter(|smp| smp.status() == Status::OK && smp.attribute() == PortInfo::ID)
-            .map(|smp| PortInfo::from_data(*smp.data()))
+        self.answer()?.granted()
     }
 
     /// The exchange, for drawings.
@@ -52,9 +53,8 @@ impl Asked {
 
     /// How long its answer took.
     pub(in crate::cases::mad) fn took(&self) -> Option<Nanos> {
-        self.answer
-            .as_ref()
-            .map(|(at, _)| at.saturating_sub(self.sent))
+        let (at, _) = self.answer.as_ref()?;
+        Some(at.saturating_sub(self.sent))
     }
 
     /// How long its answer was waited for.
@@ -64,7 +64,13 @@ impl Asked {
 
     /// True if `smp`, which has its TID, is a GetResp of its class.
     pub(in crate::cases::mad) fn fits(&self, smp: &Smp) -> bool {
-        is_get_resp(&self.request, smp)
+        smp.method() == Method::GET_RESP && smp.is_directed() == self.request.is_directed()
+    }
+
+    /// True if the TID is the request's. Only the low half is the tester's: Linux' umad writes the
+    /// other.
+    pub(in crate::cases::mad) fn owns(&self, tid: Tid) -> bool {
+        self.request.tid().0 as u32 == tid.0 as u32
     }
 
     /// The request, for people.
@@ -95,10 +101,7 @@ impl<'v> Asking<'v> {
 
     /// How often the DUT said that it was busy.
     pub(in crate::cases::mad) fn busy(&self) -> usize {
-        self.all
-            .iter()
-            .filter(|asked| asked.answer.is_some() && asked.answer().is_none())
-            .count()
+        self.all.iter().filter(|asked| asked.is_busy()).count()
     }
 }
 
@@ -116,6 +119,20 @@ pub(in crate::cases::mad) struct Stray<'e> {
     /// True if the packet has the TID of a request to the DUT that an earlier repetition of the
     /// case sent, and is judged there.
     pub(in crate::cases::mad) is_judged_elsewhere: bool,
+}
+
+impl Stray<'_> {
+    /// The notice of a trap.
+    pub(in crate::cases::mad) fn notice(&self) -> Option<Notice> {
+        let trap = self.smp.as_ref();
+        let trap = trap.filter(|smp| smp.method() == Method::TRAP)?;
+        trap.decode().ok()
+    }
+
+    /// True for an SMP of status BUSY.
+    pub(in crate::cases::mad) fn is_busy(&self) -> bool {
+        self.smp.as_ref().is_some_and(|smp| smp.status().is_busy())
+    }
 }
 
 /// The evidence, decoded.
@@ -146,26 +163,20 @@ impl<'e> View<'e> {
             .map(decode)
             .collect::<Result<Vec<_>, _>>()?;
         for pair in asked.windows(2) {
-            if pair[1].sent < pair[0].sent || pair[1].attempt < pair[0].attempt {
-                return Err(format!(
-                    "{} at {} ns stands after {} at {} ns",
-                    pair[1].name(),
-                    pair[1].sent,
-                    pair[0].name(),
-                    pair[0].sent
-                ));
+            let (before, after) = (&pair[0], &pair[1]);
+            if after.sent < before.sent || after.attempt < before.attempt {
+                let [before, after] =
+                    [before, after].map(|asked| format!("{} at {} ns", asked.name(), asked.sent));
+                return Err(format!("{after} stands after {before}"));
             }
         }
-        let mut strays: Vec<_> = e.strays.iter().map(|stray| sort(stray, &asked)).collect();
-        for stray in &mut strays {
-            stray.is_judged_elsewhere =
-                stray.of_earlier && earlier.iter().any(|e| has_asked(e, stray.octets));
-        }
+        let own = e.strays.iter().map(|stray| sort(stray, &asked, earlier));
         let of_earlier = later.iter().flat_map(|later| &later.strays);
         let of_earlier = of_earlier
             .filter(|stray| stray.of_earlier)
-            .map(|stray| sort(stray, &asked));
-        strays.extend(of_earlier.filter(|stray| stray.of.is_some()));
+            .map(|stray| sort(stray, &asked, &[]))
+            .filter(|stray| stray.of.is_some());
+        let strays = own.chain(of_earlier).collect();
         let ends = later.iter().map(|later| later.listened_until);
         let stalls = later.iter().flat_map(|later| &later.stalls);
         Ok(Self {
@@ -227,14 +238,10 @@ impl<'e> View<'e> {
 
     /// The late answer to one of the requests that a stall explains.
     pub(in crate::cases::mad) fn excused_answer(&self, asking: &Asking<'_>) -> Option<Nanos> {
-        let is_one_of = |index: usize| {
-            let sent = self.asked[index].sent;
-            asking.all.iter().any(|asked| asked.sent == sent)
-        };
+        let is_one_of = |of: &Asked| asking.all.iter().any(|asked| asked.sent == of.sent);
         let late = self.strays.iter().find(|stray| {
-            stray
-                .of
-                .is_some_and(|of| is_one_of(of) && self.is_excused(&self.asked[of], stray.at))
+            let of = stray.of.map(|of| &self.asked[of]);
+            of.is_some_and(|of| is_one_of(of) && self.is_excused(of, stray.at))
         });
         Some(late?.at)
     }
@@ -287,9 +294,8 @@ impl<'e> View<'e> {
 
     /// When the DUT's times became known; the end of time if they never did.
     pub(in crate::cases::mad) fn port_known_at(&self) -> Nanos {
-        let known = self
-            .asking(Purpose::DutPort)
-            .filter(|asking| asking.last().port().is_some());
+        let known = self.asking(Purpose::DutPort);
+        let known = known.filter(|asking| asking.last().port().is_some());
         known.map_or(Nanos::MAX, |asking| asking.last().sent)
     }
 
@@ -301,13 +307,9 @@ impl<'e> View<'e> {
 
     /// True if a Get has shown M_KEY_DUT after a Set of it.
     pub(in crate::cases::mad) fn shows_dut_key(&self) -> bool {
-        let shows = |asking: &Asking<'_>| {
-            asking
-                .last()
-                .port()
-                .is_some_and(|port| port.m_key() == self.dut_key())
-        };
-        self.askings(Purpose::KeyShown).iter().any(shows)
+        let shown = self.askings(Purpose::KeyShown);
+        let mut ports = shown.iter().filter_map(|asking| asking.last().port());
+        ports.any(|port| port.m_key() == self.dut_key())
     }
 
     /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least
@@ -319,7 +321,7 @@ impl<'e> View<'e> {
     }
 
     /// Until when an answer to `asked` could have been seen.
-    pub(in crate::cases::mad) fn seen_until(&self, asked: &Asked) -> Nanos {
+    fn seen_until(&self, asked: &Asked) -> Nanos {
         let until = match self.e.shows_unmatched {
             true => self.heard_until,
             false => self.heard_until.min(asked.kept),
@@ -327,33 +329,32 @@ impl<'e> View<'e> {
         until.max(asked.deadline)
     }
 
+    /// How long after `asked` an answer to it could have been seen.
+    pub(in crate::cases::mad) fn seen_for(&self, asked: &Asked) -> Nanos {
+        self.seen_until(asked).saturating_sub(asked.sent)
+    }
+
     /// True if the DUT answered anything after `asked`. Only then is silence the DUT's, and not the
     /// link's.
     pub(in crate::cases::mad) fn is_alive_after(&self, asked: &Asked) -> bool {
-        let later = self
-            .asked
-            .iter()
-            .filter(|later| later.sent > asked.sent && later.purpose != Purpose::TesterPort);
-        later.into_iter().any(|later| later.answer.is_some())
+        let mut later = self.of_dut().filter(|later| later.sent > asked.sent);
+        later.any(|later| later.answer.is_some())
+    }
+
+    /// Requests to the DUT.
+    pub(in crate::cases::mad) fn of_dut(&self) -> impl DoubleEndedIterator<Item = &Asked> {
+        let asked = self.asked.iter();
+        asked.filter(|asked| asked.purpose != Purpose::TesterPort)
     }
 
     /// Protect bits of the subcase; 0 in a case without subcases.
     pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
-        match self.e.plan.stimulus {
-            MadStimulus::MKeyGet(bits) => bits,
-            MadStimulus::LinearForwardingTable
-            | MadStimulus::PortInfo
-            | MadStimulus::TimedPortInfo => 0,
-        }
+        self.e.plan.stimulus.protect_bits().unwrap_or(0)
     }
 
     /// The attribute in the answer with status 0 to the only request of that purpose.
     pub(in crate::cases::mad) fn attribute<A: Attribute>(&self, purpose: Purpose) -> Option<A> {
-        let asking = self.asking(purpose)?;
-        let answer = asking.answer()?;
-        (answer.status() == Status::OK)
-            .then(|| answer.decode().ok())
-            .flatten()
+        self.asking(purpose)?.answer()?.granted()
     }
 
     pub(in crate::cases::mad) fn current(&self) -> MKey {
@@ -366,36 +367,6 @@ impl<'e> View<'e> {
 }
 
 fn decode(exchange: &Exchange) -> Result<Asked, String> {
-    let parse = |what: &str, octets: &[u8]| {
-        Smp::parse(octets).map_err(|error| format!("{what} at {} ns: {error}", exchange.sent))
-    };
-    if exchange.deadline < exchange.sent {
-        return Err(format!(
-            "the wait for an answer to the request at {} ns ended at {} ns",
-            exchange.sent, exchange.deadline
-        ));
-    }
-    if exchange.kept < exchange.deadline {
-        return Err(format!(
-            "the answer to the request at {} ns was waited for until {} ns, and could not be seen \
-             that long",
-            exchange.sent, exchange.deadline
-        ));
-    }
-    let request = parse("a request", &exchange.request.0)?;
-    let answer = match &exchange.answer {
-        None => None,
-        Some(Packet { at, octets }) => Some((*at, parse("an answer", &octets.0)?)),
-    };
-    if let Some((at, smp)) = &answer {
-        let matches = is_get_resp(&request, smp) && is_own(&request, smp.tid().0);
-        if !matches || *at < exchange.sent {
-            return Err(format!(
-                "what came at {at} ns is no answer to the request at {} ns",
-                exchange.sent
-            ));
-        }
-    }
     let Exchange {
         purpose,
         attempt,
@@ -404,24 +375,39 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
         kept,
         ..
     } = *exchange;
-    Ok(Asked {
+    let parse = |what: &str, octets: &[u8]| {
+        Smp::parse(octets).map_err(|error| format!("{what} at {sent} ns: {error}"))
+    };
+    if deadline < sent {
+        return Err(format!(
+            "the wait for an answer to the request at {sent} ns ended at {deadline} ns"
+        ));
+    }
+    if kept < deadline {
+        return Err(format!(
+            "the answer to the request at {sent} ns was waited for until {deadline} ns, and could \
+             not be seen that long"
+        ));
+    }
+    let answer = exchange.answer.as_ref().map(|Packet { at, octets }| {
+        let smp = parse("an answer", &octets.0)?;
+        Ok::<_, String>((*at, smp))
+    });
+    let asked = Asked {
         purpose,
         attempt,
         sent,
         deadline,
         kept,
-        request,
-        answer,
-    })
-}
-
-fn is_get_resp(request: &Smp, smp: &Smp) -> bool {
-    smp.method() == Method::GET_RESP && smp.is_directed() == request.is_directed()
-}
-
-/// Only the low half of a TID is the tester's: Linux' umad writes the other.
-fn is_own(request: &Smp, tid: u64) -> bool {
-    request.tid().0 as u32 == tid as u32
+        request: parse("a request", &exchange.request.0)?,
+        answer: answer.transpose()?,
+    };
+    match &asked.answer {
+        Some((at, smp)) if !asked.fits(smp) || !asked.owns(smp.tid()) || *at < sent => Err(
+            format!("what came at {at} ns is no answer to the request at {sent} ns"),
+        ),
+        _ => Ok(asked),
+    }
 }
 
 /// True if `e` has a request to the DUT with the TID of the response `octets`.
@@ -433,29 +419,23 @@ fn has_asked(e: &MadEvidence, octets: &[u8]) -> bool {
         })
 }
 
-fn sort<'e>(stray: &'e mad::Stray, asked: &[Asked]) -> Stray<'e> {
-    let mad::Stray {
-        packet: Packet { at, octets },
-        of_earlier,
-    } = stray;
+fn sort<'e>(stray: &'e mad::Stray, asked: &[Asked], earlier: &[&MadEvidence]) -> Stray<'e> {
+    let Packet { at, octets } = &stray.packet;
     let octets = &octets.0[..];
-    let tid = octets
-        .get(8..16)
-        .map(|tid| u64::from_be_bytes(tid.try_into().expect("eight octets")));
-    let is_response = octets
-        .get(3)
-        .is_some_and(|method| Method(*method).is_response());
-    let of = tid.filter(|_| is_response).and_then(|tid| {
-        asked
-            .iter()
-            .position(|asked| is_own(&asked.request, tid) && asked.sent <= *at)
+    let method = octets.get(3).map(|method| Method(*method));
+    let tid = octets.get(8..).and_then(<[u8]>::first_chunk);
+    let tid = tid.filter(|_| method.is_some_and(Method::is_response));
+    let of = tid.and_then(|tid| {
+        let tid = Tid(u64::from_be_bytes(*tid));
+        let is_it = |asked: &Asked| asked.owns(tid) && asked.sent <= *at;
+        asked.iter().position(is_it)
     });
     Stray {
         at: *at,
         octets,
         smp: Smp::parse(octets).ok(),
         of,
-        of_earlier: *of_earlier,
-        is_judged_elsewhere: false,
+        of_earlier: stray.of_earlier,
+        is_judged_elsewhere: stray.of_earlier && earlier.iter().any(|e| has_asked(e, octets)),
     }
 }

@@ -1,14 +1,14 @@
 //! Figures that are reported and not judged.
 
-use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, PortInfo, SwitchInfo};
+use ib_mad::attr::{Attribute, NodeInfo, PortInfo, SwitchInfo};
 use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 
 use super::decoded::{Asked, Asking, Stray, View};
 use crate::case::Figure;
+use crate::cases::mad::timing;
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::Protection;
-use crate::mad::timing;
+use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
 use crate::quantity::ms;
@@ -123,32 +123,25 @@ fn slow(view: &View<'_>) -> Option<String> {
     let says = timing::response_time(&view.port()?).as_nanos() as Nanos;
     let known_at = view.port_known_at();
     let of_dut = |asked: &&Asked| asked.purpose != Purpose::TesterPort && asked.sent >= known_at;
-    let took: Vec<_> = view
-        .asked
-        .iter()
-        .filter(of_dut)
-        .filter_map(Asked::took)
-        .collect();
-    let late: Vec<_> = took.iter().filter(|took| **took > says).collect();
-    let slowest = late.iter().max()?;
+    let took = view.asked.iter().filter(of_dut).filter_map(Asked::took);
+    let took: Vec<_> = took.collect();
+    let slowest = *took.iter().max().filter(|slowest| **slowest > says)?;
+    let late = took.iter().filter(|took| **took > says).count();
     Some(format!(
-        "{} of {}, the slowest after {}; it says {}, without the way there and back",
-        late.len(),
+        "{late} of {}, the slowest after {}; it says {}, without the way there and back",
         took.len(),
-        ms(**slowest),
+        ms(slowest),
         ms(says)
     ))
 }
 
 /// Modifiers of answers to requests with modifier 0, which are not judged, where they differ.
 fn modifiers(view: &View<'_>) -> Option<String> {
-    let answered = view
-        .asked
-        .iter()
-        .filter_map(|asked| Some((asked, &asked.answer.as_ref()?.1)));
-    let mut others = answered
-        .filter(|(asked, answer)| asked.request.modifier() == 0 && answer.modifier() != 0)
-        .map(|(asked, answer)| format!("{} to {}", answer.modifier(), asked.name()));
+    let mut others = view.asked.iter().filter_map(|asked| {
+        let (_, answer) = asked.answer.as_ref()?;
+        let differs = asked.request.modifier() == 0 && answer.modifier() != 0;
+        differs.then(|| format!("{} to {}", answer.modifier(), asked.name()))
+    });
     let first = others.next()?;
     Some(format!("{}, the first {first}", 1 + others.count()))
 }
@@ -157,10 +150,8 @@ fn modifiers(view: &View<'_>) -> Option<String> {
 /// the link and its counters change by themselves too.
 fn otherwise_changed(view: &View<'_>) -> Option<String> {
     let found = view.port()?;
-    let last = [Purpose::Restored, Purpose::ResetShown];
-    let last = last
-        .into_iter()
-        .find_map(|purpose| view.asking(purpose)?.last().port())?;
+    let mut last = [Purpose::Restored, Purpose::ResetShown].into_iter();
+    let last = last.find_map(|purpose| view.asking(purpose)?.last().port())?;
     let expected = judged_as_in(&found, &last)?;
     let pairs = found.data().iter().zip(expected.data()).enumerate();
     let changed = pairs.filter(|(_, (before, after))| before != after);
@@ -188,95 +179,60 @@ fn judged_as_in(found: &PortInfo, port: &PortInfo) -> Option<PortInfo> {
 
 /// How late an answer to the last wrong key that must not be answered could have been seen.
 fn latest(view: &View<'_>) -> Option<Named> {
-    let asking = view
-        .asking(Purpose::OtherKey)
-        .filter(|_| view.protect_bits() >= 2)?;
-    let asked = asking.last();
-    let after = ms(view.seen_until(asked).saturating_sub(asked.sent));
-    Some((
-        "answers to a wrong key seen",
-        format!("until {after} after"),
-    ))
+    let asking = view.asking(Purpose::OtherKey);
+    let asking = asking.filter(|_| view.protect_bits() >= 2)?;
+    let after = ms(view.seen_for(asking.last()));
+    let found = format!("until {after} after");
+    Some(("answers to a wrong key seen", found))
 }
 
 fn requests(view: &View<'_>) -> String {
-    let unanswered = view
-        .asked
-        .iter()
-        .filter(|asked| asked.answer.is_none())
-        .count();
-    let busy = view
-        .asked
-        .iter()
-        .filter(|asked| asked.answer.is_some() && asked.answer().is_none())
-        .count();
-    let purposes = [Purpose::SetBlock, Purpose::GetBlock];
-    let blocks: usize = purposes
-        .iter()
-        .map(|purpose| view.askings(*purpose).len())
-        .sum();
-    let blocks = if blocks > 0 {
-        format!(" ({blocks} blocks)")
-    } else {
-        String::new()
+    let count = |is_it: fn(&&Asked) -> bool| view.asked.iter().filter(is_it).count();
+    let unanswered = count(|asked| asked.answer.is_none());
+    let busy = count(|asked| asked.is_busy());
+    let requests = view.asked.len();
+    let purposes = [Purpose::SetBlock, Purpose::GetBlock].into_iter();
+    let blocks: usize = purposes.map(|purpose| view.askings(purpose).len()).sum();
+    let blocks = match blocks {
+        0 => String::new(),
+        blocks => format!(" ({blocks} blocks)"),
     };
-    format!(
-        "{}{blocks}, {unanswered} not answered, {busy} answered BUSY",
-        view.asked.len()
-    )
+    format!("{requests}{blocks}, {unanswered} not answered, {busy} answered BUSY")
 }
 
 /// The data of the Sets and of their answers: the document leaves them open.
 fn set_data(view: &View<'_>) -> Option<String> {
     let askings = view.askings(Purpose::SetBlock);
     let first = askings.first()?;
-    let returned = |smp: &Smp| match () {
-        () if smp.data() == first.last().request.data() => "as sent",
-        () if smp.data().iter().all(|octet| *octet == 0) => "zero",
-        () => "other",
-    };
-    let count = |kind: &str| {
-        askings
-            .iter()
-            .filter_map(|asking| asking.answer())
-            .filter(|answer| returned(answer) == kind)
-            .count()
-    };
-    let sent = first.last().request.data()[0];
+    let sent = first.last().request.data();
+    let (mut as_sent, mut zero, mut other) = (0, 0, 0);
+    for answer in askings.iter().filter_map(Asking::answer) {
+        match answer.data() {
+            data if data == sent => as_sent += 1,
+            [0, rest @ ..] if rest.iter().all(|octet| *octet == 0) => zero += 1,
+            _ => other += 1,
+        }
+    }
+    let sent = sent[0];
     Some(format!(
-        "{sent:#04x} sent; came back as sent {}, zero {}, other {}",
-        count("as sent"),
-        count("zero"),
-        count("other")
+        "{sent:#04x} sent; came back as sent {as_sent}, zero {zero}, other {other}"
     ))
 }
 
 /// Packets of others, and those that the DUT sent of its own accord.
 fn others(view: &View<'_>) -> Vec<Named> {
     let mut figures = traps(view);
+    let is_ours = |smp: &Smp| view.asked.iter().any(|asked| asked.owns(smp.tid()));
     let foreign: Vec<_> = smps(view)
-        .filter(|(_, smp)| smp.method() != Method::TRAP)
-        .collect();
-    let foreign: Vec<_> = foreign
-        .into_iter()
-        .filter(|(_, smp)| {
-            view.asked
-                .iter()
-                .all(|asked| asked.request.tid().0 as u32 != smp.tid().0 as u32)
-        })
+        .filter(|(_, smp)| smp.method() != Method::TRAP && !is_ours(smp))
         .collect();
     if let Some((at, first)) = foreign.first() {
         let first = format!("{}({}) at {}", first.method(), first.attribute(), ms(*at));
-        figures.push((
-            "SMPs that are not the tester's affair",
-            format!("{}, the first {first}", foreign.len()),
-        ));
+        let found = format!("{}, the first {first}", foreign.len());
+        figures.push(("SMPs that are not the tester's affair", found));
     }
-    let malformed = view
-        .strays
-        .iter()
-        .filter(|stray| stray.smp.is_none())
-        .count();
+    let malformed = view.strays.iter().filter(|stray| stray.smp.is_none());
+    let malformed = malformed.count();
     if malformed > 0 {
         figures.push(("packets that are no SMP", malformed.to_string()));
     }
@@ -292,39 +248,20 @@ fn smps<'v>(view: &'v View<'_>) -> impl Iterator<Item = (Nanos, &'v Smp)> {
 /// Traps, that of a wrong M_Key apart.
 fn traps(view: &View<'_>) -> Vec<Named> {
     let mut figures = Vec::new();
-    let notices =
-        smps(view).filter(|(_, smp)| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
-    let notices: Vec<_> = notices
-        .map(|(at, smp)| (at, Notice::from_data(*smp.data())))
-        .collect();
-    let (bad_m_key, other): (Vec<_>, Vec<_>) = notices
-        .into_iter()
-        .partition(|(_, notice)| notice.bad_m_key().is_some());
+    let notices = view.strays.iter();
+    let notices = notices.filter_map(|stray| Some((ms(stray.at), stray.notice()?)));
+    let (bad_m_key, other): (Vec<_>, Vec<_>) =
+        notices.partition(|(_, notice)| notice.bad_m_key().is_some());
+    let (keys, others) = (bad_m_key.len(), other.len());
     if let Some((at, first)) = bad_m_key.first() {
-        let key = first
-            .bad_m_key()
-            .as_ref()
-            .map(BadMKey::m_key)
-            .unwrap_or_default();
-        figures.push((
-            "trap 256",
-            format!(
-                "{}, the first at {} for M_Key {key}",
-                bad_m_key.len(),
-                ms(*at)
-            ),
-        ));
+        let key = first.bad_m_key().map(|details| details.m_key());
+        let key = key.unwrap_or_default();
+        let found = format!("{keys}, the first at {at} for M_Key {key}");
+        figures.push(("trap 256", found));
     }
     if let Some((at, first)) = other.first() {
-        figures.push((
-            "other traps",
-            format!(
-                "{}, the first at {}: {:?}",
-                other.len(),
-                ms(*at),
-                first.source()
-            ),
-        ));
+        let found = format!("{others}, the first at {at}: {:?}", first.source());
+        figures.push(("other traps", found));
     }
     figures
 }

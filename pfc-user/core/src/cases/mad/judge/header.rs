@@ -33,7 +33,7 @@ type Wrong = Option<(String, String)>;
 type Part = (&'static str, fn(&View<'_>, &Asked, &Smp) -> Wrong);
 
 /// Parts of a header.
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("class version", |_, _, answer| {
         differs(1, answer.class_version())
     }),
@@ -55,6 +55,9 @@ const PARTS: [Part; 5] = [
         let (expected, found) = (path(&asked.request), path(answer));
         (expected != found).then_some((expected, found))
     }),
+    ("TID", |view, asked, answer| {
+        differs(asked.request.tid(), answer.tid()).filter(|_| view.e.keeps_tids)
+    }),
 ];
 
 fn differs<T: PartialEq + ToString>(expected: T, found: T) -> Wrong {
@@ -67,9 +70,7 @@ fn is_of_table(asked: &Asked) -> bool {
 
 fn header(view: &View<'_>) -> Finding {
     let answered = view
-        .asked
-        .iter()
-        .filter(|asked| asked.purpose != Purpose::TesterPort)
+        .of_dut()
         .filter_map(|asked| asked.answer.as_ref().map(|(_, answer)| (asked, answer)));
     let answered: Vec<_> = answered.collect();
     if answered.is_empty() {
@@ -95,31 +96,10 @@ fn header(view: &View<'_>) -> Finding {
             });
         }
     }
-    tids(view, &answered, &mut finding);
     hidden_key::judge(view, &mut finding);
     if finding.assertions.is_empty() {
         let found = format!("so in {} answers", answered.len());
         finding.expect("headers", "as the requests ask for them", found, true);
     }
     finding
-}
-
-/// Records an answer whose TID is not the request's, where the transport leaves all of it alone.
-fn tids(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Finding) {
-    let wrong = answered
-        .iter()
-        .filter(|(asked, answer)| asked.request.tid() != answer.tid());
-    let wrong: Vec<_> = wrong.collect();
-    let Some((asked, answer)) = wrong.first() else {
-        return;
-    };
-    let what = format!("TID of the answer to {}", asked.name());
-    let (count, of) = (wrong.len(), answered.len());
-    let found = format!("{}; wrong in {count} of {of} answers", answer.tid());
-    let subjects: Vec<_> = wrong.iter().map(|(asked, _)| asked.subject()).collect();
-    if view.e.keeps_tids {
-        finding.about(&subjects, |finding| {
-            finding.expect(what, asked.request.tid(), found, false)
-        });
-    }
 }

@@ -11,7 +11,6 @@ use super::strays::{unseen, unseen_traps};
 use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::evidence::mad::Purpose;
-use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
 
 /// Octets of a key.
@@ -28,7 +27,7 @@ const TELLING: usize = 3;
 
 /// Records where M_KEY_DUT is shown to a requester who did not send it.
 pub(super) fn judge(view: &View<'_>, finding: &mut Finding) {
-    if !matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(1..)) {
+    if view.protect_bits() == 0 {
         return;
     }
     // Before the first Set of it the DUT has another key, or none.
@@ -36,8 +35,7 @@ pub(super) fn judge(view: &View<'_>, finding: &mut Finding) {
     let Some(set) = view.asked.iter().find(is_set).map(|asked| asked.sent) else {
         return;
     };
-    let answered = view.asked.iter().filter(|asked| asked.sent > set);
-    for asked in answered {
+    for asked in view.asked.iter().filter(|asked| asked.sent > set) {
         if let Some((_, answer)) = &asked.answer {
             Shown::to(asked, answer.octets()).record(view, finding);
         }
@@ -141,10 +139,8 @@ impl<'v> Shown<'v> {
     fn is_public(&self) -> bool {
         use Purpose::{Reset, ResetShown, Restore, Restored};
         let ends = |asked: &Asked| [Reset, ResetShown, Restore, Restored].contains(&asked.purpose);
-        self.asked.is_some_and(ends)
-            && self
-                .port()
-                .is_some_and(|port| port.m_key_protect_bits() == 0)
+        let shows_key = |port: PortInfo| port.m_key_protect_bits() == 0;
+        self.asked.is_some_and(ends) && self.port().is_some_and(shows_key)
     }
 
     /// The steps that read PortInfo:M_Key in the answer to M_KEY_OTHER judge it.
@@ -173,11 +169,10 @@ impl<'v> Shown<'v> {
         let is_path = |at: usize| {
             PATHS
                 .iter()
-                .any(|path| (1..=hops).contains(&at.wrapping_sub(*path)))
+                .any(|path| (path + 1..=path + hops).contains(&at))
         };
-        (at..at + KEY)
-            .filter(|at| self.octets[*at] != 0 && !is_path(*at))
-            .count()
+        let is_telling = |at: &usize| self.octets[*at] != 0 && !is_path(*at);
+        (at..at + KEY).filter(is_telling).count()
     }
 
     /// The data of a packet that is about PortInfo.

@@ -1,9 +1,7 @@
 //! Resolution of a pass: the smallest violation that a check would have found in this repetition.
 //! Each packet is looked at whole, so that it is one packet, or one bit of it.
 
-use std::time::Duration;
-
-use super::decoded::{Asked, View};
+use super::decoded::View;
 use crate::case::{CheckResult, Figure};
 use crate::cases::mad::MadCase;
 use crate::cases::resolution::{self, one_of};
@@ -17,10 +15,10 @@ pub(super) fn figures(case: &MadCase, checks: &[CheckResult], view: &View<'_>) -
 
 fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<String> {
     match check {
-        "header" => one_of(
-            "wrong answer",
-            all(view).filter(|asked| asked.answer.is_some()).count() as u64,
-        ),
+        "header" => {
+            let answers = view.of_dut().filter(|asked| asked.answer.is_some());
+            one_of("wrong answer", answers.count() as u64)
+        }
         "single-answer" => single(view),
         _ => (case.resolution)(check, view),
     }
@@ -35,12 +33,6 @@ pub(in crate::cases::mad) fn wrong(view: &View<'_>, purposes: &[Purpose]) -> Opt
     one_of("wrong answer", answers.sum())
 }
 
-/// Requests to the DUT.
-fn all<'v>(view: &'v View<'_>) -> impl DoubleEndedIterator<Item = &'v Asked> {
-    let asked = view.asked.iter();
-    asked.filter(|asked| asked.purpose != Purpose::TesterPort)
-}
-
 /// Answers to requests of that purpose on which a verdict rests.
 pub(in crate::cases::mad) fn answers(view: &View<'_>, purpose: Purpose) -> u64 {
     let askings = view.askings(purpose);
@@ -50,10 +42,8 @@ pub(in crate::cases::mad) fn answers(view: &View<'_>, purpose: Purpose) -> u64 {
 
 /// One packet too many, and until when it could have come.
 fn single(view: &View<'_>) -> Option<String> {
-    let last = all(view).next_back()?;
-    let requests = all(view).count();
-    let longest = Duration::from_nanos(view.seen_until(last).saturating_sub(last.sent));
-    let after = ms(longest.as_nanos() as u64);
+    let after = ms(view.seen_for(view.of_dut().next_back()?));
+    let requests = view.of_dut().count();
     Some(format!(
         "1 packet too many for {requests} requests, up to {after} after the last"
     ))

@@ -10,9 +10,8 @@ use super::decoded::{Asked, Stray, View};
 use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
+use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
-use crate::mad::timing::{self, MOST_WAIT};
-use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
 
 /// The row of every table.
@@ -36,11 +35,7 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
 const OF_TESTER_PORT: &str = "answers with the TID of the request to the tester's own port";
 
 fn single_answer(view: &View<'_>) -> Finding {
-    let Some(last) = view
-        .asked
-        .iter()
-        .rfind(|asked| asked.purpose != Purpose::TesterPort)
-    else {
+    let Some(last) = view.of_dut().next_back() else {
         return Finding::inconclusive("nothing was asked of the DUT");
     };
     let mut finding = Finding::new();
@@ -66,21 +61,17 @@ fn single_answer(view: &View<'_>) -> Finding {
     if let Some(unseen) = unseen(view) {
         return Finding::inconclusive(unseen);
     }
-    finding.expect(
-        "answers that match no request under way",
-        "none",
-        "none",
-        true,
-    );
+    let what = "answers that match no request under way";
+    finding.expect(what, "none", "none", true);
     finding
 }
 
-/// Why answers that match no request may be missing in the evidence. A flood of traps is none.
+/// Reason why answers that match no request may be missing in the evidence. A flood of traps is none.
 pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
     left_out(view.e.strays_left_out, "packets that match no request")
 }
 
-/// Why traps may be missing in the evidence.
+/// Reason why traps may be missing in the evidence.
 pub(super) fn unseen_traps(view: &View<'_>) -> Option<String> {
     left_out(view.e.traps_left_out, "traps and requests of others")
 }
@@ -93,34 +84,16 @@ fn left_out(count: u64, what: &str) -> Option<String> {
 /// Records the offence of a packet that is certainly the DUT's answer to the tester.
 fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let Some(asked) = stray.of.map(|index| &view.asked[index]) else {
-        let response = stray
-            .smp
-            .as_ref()
-            .filter(|smp| smp.method() == Method::GET_RESP && !stray.is_judged_elsewhere);
-        if let Some(smp) = response {
-            if stray.of_earlier {
-                let what = format!("{}({})", smp.method(), smp.attribute());
-                let found = format!("TID {} of an earlier case, at {}", smp.tid(), ms(stray.at));
-                return finding.undecided(what, "a TID that the tester sent in this case", found);
-            }
-            let found = format!("TID {}", smp.tid());
-            let (what, expected) = match answered_with_other_tid(view, stray) {
-                Some(asked) => (asked.name(), format!("TID {}", asked.request.tid())),
-                None => (
-                    format!("{}({}) at {}", smp.method(), smp.attribute(), ms(stray.at)),
-                    "a TID that the tester sent".into(),
-                ),
-            };
-            finding.expect(what, expected, found, false);
-        }
-        return;
+        return other_tid(view, stray, finding);
     };
-    if asked.purpose == Purpose::TesterPort && asked.answer.is_some() {
-        let found = format!("one more at {}", ms(stray.at));
-        return finding.undecided(OF_TESTER_PORT, "one", found);
-    }
-    if asked.purpose == Purpose::TesterPort || is_refused(view, asked) {
-        return;
+    match asked.purpose {
+        Purpose::TesterPort if asked.answer.is_some() => {
+            let found = format!("one more at {}", ms(stray.at));
+            return finding.undecided(OF_TESTER_PORT, "one", found);
+        }
+        Purpose::TesterPort => return,
+        _ if is_refused(view, asked) => return,
+        _ => {}
     }
     let what = format!("answer to {} at {}", asked.name(), ms(asked.sent));
     if let Some(found) = no_answer(asked, stray) {
@@ -148,15 +121,39 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     }
 }
 
+/// Records a response with a TID of no request.
+fn other_tid(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
+    let is_response = |smp: &&Smp| smp.method() == Method::GET_RESP && !stray.is_judged_elsewhere;
+    let Some(smp) = stray.smp.as_ref().filter(is_response) else {
+        return;
+    };
+    let (what, found) = (
+        format!("{}({})", smp.method(), smp.attribute()),
+        format!("TID {}", smp.tid()),
+    );
+    let at = ms(stray.at);
+    if stray.of_earlier {
+        let found = format!("{found} of an earlier case, at {at}");
+        return finding.undecided(what, "a TID that the tester sent in this case", found);
+    }
+    let (what, expected) = match answered_with_other_tid(view, stray) {
+        Some(asked) => (asked.name(), format!("TID {}", asked.request.tid())),
+        None => (
+            format!("{what} at {at}"),
+            "a TID that the tester sent".into(),
+        ),
+    };
+    finding.expect(what, expected, found, false);
+}
+
 /// Returns what a response with the TID of `asked` is if it cannot be its answer.
 fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<String> {
     match Smp::parse(stray.octets) {
         Ok(smp) if asked.fits(&smp) => None,
-        Ok(smp) => Some(format!(
-            "{} of class {:#04x}",
-            smp.method(),
-            smp.octets()[1]
-        )),
+        Ok(smp) => {
+            let class = smp.octets()[1];
+            Some(format!("{} of class {class:#04x}", smp.method()))
+        }
         Err(MadError::Length(octets)) => Some(format!("{octets} octets")),
         Err(MadError::BaseVersion(version)) => Some(format!("base version {version}")),
         Err(MadError::Class(class)) => Some(format!("class {class:#04x}")),
@@ -165,7 +162,7 @@ fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<String> {
 
 /// True for the request that must not be answered at all: another check judges it.
 fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
-    asked.purpose == Purpose::OtherKey && matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(2..))
+    asked.purpose == Purpose::OtherKey && view.protect_bits() >= 2
 }
 
 /// Returns the request that a response with an unknown TID answers: the response came while that
@@ -176,16 +173,11 @@ fn answered_with_other_tid<'v>(view: &'v View<'_>, stray: &Stray<'_>) -> Option<
         .smp
         .as_ref()
         .filter(|smp| smp.method().is_response() && !stray.of_earlier)?;
-    view.asked.iter().find(|asked| {
-        let same = (
-            asked.request.attribute(),
-            asked.request.modifier(),
-            asked.request.is_directed(),
-        );
-        let at_that_time = (asked.sent..=asked.deadline).contains(&stray.at);
-        let is_it = at_that_time
+    let about = |smp: &Smp| (smp.attribute(), smp.modifier(), smp.is_directed());
+    view.of_dut().find(|asked| {
+        (asked.sent..=asked.deadline).contains(&stray.at)
             && asked.answer.is_none()
-            && same == (smp.attribute(), smp.modifier(), smp.is_directed());
-        is_it && asked.purpose != Purpose::TesterPort && !is_refused(view, asked)
+            && about(&asked.request) == about(smp)
+            && !is_refused(view, asked)
     })
 }

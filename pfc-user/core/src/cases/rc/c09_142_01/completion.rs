@@ -1,6 +1,6 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
-use super::requests::{STOOD_STILL, bounds, may_be_late, within};
+use super::requests::{STOOD_STILL, bounds, may_be_late, test, within};
 use crate::agent::protocol::State;
 use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
@@ -20,10 +20,7 @@ fn subject(completion: &&Completion) -> Subject {
 }
 
 pub(super) fn one_completion(view: &View<'_>) -> Finding {
-    let Some(test) = &view.test else {
-        return no_test();
-    };
-    let Some(t_tr) = test.t_tr() else {
+    let Some((test, t_tr)) = test(view) else {
         return no_test();
     };
     let completions = view.completions();
@@ -35,64 +32,47 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             finding.about(&surplus, |finding| finding.equal(what, "1".into(), found))
         }
         None if test
-            .packets()
             .last()
-            .is_some_and(|last| view.is_excused(last.time, test.phase.until, LONGEST * t_tr)) =>
+            .is_some_and(|last| view.is_excused(last, test.phase.until, LONGEST * t_tr)) =>
         {
             finding.undecided(what, "1", format!("none, {STOOD_STILL}"))
         }
-        None => finding.expect(
-            what,
-            "1",
-            format!(
-                "none within {}",
-                ms(test.phase.until.saturating_sub(test.phase.posted))
-            ),
-            false,
-        ),
+        None => {
+            let found = format!("none within {}", ms(test.waited()));
+            finding.expect(what, "1", found, false)
+        }
     }
     for completion in &completions {
         if completion.work_request != READ {
             finding.about(&[subject(completion)], |finding| {
-                finding.expect(
-                    "work request of the completion",
-                    READ,
-                    completion.work_request,
-                    false,
-                )
+                let what = "work request of the completion";
+                finding.expect(what, READ, completion.work_request, false)
             });
         }
     }
-    if let (Some(first), Some(last)) = (completions.first(), test.packets().last()) {
-        let bounds = bounds(t_tr);
-        let (earliest, latest) = (
-            first.since.saturating_sub(last.time),
-            first.time.saturating_sub(last.time),
+    if let (Some(first), Some(last)) = (completions.first(), test.last()) {
+        let (shortest, longest) = bounds(t_tr);
+        let (since, time) = (
+            first.since.saturating_sub(last),
+            first.time.saturating_sub(last),
         );
-        let late = may_be_late(view, test.transmissions.len() - 1, latest, bounds.0);
-        let is_excused = view.is_excused(last.time, first.time, bounds.1);
-        let verdict = if late || latest > bounds.1 && is_excused {
-            Verdict::Inconclusive
+        let found = ms(time);
+        let (found, verdict) = if may_be_late(view, test.transmissions.len() - 1, time, shortest) {
+            let found = format!("{found}: the transmission may have come in late");
+            (found, Verdict::Inconclusive)
+        } else if time > longest && view.is_excused(last, first.time, longest) {
+            (format!("{found}, {STOOD_STILL}"), Verdict::Inconclusive)
         } else {
-            within(earliest, latest, bounds)
-        };
-        let heard = match verdict {
-            Verdict::Inconclusive if late => {
-                format!("{}: the transmission may have come in late", ms(latest))
+            match within(since, time, (shortest, longest)) {
+                Verdict::Inconclusive => {
+                    (format!("{} to {found}", ms(since)), Verdict::Inconclusive)
+                }
+                verdict => (found, verdict),
             }
-            Verdict::Inconclusive if latest > bounds.1 && is_excused => {
-                format!("{}, {STOOD_STILL}", ms(latest))
-            }
-            Verdict::Inconclusive => format!("{} to {}", ms(earliest), ms(latest)),
-            _ => ms(latest),
         };
         finding.about(&[subject(first)], |finding| {
-            finding.compare(
-                "from the last transmission to it",
-                format!("{} to {}", ms(bounds.0), ms(bounds.1)),
-                heard,
-                verdict,
-            )
+            let expected = format!("{} to {}", ms(shortest), ms(longest));
+            finding.compare("from the last transmission to it", expected, found, verdict)
         });
     }
     finding
@@ -123,11 +103,8 @@ pub(super) fn qp_error(view: &View<'_>) -> Finding {
         return Finding::inconclusive("its state was not read");
     };
     let mut finding = Finding::new();
-    finding.equal(
-        "state of the queue pair",
-        format!("{:?}", State::Error),
-        found,
-    );
+    let expected = format!("{:?}", State::Error);
+    finding.equal("state of the queue pair", expected, found);
     finding
 }
 
@@ -137,12 +114,8 @@ pub(super) fn flush(view: &View<'_>) -> Finding {
     };
     let mut finding = Finding::new();
     if let Some(refused) = &flush.refused {
-        finding.expect(
-            "one more READ",
-            "posted",
-            format!("refused: {refused}"),
-            false,
-        );
+        let found = format!("refused: {refused}");
+        finding.expect("one more READ", "posted", found, false);
         return finding;
     }
     let flushed: Vec<_> = flush
@@ -152,13 +125,10 @@ pub(super) fn flush(view: &View<'_>) -> Finding {
         .collect();
     let waited = ms(flush.until.saturating_sub(flush.posted));
     let surplus: Vec<_> = flushed.iter().skip(1).map(subject).collect();
+    let found = format!("{} within {waited}", flushed.len());
     finding.about(&surplus, |finding| {
-        finding.expect(
-            "completions of one more READ",
-            1,
-            format!("{} within {waited}", flushed.len()),
-            flushed.len() == 1,
-        )
+        let what = "completions of one more READ";
+        finding.expect(what, 1, found, flushed.len() == 1)
     });
     for completion in flushed {
         finding.about(&[subject(&completion)], |finding| {

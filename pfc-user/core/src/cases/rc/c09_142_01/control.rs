@@ -25,23 +25,18 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
             first.status,
             ms(first.time.saturating_sub(control.phase.posted))
         ),
-        None => format!(
-            "none within {}",
-            ms(control.phase.until.saturating_sub(control.phase.posted))
-        ),
+        None => format!("none within {}", ms(control.waited())),
     };
     let what = "completion of the positive control";
     let t_tr = control.t_tr().unwrap_or_default();
-    let latest = control.packets().map(|packet| packet.time).last();
-    let latest = latest.unwrap_or(control.phase.posted);
+    let latest = control.last().unwrap_or(control.phase.posted);
     let is_excused = view.is_excused(latest, control.phase.until, LONGEST * t_tr);
     let Some(answer) = control.answers.first() else {
         let (drops, seen) = (view.e.plan.control_drops, control.transmissions.len());
         let expected = format!("a READ request to answer, after {drops} that are dropped");
-        let form = if control.packets().any(Decoded::is_read_request) {
-            ""
-        } else {
-            ", none of which is a READ request"
+        let form = match control.packets().any(Decoded::is_read_request) {
+            true => "",
+            false => ", none of which is a READ request",
         };
         let what = "transmissions in the positive control";
         let found = format!("{seen}{form}; completion: {completed}");
@@ -65,11 +60,9 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
     let (lateness, longest) = (lateness(control), t_tr / 2);
     if !succeeded && lateness > longest {
         // The DUT may have given up by then.
-        finding.undecided(
-            "the tester's answer",
-            format!("within {} of a request", ms(longest)),
-            format!("after {}", ms(lateness)),
-        );
+        let expected = format!("within {} of a request", ms(longest));
+        let found = format!("after {}", ms(lateness));
+        finding.undecided("the tester's answer", expected, found);
         return finding;
     }
     let in_time = first.is_some_and(|first| first.status == 0 && first.time >= answer.time);
@@ -94,11 +87,8 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
 /// Shortest time from a request to the answer that follows it.
 fn lateness(control: &PhaseView<'_>) -> Nanos {
     let after = |answer: &Decoded| {
-        let before = control
-            .packets()
-            .map(|request| request.time)
-            .filter(|time| *time <= answer.time)
-            .last();
+        let requests = control.packets().map(|request| request.time);
+        let before = requests.filter(|time| *time <= answer.time).last();
         answer.time - before.unwrap_or_default()
     };
     control.answers.iter().map(after).min().unwrap_or_default()
@@ -118,17 +108,10 @@ fn is_right(view: &View<'_>, control: &PhaseView<'_>, answer: &Decoded) -> Resul
         return Err("the ICRC is wrong".into());
     }
     let dropped = usize::from(view.e.plan.control_drops);
-    let answered = control
-        .transmissions
-        .iter()
-        .skip(dropped)
-        .flatten()
-        .filter_map(|request| request.packet);
+    let answered = control.transmissions.iter().skip(dropped).flatten();
     let psn = packet.bth.psn;
-    if answered
-        .map(|request| request.bth.psn)
-        .all(|other| other != psn)
-    {
+    let mut psns = answered.filter_map(|request| Some(request.packet?.bth.psn));
+    if psns.all(|other| other != psn) {
         return Err(format!(
             "no request that was to be answered has its PSN {psn:#08x}"
         ));

@@ -48,10 +48,8 @@ fn surroundings(view: &View<'_>) -> Vec<Named> {
         let Some(phase) = phase else { continue };
         named.push((format!("queue pairs of the {name}"), ends(phase)));
         if phase.phase.foreign > 0 {
-            named.push((
-                format!("packets for another queue pair in the {name}"),
-                phase.phase.foreign.to_string(),
-            ));
+            let name = format!("packets for another queue pair in the {name}");
+            named.push((name, phase.phase.foreign.to_string()));
         }
     }
     named
@@ -62,19 +60,20 @@ fn times(view: &View<'_>, test: &PhaseView<'_>) -> Vec<Named> {
     let Some(t_tr) = test.t_tr() else {
         return Vec::new();
     };
-    let beside = |time: Nanos| format!("{} ({:.3} T_tr)", ms(time), time as f64 / t_tr as f64);
+    let in_t_tr = |time: Nanos| format!("{} ({:.3} T_tr)", ms(time), time as f64 / t_tr as f64);
     let mut named = vec![("T_tr".into(), ms(t_tr))];
     let intervals = test.intervals();
     if !intervals.is_empty() {
-        let all: Vec<_> = intervals.iter().map(|interval| beside(*interval)).collect();
+        let all: Vec<_> = intervals
+            .iter()
+            .map(|interval| in_t_tr(*interval))
+            .collect();
         named.push(("intervals".into(), all.join(", ")));
     }
-    if let (Some(first), Some(last)) = (view.completions().first(), test.packets().last()) {
-        let after = beside(first.time.saturating_sub(last.time));
-        named.push((
-            "completion".into(),
-            format!("{after} after the last packet"),
-        ));
+    if let (Some(first), Some(last)) = (view.completions().first(), test.last()) {
+        let after = in_t_tr(first.time.saturating_sub(last));
+        let after = format!("{after} after the last packet");
+        named.push(("completion".into(), after));
     }
     named
 }
@@ -85,19 +84,14 @@ fn flush(view: &View<'_>) -> Vec<Named> {
         return Vec::new();
     };
     let mut named = Vec::new();
-    let flushed = flush
-        .completions
-        .iter()
-        .find(|completion| completion.work_request == FLUSHED);
-    if let Some(flushed) = flushed {
+    let mut completions = flush.completions.iter();
+    if let Some(flushed) = completions.find(|completion| completion.work_request == FLUSHED) {
         let after = ms(flushed.time.saturating_sub(flush.posted));
         named.push(("flush".into(), format!("{after} after the READ was posted")));
     }
     if !flush.packets.is_empty() {
-        named.push((
-            "packets of the queue pair in error".into(),
-            flush.packets.len().to_string(),
-        ));
+        let count = flush.packets.len().to_string();
+        named.push(("packets of the queue pair in error".into(), count));
     }
     named
 }

@@ -12,18 +12,15 @@ use crate::evidence::rc::Phase;
 pub(super) fn qualifier(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let (what, expected) = ("Automatic Path Migration", "not supported");
-    let by = if view.e.apm.is_some() {
-        "`apm` of the testbed"
-    } else {
-        "the device's flag"
+    let by = match view.e.apm {
+        Some(_) => "`apm` of the testbed",
+        None => "the device's flag",
     };
     match view.e.apm.or(view.e.device.apm) {
         Some(false) => finding.expect(what, expected, format!("not supported, by {by}"), true),
         Some(true) => {
-            return Finding::not_applicable(format!(
-                "the DUT supports Automatic Path \
-            Migration, by {by}"
-            ));
+            let why = format!("the DUT supports Automatic Path Migration, by {by}");
+            return Finding::not_applicable(why);
         }
         None => finding.undecided(
             what,
@@ -86,23 +83,17 @@ fn records(phase: &Phase) -> Option<String> {
 
 fn drops(phase: &Phase) -> Option<String> {
     let drops = phase.drops.iter().filter(|(_, count)| *count > 0);
-    let drops: Vec<String> = drops
-        .map(|(counter, count)| format!("{counter} rose by {count}"))
-        .collect();
-    (!drops.is_empty()).then(|| {
-        let drops = drops.join(", ");
-        format!("the tester's side of the link lost frames: {drops}")
-    })
+    let drops = drops.map(|(counter, count)| format!("{counter} rose by {count}"));
+    let drops = drops.collect::<Vec<_>>().join(", ");
+    (!drops.is_empty()).then(|| format!("the tester's side of the link lost frames: {drops}"))
 }
 
 /// Returns the reason if nothing arrived for the tester's queue pair: the DUT may not be connected,
 /// or the adapter may keep RoCE frames from XDP.
 fn path(view: &View<'_>) -> Option<String> {
     let control = view.e.control.as_ref()?;
-    let completed = control
-        .completions
-        .iter()
-        .any(|completion| completion.status == 0);
+    let mut completions = control.completions.iter();
+    let completed = completions.any(|completion| completion.status == 0);
     (control.packets.is_empty() && !completed).then(|| {
         format!(
             "no packet of the positive control came in at {}: nothing shows that the DUT's port is \
@@ -117,30 +108,27 @@ fn path(view: &View<'_>) -> Option<String> {
 fn attributes(view: &View<'_>, phase: &Phase) -> Option<String> {
     let (plan, found) = (&view.e.plan, &phase.channel.attributes);
     let mut wrong = Vec::new();
-    let mut compare = |what: &str, asked: u16, shown: u16| {
+    for (what, asked, shown) in [
+        (
+            "retry count",
+            plan.retry_count.into(),
+            found.retry_count.into(),
+        ),
+        ("path MTU", plan.path_mtu, found.path_mtu),
+        ("time-out", plan.timeout.into(), found.timeout.into()),
+    ] {
         if asked != shown {
             wrong.push(format!(
                 "{what} {asked} was asked for, and {shown} is shown"
             ));
         }
-    };
-    compare(
-        "retry count",
-        plan.retry_count.into(),
-        found.retry_count.into(),
-    );
-    compare("path MTU", plan.path_mtu, found.path_mtu);
-    compare("time-out", plan.timeout.into(), found.timeout.into());
+    }
     if found.state != State::Rts {
+        let state = found.state;
         wrong.push(format!(
-            "a queue pair in RTS was asked for, and {:?} is shown",
-            found.state
+            "a queue pair in RTS was asked for, and {state:?} is shown"
         ));
     }
-    (!wrong.is_empty()).then(|| {
-        format!(
-            "the DUT's queue pair is not as it was asked for: {}",
-            wrong.join("; ")
-        )
-    })
+    let wrong = wrong.join("; ");
+    (!wrong.is_empty()).then(|| format!("the DUT's queue pair is not as it was asked for: {wrong}"))
 }

@@ -20,7 +20,7 @@ const SHORTEST: Nanos = 95;
 /// one's already.
 const CLOSE: Nanos = 5;
 
-/// Why lateness is not the DUT's.
+/// Reason why lateness is not the DUT's.
 pub(super) const STOOD_STILL: &str = "while the simulated DUT stood still";
 
 /// Earliest and latest time of something that the transport timer starts (9.7.6.1.3).
@@ -28,8 +28,8 @@ pub(super) fn bounds(t_tr: Nanos) -> (Nanos, Nanos) {
     (t_tr * SHORTEST / 100, t_tr * LONGEST)
 }
 
-/// The test, its T_tr, and how a comparison begins.
-fn test<'v>(view: &'v View<'_>) -> Option<(&'v PhaseView<'v>, Nanos)> {
+/// The test, and its T_tr.
+pub(super) fn test<'v>(view: &'v View<'_>) -> Option<(&'v PhaseView<'v>, Nanos)> {
     let test = view.test.as_ref()?;
     // Where the timer never ends the precondition `attributes` says so.
     Some((test, test.t_tr()?))
@@ -42,10 +42,7 @@ pub(super) fn requests(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let expected = view.e.plan.requests();
     let found = test.transmissions.len();
-    let latest = test
-        .packets()
-        .last()
-        .map_or(test.phase.posted, |packet| packet.time);
+    let latest = test.last().unwrap_or(test.phase.posted);
     // The next one may still come, where the DUT stood still.
     if found < expected && view.is_excused(latest, test.phase.until, LONGEST * t_tr) {
         let found = format!("{found}, and then {STOOD_STILL}");
@@ -58,19 +55,14 @@ pub(super) fn requests(view: &View<'_>) -> Finding {
         finding.equal("transmissions", expected, found)
     });
     let silence = test.phase.until.saturating_sub(latest);
-    if found == expected && silence < LONGEST * t_tr {
-        finding.undecided(
-            "silence after the last transmission",
-            format!("at least {}", ms(LONGEST * t_tr)),
-            ms(silence),
-        );
-    } else if found == expected {
-        finding.expect(
-            "silence after the last transmission",
-            format!("at least {}", ms(LONGEST * t_tr)),
-            ms(silence),
-            true,
-        );
+    if found == expected {
+        let what = "silence after the last transmission";
+        let verdict = match silence < LONGEST * t_tr {
+            true => Verdict::Inconclusive,
+            false => Verdict::Pass,
+        };
+        let expected = format!("at least {}", ms(LONGEST * t_tr));
+        finding.compare(what, expected, ms(silence), verdict);
     }
     finding
 }
@@ -94,12 +86,11 @@ pub(super) fn single_packet(view: &View<'_>) -> Finding {
         let subjects: Vec<_> = packets.iter().map(Decoded::subject).collect();
         finding.about(&subjects, |finding| match &packets[..] {
             [packet] => finding.equal(what, expected.clone(), form_of(packet)),
-            several => finding.expect(
-                what,
-                &expected,
-                format!("{} packets: {}", several.len(), several_forms(several)),
-                false,
-            ),
+            several => {
+                let forms: Vec<_> = several.iter().map(form_of).collect();
+                let found = format!("{} packets: {}", forms.len(), forms.join("; "));
+                finding.expect(what, &expected, found, false)
+            }
         });
     }
     or_nothing(finding, "no request came")
@@ -122,19 +113,15 @@ fn form_of(packet: &Decoded) -> String {
             packet.frame.len()
         );
     };
-    let surplus = found.length.saturating_sub(Bth::LEN + Reth::LEN + ICRC);
-    match packet.reth() {
-        Some(reth) if surplus > 0 => format!(
-            "{}, and {surplus} octets more",
-            form(found.bth.opcode, &reth)
-        ),
-        Some(reth) => form(found.bth.opcode, &reth),
-        None => format!("one packet, opcode {:#04x}, no RETH", found.bth.opcode),
+    let opcode = found.bth.opcode;
+    let Some(reth) = packet.reth() else {
+        return format!("one packet, opcode {opcode:#04x}, no RETH");
+    };
+    let form = form(opcode, &reth);
+    match found.length.saturating_sub(Bth::LEN + Reth::LEN + ICRC) {
+        0 => form,
+        surplus => format!("{form}, and {surplus} octets more"),
     }
-}
-
-fn several_forms(packets: &[Decoded]) -> String {
-    packets.iter().map(form_of).collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn same_request(view: &View<'_>) -> Finding {
@@ -213,15 +200,9 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
         let what = format!("from transmission {} to {}", index + 1, index + 2);
         let expected = format!("{} to {}", ms(shortest), ms(longest));
         if may_be_late(view, index, interval, shortest) {
-            let before = ms(gap_before(test, index));
-            finding.undecided(
-                what,
-                expected,
-                format!(
-                    "{}, after {before}: the former may have come in late",
-                    ms(interval)
-                ),
-            );
+            let (found, before) = (ms(interval), ms(gap_before(test, index)));
+            let found = format!("{found}, after {before}: the former may have come in late");
+            finding.undecided(what, expected, found);
         } else if interval > longest && view.is_excused(times[index], times[index + 1], longest) {
             finding.undecided(what, expected, format!("{}, {STOOD_STILL}", ms(interval)));
         } else {
@@ -231,24 +212,20 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
             });
         }
     }
-    or_nothing(
-        finding,
-        if view.e.plan.retry_count == 0 {
-            "the retry count is 0"
-        } else {
-            "there was no retry: `requests` says so"
-        },
-    )
+    let why = match view.e.plan.retry_count {
+        0 => "the retry count is 0",
+        _ => "there was no retry: `requests` says so",
+    };
+    or_nothing(finding, why)
 }
 
 /// Time before the transmission of that index: since the one before it, or for the first since the
 /// READ was posted.
 fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
     let times = test.times();
-    let before = if index == 0 {
-        test.phase.posted
-    } else {
-        times[index - 1]
+    let before = match index {
+        0 => test.phase.posted,
+        _ => times[index - 1],
     };
     times[index].saturating_sub(before)
 }
@@ -299,43 +276,25 @@ pub(super) fn retry_count(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let times = test.times();
     for retry in 1..=count {
-        let left = count - retry;
+        let expected = format!("{} left", count - retry);
         let Some(sent) = times.get(usize::from(retry)) else {
-            finding.undecided(
-                format!("retry {retry}"),
-                format!("{left} left"),
-                "it did not come",
-            );
+            finding.undecided(format!("retry {retry}"), expected, "it did not come");
             continue;
         };
         let what = format!(
             "retry {retry}, {} after the first request",
             ms(sent - times[0])
         );
-        let shown: Vec<&Shown> = test
-            .phase
-            .shown
-            .iter()
-            .filter(|shown| during(shown, &times, usize::from(retry), t_tr))
-            .collect();
-        match shown.first() {
+        let in_time = |shown: &&Shown| during(shown, &times, usize::from(retry), t_tr);
+        match test.phase.shown.iter().find(in_time) {
             Some(shown) => finding.about(&[Subject::Packet(*sent)], |finding| {
-                finding.expect(
-                    what,
-                    format!("{left} left"),
-                    format!("{} left", shown.retries_left),
-                    shown.retries_left == left,
-                )
+                finding.equal(what, expected, format!("{} left", shown.retries_left))
             }),
             None if test.phase.shown.is_empty() => {
-                finding.expect(
-                    what,
-                    format!("{left} left"),
-                    format!("{left} left, derived: the DUT does not show its counter"),
-                    true,
-                );
+                let found = format!("{expected}, derived: the DUT does not show its counter");
+                finding.expect(what, expected, found, true);
             }
-            None => finding.undecided(what, format!("{left} left"), "not read in time"),
+            None => finding.undecided(what, expected, "not read in time"),
         }
     }
     or_nothing(finding, "the retry count is 0")
@@ -354,9 +313,8 @@ pub(super) fn within(
     (shortest, longest): (Nanos, Nanos),
 ) -> Verdict {
     if latest < shortest || earliest > longest {
-        return Verdict::Fail;
-    }
-    if earliest >= shortest && latest <= longest {
+        Verdict::Fail
+    } else if earliest >= shortest && latest <= longest {
         Verdict::Pass
     } else {
         Verdict::Inconclusive

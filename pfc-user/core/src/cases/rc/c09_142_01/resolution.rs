@@ -13,33 +13,24 @@ pub(super) fn of(check: &str, view: &View<'_>) -> Option<String> {
     match check {
         "requests" => Some(format!(
             "1 transmission more or fewer than {transmissions}, up to {} after the last",
-            ms(silence(test)?)
+            ms(test.phase.until.saturating_sub(test.last()?))
         )),
         "single-packet" | "same-request" => one_of("wrong packet", test.packets().count() as u64),
-        "interval" => Some(format!(
-            "1 retry of {}, {}",
-            transmissions - 1,
-            outside(test, 0)?
-        )),
+        "interval" => {
+            let retries = transmissions - 1;
+            Some(format!("1 retry of {retries}, {}", outside(test, 0)?))
+        }
         "retry-count" => one_of("wrong count", u64::from(view.e.plan.retry_count)),
         "one-completion" => {
             let completion = view.completions().first().copied()?;
             let uncertain = completion.time.saturating_sub(completion.since);
-            Some(format!(
-                "1 completion more or fewer, or one {}",
-                outside(test, uncertain)?
-            ))
+            let outside = outside(test, uncertain)?;
+            Some(format!("1 completion more or fewer, or one {outside}"))
         }
         "status" => one_of("wrong status", view.completions().len() as u64),
         "flush" => Some("1 completion more or fewer, or another status".into()),
         _ => None,
     }
-}
-
-/// How long nothing came after the last transmission.
-fn silence(test: &PhaseView<'_>) -> Option<Nanos> {
-    let last = test.packets().last()?;
-    Some(test.phase.until.saturating_sub(last.time))
 }
 
 /// The least by which a time that is known but for `uncertain` is found to be outside its bounds.

@@ -20,35 +20,24 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
     let Some(test) = &view.test else {
         return not_reached(view);
     };
+    let done = |found: String| (found, Verdict::Pass);
+    let packets = test.phase.packets.len();
     match step {
-        "1" => (
-            format!(
-                "memory region of {} octets, and queue pair {}, at the DUT's agent",
-                view.e.plan.path_mtu,
-                dut(test)
-            ),
-            Verdict::Pass,
-        ),
-        "2" => (
-            format!(
-                "queue pair {:#08x} of the tester: {} packets recorded and dropped",
-                test.phase.queue_pair,
-                count(test)
-            ),
-            Verdict::Pass,
-        ),
-        "5" => posted(view, test),
-        "6" | "7" => (
-            format!("{} transmissions", test.transmissions.len()),
-            Verdict::Pass,
-        ),
+        "1" => done(format!(
+            "memory region of {} octets, and queue pair {}, at the DUT's agent",
+            view.e.plan.path_mtu,
+            dut(test)
+        )),
+        "2" => done(format!(
+            "queue pair {:#08x} of the tester: {packets} packets recorded and dropped",
+            test.phase.queue_pair
+        )),
+        "5" => done(posted(view, test)),
+        "6" | "7" => done(format!("{} transmissions", test.transmissions.len())),
         "6.1" | "6.6" => with_times(test, checked(&["requests"])),
         "6.2" => checked(&["requests", "same-request"]),
         "6.3" => checked(&["single-packet"]),
-        "6.4" => (
-            format!("{} packets dropped, none answered", count(test)),
-            Verdict::Pass,
-        ),
+        "6.4" => done(format!("{packets} packets dropped, none answered")),
         "6.5" => checked(&["interval"]),
         "6.7" => checked(&["retry-count"]),
         "8" => with_times(test, checked(&["requests", "retry-count"])),
@@ -70,48 +59,36 @@ fn initialisation(step: &str, view: &View<'_>, opened: &PhaseView<'_>) -> Option
         timeout,
         ..
     } = opened.phase.channel.attributes;
-    let shown = |holds: bool, found: String| {
-        Some((
-            found,
-            if holds {
-                Verdict::Pass
-            } else {
-                Verdict::Inconclusive
-            },
-        ))
+    let read_back = |asked: u8, shown: u8| {
+        let found = format!("{asked} asked for, {shown} read back");
+        (asked == shown, found)
     };
-    match step {
+    let (holds, found) = match step {
         "init 1" => {
-            let (number, address, tester) = (
+            let found = format!(
+                "{} at {}, {state:?}, path MTU {path_mtu}, connected to {:#08x} of the tester",
                 dut(opened),
                 opened.phase.channel.address,
-                opened.phase.queue_pair,
+                opened.phase.queue_pair
             );
-            shown(
-                true,
-                format!(
-                    "{number} at {address}, {state:?}, path MTU {path_mtu}, connected to \
-                     {tester:#08x} of the tester"
-                ),
-            )
+            (true, found)
         }
-        "init 2" | "3" => shown(
-            retry_count == plan.retry_count,
-            format!("{} asked for, {retry_count} read back", plan.retry_count),
-        ),
-        "init 3" => shown(
-            timeout == plan.timeout,
-            format!("{} asked for, {timeout} read back", plan.timeout),
-        ),
+        "init 2" | "3" => read_back(plan.retry_count, retry_count),
+        "init 3" => read_back(plan.timeout, timeout),
         "4" => match opened.t_tr() {
-            Some(t_tr) => shown(
+            Some(t_tr) => (
                 true,
                 format!("T_tr = 4.096 us * 2^{timeout} = {}", ms(t_tr)),
             ),
-            None => shown(false, format!("time-out {timeout}: the timer never ends")),
+            None => (false, format!("time-out {timeout}: the timer never ends")),
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    let verdict = match holds {
+        true => Verdict::Pass,
+        false => Verdict::Inconclusive,
+    };
+    Some((found, verdict))
 }
 
 /// The DUT's queue pair.
@@ -119,66 +96,47 @@ fn dut(phase: &PhaseView<'_>) -> String {
     format!("{:#08x}", phase.phase.channel.queue_pair)
 }
 
-fn count(phase: &PhaseView<'_>) -> usize {
-    phase.phase.packets.len()
-}
-
-fn posted(view: &View<'_>, test: &PhaseView<'_>) -> Found {
+fn posted(view: &View<'_>, test: &PhaseView<'_>) -> String {
     let plan = &view.e.plan;
-    let first = test.times().first().map(|first| {
-        format!(
-            "; its first packet came after {}",
-            ms(first.saturating_sub(test.phase.posted))
-        )
-    });
     let read = format!(
         "READ of {} octets at {:#x} with R_Key {:#x} posted",
         plan.path_mtu, plan.address, plan.r_key
     );
-    (
-        format!("{read}{}", first.unwrap_or_default()),
-        Verdict::Pass,
-    )
+    match test.times().first() {
+        None => read,
+        Some(first) => {
+            let after = ms(first.saturating_sub(test.phase.posted));
+            format!("{read}; its first packet came after {after}")
+        }
+    }
 }
 
 /// Puts the times of the transmissions before the finding on their number.
 fn with_times(test: &PhaseView<'_>, (found, verdict): Found) -> Found {
     let since_first = |time: &u64| ms(time - test.times()[0]);
-    let times = test
-        .times()
-        .iter()
-        .map(since_first)
-        .collect::<Vec<_>>()
-        .join(", ");
-    if times.is_empty() {
-        (found, verdict)
-    } else {
-        (format!("{found}; at {times}"), verdict)
+    let times: Vec<_> = test.times().iter().map(since_first).collect();
+    match times.is_empty() {
+        true => (found, verdict),
+        false => (format!("{found}; at {}", times.join(", ")), verdict),
     }
 }
 
 fn polled(view: &View<'_>, test: &PhaseView<'_>) -> String {
     let completions = view.completions();
-    let told = completions.iter().map(|completion| {
-        let after = completion.time.saturating_sub(test.phase.posted);
-        format!(
-            "status {} ({:#x}) after {}",
-            completion.status,
-            completion.vendor_error,
-            ms(after)
-        )
+    let completions = completions.iter().map(|completion| {
+        let after = ms(completion.time.saturating_sub(test.phase.posted));
+        let (status, vendor_error) = (completion.status, completion.vendor_error);
+        format!("status {status} ({vendor_error:#x}) after {after}")
     });
-    let told = told.collect::<Vec<_>>().join("; ");
-    let waited = ms(test.phase.until.saturating_sub(test.phase.posted));
-    if told.is_empty() {
-        format!("none within {waited}")
-    } else {
-        told
+    let completions: Vec<_> = completions.collect();
+    match completions.is_empty() {
+        true => format!("none within {}", ms(test.waited())),
+        false => completions.join("; "),
     }
 }
 
 fn closed(test: &PhaseView<'_>, (found, verdict): Found) -> Found {
-    let left = state(test.phase).map_or("not read".into(), |state| state);
+    let left = state(test.phase).unwrap_or("not read".into());
     (format!("{found}; given back in state {left}"), verdict)
 }
 

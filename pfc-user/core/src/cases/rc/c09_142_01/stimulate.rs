@@ -2,21 +2,13 @@
 
 use crate::agent::protocol::{Channel, FailureKind, OpenChannel, State};
 use crate::cases::rc::stimulate::{
-    FLUSHED, LONGEST, Numbered, Numbers, PROMPT, READ, Steps, Stop, Watch, phase, phase_end,
+    FLUSHED, LONGEST, Numbered, Numbers, PROMPT, READ, Steps, Stop, Watch, phase,
 };
-use crate::evidence::rc::{Phase, RcEvidence};
+use crate::evidence::rc::{Completion, Phase, RcEvidence};
 use crate::plan::Nanos;
 
-pub(super) fn run(
-    steps: &mut Steps<'_>,
-    numbers: &mut Numbers,
-    done: &mut RcEvidence,
-) -> Result<(), Stop> {
-    steps.run(numbers, done)
-}
-
 impl Steps<'_> {
-    fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
+    pub(super) fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
         // Where the document does not apply, or it is not known whether it does, nothing would be
         // decided.
         if done.apm.or(done.device.apm) != Some(false) {
@@ -31,11 +23,8 @@ impl Steps<'_> {
         self.close(outcome)?;
         // Without a packet nothing shows that the DUT is at the other end, and the test could show
         // no more.
-        if done
-            .control
-            .as_ref()
-            .is_some_and(|control| control.packets.is_empty())
-        {
+        let control = done.control.as_ref();
+        if control.is_some_and(|control| control.packets.is_empty()) {
             return Ok(());
         }
         self.bench.announce("test");
@@ -85,7 +74,7 @@ impl Steps<'_> {
         let mut watch = Watch::new(self.plan, phase, self.bench.now());
         let posted = watch.post(self.bench, READ)?;
         let idle = 2 * LONGEST * watch.t_tr;
-        let longest = phase_end(posted, idle * self.plan.requests() as Nanos);
+        let longest = posted.saturating_add(idle * self.plan.requests() as Nanos);
         loop {
             for (transmission, packet) in watch.take(self.bench)? {
                 if transmission > usize::from(self.plan.control_drops) {
@@ -93,7 +82,7 @@ impl Steps<'_> {
                     watch.phase.answers.extend(answer);
                 }
             }
-            let end = longest.min(phase_end(watch.last.unwrap_or(posted), idle));
+            let end = longest.min(watch.last.unwrap_or(posted).saturating_add(idle));
             if !watch.phase.completions.is_empty() || watch.asked >= end {
                 break;
             }
@@ -126,7 +115,7 @@ impl Steps<'_> {
         let shows = watch.phase.channel.attributes.retries_left.is_some();
         let posted = watch.post(self.bench, READ)?;
         let t_tr = watch.t_tr;
-        let longest = phase_end(posted, (requests as Nanos + 1) * LONGEST * t_tr);
+        let longest = posted.saturating_add((requests as Nanos + 1) * LONGEST * t_tr);
         loop {
             let packets = watch.take(self.bench)?;
             if shows && !packets.is_empty() {
@@ -136,9 +125,12 @@ impl Steps<'_> {
             let over = match watch.phase.completions.first() {
                 // Time for one more request, and for one more completion.
                 Some(first) => {
-                    asked >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr))
+                    asked
+                        >= latest
+                            .saturating_add(LONGEST * t_tr)
+                            .max(first.time.saturating_add(t_tr))
                 }
-                None => asked >= longest && asked >= phase_end(latest, 2 * LONGEST * t_tr),
+                None => asked >= longest && asked >= latest.saturating_add(2 * LONGEST * t_tr),
             };
             let too_many = watch.transmissions > requests && asked >= longest;
             if over || too_many {
@@ -156,14 +148,9 @@ impl Steps<'_> {
         let mut watch = Watch::new(self.plan, phase, empty);
         match watch.post(self.bench, FLUSHED) {
             Ok(posted) => {
-                let end = phase_end(posted, watch.t_tr.max(PROMPT));
-                let flushed = |phase: &Phase| {
-                    phase
-                        .completions
-                        .iter()
-                        .any(|completion| completion.work_request == FLUSHED)
-                };
-                while watch.asked < end && !flushed(watch.phase) {
+                let end = posted.saturating_add(watch.t_tr.max(PROMPT));
+                let is_it = |completion: &Completion| completion.work_request == FLUSHED;
+                while watch.asked < end && !watch.phase.completions.iter().any(is_it) {
                     watch.poll(self.bench)?;
                 }
             }

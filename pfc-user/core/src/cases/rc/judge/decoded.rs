@@ -130,6 +130,16 @@ impl<'e> PhaseView<'e> {
         self.transmissions.iter().flatten()
     }
 
+    /// Time of the last packet.
+    pub(in crate::cases::rc) fn last(&self) -> Option<Nanos> {
+        self.packets().last().map(|packet| packet.time)
+    }
+
+    /// How long the agent was asked for completions after the READ was posted.
+    pub(in crate::cases::rc) fn waited(&self) -> Nanos {
+        self.phase.until.saturating_sub(self.phase.posted)
+    }
+
     /// Start time of each transmission.
     pub(in crate::cases::rc) fn times(&self) -> Vec<Nanos> {
         self.transmissions

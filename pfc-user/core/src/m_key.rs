@@ -1,5 +1,7 @@
 //! Protection of a port by its M_Key: read and restored (14.2.4).
 
+pub mod unlock;
+
 use ib_mad::attr::{PortInfo, PortState};
 use ib_mad::mad::MKey;
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use ib_mad::attr::{Attribute, NodeInfo, PortInfo};
-use ib_mad::mad::{AttributeId, MKey, Method, Status};
+use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::Transport;
 
-use super::m_key::{self, Protection};
+use super::{Protection, is_another, may_be_another};
 
 /// Requests are lost on the way now and then (VL15).
 const ATTEMPTS: u32 = 3;
@@ -32,7 +32,7 @@ pub struct Unlock {
 impl Unlock {
     /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached,
     /// has another key by now, or is another node.
-    pub fn by<T: Transport>(&self, requester: &mut Requester<T>) -> Result<()> {
+    pub fn by(&self, requester: &mut Requester<dyn Transport>) -> Result<()> {
         // The DUT's own first: if nothing was changed yet, the other is a violation. A DUT without
         // a key takes any.
         let keys = [
@@ -42,11 +42,11 @@ impl Unlock {
         for key in keys.into_iter().flatten() {
             // At M_KeyProtectBits 2 and 3 a wrong key gets no answer; at 0 it is shown the right
             // one, and at 1 it is shown 0.
-            let Some(info) = self.get::<PortInfo, _>(requester, key)? else {
+            let Some(info) = self.get::<PortInfo>(requester, key)? else {
                 continue;
             };
             let is_last = key == self.m_key_dut;
-            if m_key::is_another(&info, key) || !is_last && m_key::may_be_another(&info, key) {
+            if is_another(&info, key) || !is_last && may_be_another(&info, key) {
                 continue;
             }
             self.is_same_node(requester, key)?;
@@ -60,11 +60,11 @@ impl Unlock {
     }
 
     /// An error where another node answers than the one that was tested.
-    fn is_same_node<T: Transport>(&self, requester: &mut Requester<T>, key: MKey) -> Result<()> {
+    fn is_same_node(&self, requester: &mut Requester<dyn Transport>, key: MKey) -> Result<()> {
         let Some(expected) = self.guid else {
             return Ok(());
         };
-        match self.get::<NodeInfo, _>(requester, key)? {
+        match self.get::<NodeInfo>(requester, key)? {
             Some(node) if node.node_guid() == expected => Ok(()),
             Some(node) => bail!(
                 "another node answers there: NodeGUID {expected:#018x} was tested, {:#018x} is \
@@ -76,9 +76,9 @@ impl Unlock {
     }
 
     /// Sets what was before. Returns true if the DUT shows it afterwards.
-    fn set<T: Transport>(
+    fn set(
         &self,
-        requester: &mut Requester<T>,
+        requester: &mut Requester<dyn Transport>,
         key: MKey,
         read: &PortInfo,
     ) -> Result<bool> {
@@ -94,27 +94,26 @@ impl Unlock {
             self.found.m_key
         };
         Ok(self
-            .get::<PortInfo, _>(requester, key)?
+            .get::<PortInfo>(requester, key)?
             .is_some_and(|info| Protection::of(&info) == self.found))
     }
 
-    fn get<A: Attribute, T: Transport>(
+    fn get<A: Attribute>(
         &self,
-        requester: &mut Requester<T>,
+        requester: &mut Requester<dyn Transport>,
         key: MKey,
     ) -> Result<Option<A>> {
         let mut request = Smp::request(Method::GET, A::ID, 0, &self.route);
         request.set_m_key(key);
-        match self.exchange(requester, &request)? {
-            // Anything else says as little as silence, and the next key may be the right one.
-            Some(answer) if answer.status() == Status::OK => Ok(answer.decode().ok()),
-            _ => Ok(None),
-        }
+        // Anything else says as little as silence, and the next key may be the right one.
+        Ok(self
+            .exchange(requester, &request)?
+            .and_then(|answer| answer.granted()))
     }
 
-    fn exchange<T: Transport>(
+    fn exchange(
         &self,
-        requester: &mut Requester<T>,
+        requester: &mut Requester<dyn Transport>,
         request: &Smp,
     ) -> Result<Option<Smp>> {
         let mut not_sent = None;
