@@ -16,9 +16,11 @@ use std::time::Instant;
 
 use common::{Extent, Report, Spread};
 use serde::de::IgnoredAny;
-use validator::evidence::pfc::PfcEvidence;
-use validator::evidence::{CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed};
 use validator::report::{self, Folder};
+use validator_core::evidence::pfc::PfcEvidence;
+use validator_core::evidence::{
+    CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed,
+};
 
 const REPORT: Report = Report("judge");
 const CASE: &str = "pfc.pause-single-lossless";

@@ -23,7 +23,7 @@ use validator::driver::bpf::{AccountProgram, CaseGenerator, Constant, Sizes, Xdp
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, Role};
 
 const UNIT: &str = "Mframe/s";
 const REPORT: Report = Report("sender");

@@ -5,9 +5,9 @@
 
 use anyhow::{Context, Result, bail};
 use clap::CommandFactory;
+use validator_core::cases;
+use validator_core::verdict::{Case, Check};
 
-use crate::case::{Case, Check};
-use crate::cases;
 use crate::cli::Cli;
 use crate::config::keys::{self, Key, Table};
 use crate::output::wrapped;

@@ -1,8 +1,7 @@
 //! validator: an open conformance tester for lossless networks.
 //!
 //! This crate is the machinery: it reads testbeds and plans, drives devices and writes files. The
-//! rules are in `validator_core`, whose modules are re-exported here; ARCHITECTURE.md has the whole
-//! picture. Data flows one way:
+//! rules are in [`validator_core`]; ARCHITECTURE.md has the whole picture. Data flows one way:
 //!
 //! ```text
 //! testbed, plan -> config -> plan -> run -> evidence -> cases (judge) -> report
@@ -20,16 +19,11 @@
 //! - `otg` (feature `otg`) puts the server of `validator_otg` on real ports.
 //! - [`port_check`] is `validator check`; [`watch`] counts the traffic of ports in use.
 //!
-//! In `validator_core`, [`cases`] plans, stimulates and judges; [`evidence`] is all that a verdict
-//! rests on, so that stored evidence gives the same verdicts again.
+//! In `validator_core`, `cases` plans, stimulates and judges; `evidence` is all that a verdict rests
+//! on, so that stored evidence gives the same verdicts again.
 
 // `eprintln!` panics where standard error has no reader; `output::note` does not.
 #![cfg_attr(not(test), deny(clippy::print_stderr))]
-
-pub use validator_core::{
-    case, cases, evidence, fault, m_key, neighbour, nic, pacing, plan, preflight, quantity, roce,
-    test_frame,
-};
 
 pub mod agent;
 pub mod cli;

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Parser;
 use serde_json::json;
-use validator::case::{CaseResult, Exit};
 use validator::cli::{
     CheckArgs, Cli, Command, DutCommand, ListArgs, ReportArgs, RunArgs, StoredArgs,
 };
@@ -18,11 +17,13 @@ use validator::config::{self, Config, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::descriptors;
 use validator::driver::kernel::interrupt::{self, Interrupt};
-use validator::evidence::Evidence;
 use validator::output::Format;
 use validator::port_check::{self, Depth};
 use validator::report::{self, Folder, progress::Progress};
-use validator::{agent, cases, dut, error_text, output, run, watch};
+use validator::{agent, dut, error_text, output, run, watch};
+use validator_core::cases;
+use validator_core::evidence::Evidence;
+use validator_core::verdict::{CaseResult, Exit};
 
 fn main() -> ExitCode {
     interrupt::outlive_file_limits();

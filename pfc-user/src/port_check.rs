@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
+use validator_core::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted};
+use validator_core::preflight;
 
 use crate::config::{
     Config, Dut, MadTestbed, MadTransport, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode,
@@ -15,8 +17,7 @@ use crate::driver::bringup::journal::Journal;
 use crate::driver::bringup::testbed::{self, Ports};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::{adapter, link};
-use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted};
-use crate::{error_text, preflight};
+use crate::error_text;
 
 /// Smallest maps that suffice for the self-test.
 const LEAST: Sizes = Sizes {

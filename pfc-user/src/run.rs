@@ -7,9 +7,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use validator_core::cases::{self, PfcTask, PlannedCase, Task};
+use validator_core::evidence::preflight::{Preflight, Way};
+use validator_core::evidence::{
+    CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, Repetition,
+    SCHEMA,
+};
+use validator_core::verdict::Event;
 
-use crate::case::Event;
-use crate::cases::{self, PfcTask, PlannedCase, Task};
 use crate::config::{Config, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
 use crate::driver::bringup::journal::Journal;
@@ -18,11 +23,6 @@ use crate::driver::bringup::testbed::{Ports, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
-use crate::evidence::preflight::{Preflight, Way};
-use crate::evidence::{
-    CaseEvidence, CaseTime, Evidence, Host, Invocation, Omitted, Planned as InPlan, Repetition,
-    SCHEMA,
-};
 use crate::live;
 use crate::live::pfc::hooks::{Hooks, NotConfigured};
 use crate::port_check;

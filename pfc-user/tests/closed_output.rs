@@ -15,14 +15,14 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use validator::case::Exit;
-use validator::cases;
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
-use validator::evidence::{
+use validator::report;
+use validator_core::cases;
+use validator_core::evidence::{
     CaseEvidence, Evidence, Host, Identity, Invocation, Omitted, Planned, SCHEMA, Testbed,
 };
-use validator::report;
+use validator_core::verdict::Exit;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 /// Longest wait for what has to come: only a failure takes as long.

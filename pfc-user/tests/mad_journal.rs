@@ -20,7 +20,7 @@ use ib_mad::transport::ibsim::IbsimTransport;
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::bringup::mad::{Claimed, Node, Target};
-use validator::m_key::Protection;
+use validator_core::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
 const NOBODY: u32 = 1 << 23;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::promiscuous::Promiscuous;
 use validator::driver::neighbour::Responder;
-use validator::neighbour::Station;
+use validator_core::neighbour::Station;
 
 /// The port's MAC address, and another one that it answers with.
 const PORT: &str = "02:00:00:00:00:0a";

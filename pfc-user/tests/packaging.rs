@@ -13,9 +13,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::{CommandFactory, Parser};
-use validator::case::Exit;
 use validator::cli::{self, Cli};
 use validator::watch::args::WatchArgs;
+use validator_core::verdict::Exit;
 
 /// Each service, and the file with its settings.
 const SERVICES: &[(&str, &str)] = &[

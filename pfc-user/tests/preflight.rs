@@ -6,12 +6,12 @@
 #[path = "common/snapshot.rs"]
 mod snapshot;
 
-use validator::evidence::Testbed;
-use validator::evidence::preflight::*;
-use validator::evidence::xdp::{XdpFeatures, XdpMode};
-use validator::nic::Feature;
-use validator::preflight::{Item, State, judge, kernel, worst};
 use validator::report;
+use validator_core::evidence::Testbed;
+use validator_core::evidence::preflight::*;
+use validator_core::evidence::xdp::{XdpFeatures, XdpMode};
+use validator_core::nic::Feature;
+use validator_core::preflight::{Item, State, judge, kernel, worst};
 
 const MLX5: &str = "mlx5_core";
 

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pfc_ebpf::units::LineRate;
-use validator::case::{Case, Check};
-use validator::cases::Task;
 use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice};
-use validator::plan::mad::{ATTEMPTS, Difference, MadPlan, MadStimulus};
-use validator::{cases, fault, run};
+use validator::run;
+use validator_core::cases::Task;
+use validator_core::plan::mad::{ATTEMPTS, Difference, MadPlan, MadStimulus};
+use validator_core::verdict::{Case, Check};
+use validator_core::{cases, fault};
 
 /// That built-in plan on the simulated testbed.
 fn simulated(plan: &str) -> Config {

@@ -12,10 +12,10 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use validator::cases;
 use validator::config::{self, PlanChoice};
-use validator::evidence::hooks::{HookOutput, changes};
-use validator::plan::Nanos;
+use validator_core::cases;
+use validator_core::evidence::hooks::{HookOutput, changes};
+use validator_core::plan::Nanos;
 
 /// Branches of sonic-utilities whose answers are recorded.
 const RELEASES: [&str; 3] = ["202305", "202411", "202511"];

@@ -20,9 +20,9 @@ use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketError;
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::storm::{ControlSender, Storm, Transmit};
-use validator::evidence::pfc::{Departure, StormReport};
-use validator::pacing::storm::placement::Placement;
-use validator::plan::{Nanos, StormKind, StormPlan};
+use validator_core::evidence::pfc::{Departure, StormReport};
+use validator_core::pacing::storm::placement::Placement;
+use validator_core::plan::{Nanos, StormKind, StormPlan};
 
 /// Frames of each storm, at least: an eighth of the receiver's records.
 const FRAMES: u64 = 5000;

@@ -23,7 +23,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use validator::dut::switch::args::SwitchArgs;
 use validator::dut::switch::process;
-use validator::evidence::pfc::DutReport;
+use validator_core::evidence::pfc::DutReport;
 
 /// Seconds; nothing here waits this long unless a frame is missing.
 const PATIENCE: i64 = 20;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
-use validator::plan::Nanos;
+use validator_core::plan::Nanos;
 
 /// Live frames, and the program of their port.
 struct Live {

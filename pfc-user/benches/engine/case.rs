@@ -10,7 +10,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, TrafficPlan};
-use validator::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, Role};
 
 use super::LINE;
 use super::live::live;

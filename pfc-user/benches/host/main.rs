@@ -21,11 +21,13 @@ use frames::TestFrame;
 use pfc_ebpf::classify::classify;
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::case::{Exit, Verdict};
-use validator::cases;
-use validator::evidence::pfc::PfcEvidence;
-use validator::evidence::{CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed};
 use validator::report::{self, Folder, json, text};
+use validator_core::cases;
+use validator_core::evidence::pfc::PfcEvidence;
+use validator_core::evidence::{
+    CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed,
+};
+use validator_core::verdict::{Exit, Verdict};
 
 /// Logged arrivals in the evidence.
 const ARRIVALS: usize = 1_000_000;

@@ -19,7 +19,7 @@ use validator::driver::kernel::{clock, realtime};
 use validator::driver::storm::ControlSender;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, Role};
 
 use crate::{MS, REPORT, SECOND, live};
 

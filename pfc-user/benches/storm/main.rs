@@ -23,9 +23,9 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::storm::Storm;
-use validator::evidence::pfc::{Departure, StormReport};
-use validator::pacing::storm::placement::Placement;
-use validator::plan::{Nanos, StormKind, StormPlan};
+use validator_core::evidence::pfc::{Departure, StormReport};
+use validator_core::pacing::storm::placement::Placement;
+use validator_core::plan::{Nanos, StormKind, StormPlan};
 use witness::{Keeper, Seen, Witness};
 
 const MS: Nanos = 1_000_000;

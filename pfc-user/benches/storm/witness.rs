@@ -14,8 +14,8 @@ use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
 use validator::driver::kernel::realtime;
-use validator::evidence::pfc::Gap;
-use validator::plan::Nanos;
+use validator_core::evidence::pfc::Gap;
+use validator_core::plan::Nanos;
 
 /// Shortest sampling period: a sample takes 5 us of the CPU on a virtual machine.
 const SHORTEST_STEP: Nanos = 40_000;

@@ -11,7 +11,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, Role};
 
 use super::link;
 use super::live::live;

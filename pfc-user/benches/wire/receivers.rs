@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use nix::sys::resource::UsageWho;
 use validator::driver::kernel::{clock, realtime};
-use validator::plan::Nanos;
+use validator_core::plan::Nanos;
 
 use super::REPORT;
 use super::common::{Extent, Spread};

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use validator::driver::kernel::realtime;
-use validator::test_frame::FrameTemplate;
+use validator_core::test_frame::FrameTemplate;
 
 use super::REPORT;
 use super::common::{Extent, Spread};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, io};
 
-use validator_core::case::Exit;
+use validator_core::verdict::Exit;
 use validator_core::{cases, report};
 
 fn main() -> ExitCode {

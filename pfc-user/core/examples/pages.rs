@@ -11,7 +11,7 @@ mod pages;
 use std::path::Path;
 use std::{env, fs};
 
-use validator_core::case::Exit;
+use validator_core::verdict::Exit;
 use validator_core::{cases, report};
 
 fn main() {

@@ -15,10 +15,10 @@ mod steps;
 pub use attempts::again;
 pub use registry::{Known, OfFamily, PfcTask, PlannedCase, Task, all, find, nearest};
 
-use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::mad::MadEvidence;
 use crate::evidence::whole::{self, Defect, Rule};
 use crate::evidence::{CaseEvidence, Evidence, Repetition};
+use crate::verdict::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 
 /// Judges everything that a run recorded. Nothing passes in evidence that is not [whole].
 pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {

@@ -2,7 +2,6 @@
 //! judged. Nothing in this crate touches a kernel, a network or a device: it builds on any system.
 
 pub mod agent;
-pub mod case;
 pub mod cases;
 pub mod dut;
 pub mod engine;
@@ -18,3 +17,4 @@ pub mod quantity;
 pub mod report;
 pub mod roce;
 pub mod test_frame;
+pub mod verdict;

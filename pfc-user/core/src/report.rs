@@ -28,11 +28,11 @@ use serde_json::error::Category;
 pub use folder::Folder;
 pub use layout::colour;
 
-use crate::case::{CaseResult, Exit};
 use crate::cases;
 use crate::evidence::pfc::PfcEvidence;
 use crate::evidence::whole::{Defect, Stored};
 use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA, digest, numbers};
+use crate::verdict::{CaseResult, Exit};
 
 /// The evidence that a run recorded.
 pub const EVIDENCE: &str = "evidence.json";

@@ -1,9 +1,9 @@
 //! Values of the command line, parsed like those of files.
 
 use pfc_ebpf::units::{Dscp, Priority};
+use validator_core::quantity::value;
 
 use super::testbed::{Preset, all_dscps};
-use crate::quantity::value;
 
 /// Priority by DSCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use pfc_ebpf::units::LineRate;
 
-    use crate::quantity::{Span, rate, time};
+    use validator_core::quantity::{Span, rate, time};
 
     #[test]
     fn values_are_read_as_in_files() {

@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use pfc_ebpf::units::Priority;
+use validator_core::cases::pfc::parameters::sorted_set;
+use validator_core::plan::Nanos;
+use validator_core::quantity::Span;
 
 use super::ConfigError;
 use super::document::Document;
-use crate::cases::pfc::parameters::sorted_set;
-use crate::plan::Nanos;
-use crate::quantity::Span;
 
 /// `given` in ascending order; an error when a priority is in it twice, or none at all.
 pub(super) fn priority_set(

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use validator_core::quantity::Rate;
 use validator_otg::{Place, Places};
 
 use super::ConfigError;
 use super::document::Document;
-use crate::quantity::Rate;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

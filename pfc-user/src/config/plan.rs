@@ -3,15 +3,19 @@
 
 use pfc_ebpf::abi::Trust;
 use serde::Deserialize;
+pub use validator_core::cases::PlannedCase;
+use validator_core::cases::parameters::{
+    CaseTable, DurationsTable, Misfit, PlanTables, StormTable,
+};
+use validator_core::cases::pfc::parameters;
+pub use validator_core::cases::pfc::parameters::{
+    IntervalError, PfcParameters, PlannedRepetition, Storm,
+};
+use validator_core::cases::{self, Known};
 
 use super::ConfigError;
 use super::document::Document;
 use super::testbed::Testbed;
-pub use crate::cases::PlannedCase;
-use crate::cases::parameters::{CaseTable, DurationsTable, Misfit, PlanTables, StormTable};
-use crate::cases::pfc::parameters;
-pub use crate::cases::pfc::parameters::{IntervalError, PfcParameters, PlannedRepetition, Storm};
-use crate::cases::{self, Known};
 
 /// Cases to run, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]

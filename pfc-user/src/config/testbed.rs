@@ -15,12 +15,13 @@ pub(super) use file::{Preset, all_dscps, read};
 pub use mad::{MadTestbed, MadTransport};
 pub use rc::{RcDut, RcTestbed};
 
+use validator_core::evidence;
+pub use validator_core::evidence::xdp::XdpMode;
+use validator_core::fault::switch::Fault;
+use validator_core::plan::{self, Nanos};
+
 use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
-use crate::evidence;
-pub use crate::evidence::xdp::XdpMode;
-use crate::fault::switch::Fault;
-use crate::plan::{self, Nanos};
 
 /// Ports and DUT by family of cases. The cases of an absent family are not applicable.
 #[derive(Clone, Debug, PartialEq)]

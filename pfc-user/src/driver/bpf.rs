@@ -16,11 +16,12 @@ mod verifier_log;
 pub mod watch;
 mod xdp_link;
 
-pub use crate::driver::kernel::link::attached::Attached;
-pub use crate::evidence::xdp::XdpMode;
 pub use account::{
     AccountProgram, CaseGenerator, OffendingFrame, PauseView, Rings, Sizes, TestResult,
 };
 pub use error::XdpError;
 pub use generate::{Constant, Generator, Tracepoints};
 pub use trace::TraceOutput;
+pub use validator_core::evidence::xdp::XdpMode;
+
+pub use crate::driver::kernel::link::attached::Attached;

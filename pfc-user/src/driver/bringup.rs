@@ -9,11 +9,11 @@ pub mod testbed;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use validator_core::evidence::pfc::Stall;
 
 use super::kernel::netns::Namespace;
 use super::kernel::process::{Child, own_program};
 use super::stall;
-use crate::evidence::pfc::Stall;
 
 /// A simulated DUT is up within this, or something is wrong.
 const DUT_START: Duration = Duration::from_secs(10);

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
+use validator_core::neighbour::Station;
 
 use super::kernel::netns::Namespace;
 use super::kernel::packet::{self, PacketSocket};
 use super::kernel::wait;
 use super::storm::PATIENCE;
-use crate::neighbour::Station;
 
 /// Longest question that is looked at: an IPv6 header, and a message with several options.
 const LONGEST: usize = 256;

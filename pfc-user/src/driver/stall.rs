@@ -3,9 +3,10 @@
 
 use std::io::Write as _;
 
+use validator_core::evidence::pfc::Stall;
+use validator_core::plan::Nanos;
+
 use crate::driver::kernel::clock;
-use crate::evidence::pfc::Stall;
-use crate::plan::Nanos;
 
 /// First word of a line.
 const WORD: &str = "stalled";

@@ -9,16 +9,17 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 pub use self::transmit::{ControlSender, PATIENCE, Transmit};
 
+use validator_core::evidence::pfc::StormReport;
+use validator_core::pacing::storm::gap_ledger::{GapLedger, Latest};
+use validator_core::pacing::storm::placement::Placement;
+use validator_core::pacing::storm::schedule::Schedule;
+use validator_core::plan::StormPlan;
+use validator_core::quantity::Span;
+
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{AGAIN, PacketError};
 use crate::driver::kernel::realtime::{self, Awake};
 use crate::driver::sender::{Next, Placed, SenderThread, Setup, Work};
-use crate::evidence::pfc::StormReport;
-use crate::pacing::storm::gap_ledger::{GapLedger, Latest};
-use crate::pacing::storm::placement::Placement;
-use crate::pacing::storm::schedule::Schedule;
-use crate::plan::StormPlan;
-use crate::quantity::Span;
 
 /// A storm that is being sent by threads of its own; it ends when this is dropped.
 pub struct Storm {
@@ -223,9 +224,9 @@ mod tests {
     use std::sync::{Mutex, mpsc};
 
     use super::*;
-    use crate::evidence::pfc::Departure;
-    use crate::plan::StormKind;
     use pfc_ebpf::units::Priority;
+    use validator_core::evidence::pfc::Departure;
+    use validator_core::plan::StormKind;
 
     const HOUR: Nanos = 3_600_000_000_000;
 

@@ -10,16 +10,16 @@ pub mod sendmmsg;
 
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::units::{LineRate, Nanos};
+use validator_core::pacing::pacer::{Paced, PacingError};
+pub use validator_core::pacing::{Burst, Sent};
+use validator_core::plan::FlowPlan;
+pub use validator_core::test_frame::Addresses;
+use validator_core::test_frame::{FrameError, FrameTemplate};
 
 pub use self::choice::{Lack, lacks};
 use crate::driver::bpf::{PauseView, XdpError};
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::packet::PacketError;
-use crate::pacing::pacer::{Paced, PacingError};
-pub use crate::pacing::{Burst, Sent};
-use crate::plan::FlowPlan;
-pub use crate::test_frame::Addresses;
-use crate::test_frame::{FrameError, FrameTemplate};
 
 /// A sender of test traffic. Sequence numbers go on from burst to burst.
 pub trait Source {

@@ -3,12 +3,12 @@
 
 use validator_core::engine::Warning;
 use validator_core::engine::plan::{Obeys, Port};
+use validator_core::evidence::preflight::Facts;
+use validator_core::nic::{self, Feature, Receives};
 
 use super::LiveEngine;
 use super::port::LivePort;
 use crate::driver::kernel::link;
-use crate::evidence::preflight::Facts;
-use crate::nic::{self, Feature, Receives};
 
 impl LiveEngine {
     /// Returns warnings of what may keep pause frames from the ports that are to obey them.
@@ -81,7 +81,7 @@ fn obstacle(obeys: Obeys, facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::preflight::{FeatureFact, Pause, Pfc};
+    use validator_core::evidence::preflight::{FeatureFact, Pause, Pfc};
 
     const OF_PFC: Obeys = Obeys::Pfc([None; 8]);
 

@@ -9,6 +9,7 @@ use pfc_ebpf::units::LineRate;
 use validator_core::engine::plan::{Captures, Flow, Plan, Port, PortIndex};
 use validator_core::engine::snapshot::PortCounts;
 use validator_core::engine::{Captured, Problem};
+use validator_core::nic;
 
 use super::published::PortState;
 use super::reader::ReaderThread;
@@ -20,7 +21,6 @@ use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property}
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::promiscuous::Promiscuous;
-use crate::nic;
 
 /// Places for starts of flows: a start keeps its own until this many later ones.
 pub const PLACES: u32 = 8192;

@@ -16,6 +16,9 @@ use validator_core::engine::packet::Template;
 use validator_core::engine::plan::{Flow, Obeys};
 use validator_core::engine::port::{Due, PortSchedule};
 use validator_core::engine::snapshot::Count;
+use validator_core::evidence::pfc::Departure;
+use validator_core::pacing::storm::placement::Placement;
+use validator_core::pacing::storm::schedule::LONGEST_REST;
 
 use self::frames::{Frames, Note};
 use self::kernel::KernelSender;
@@ -28,9 +31,6 @@ use crate::driver::kernel::realtime::{self, Awake};
 pub use crate::driver::sender::Died;
 use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
 use crate::driver::sender::{Next, Setup, standby};
-use crate::evidence::pfc::Departure;
-use crate::pacing::storm::placement::Placement;
-use crate::pacing::storm::schedule::LONGEST_REST;
 
 /// Time from one try to the next while the link is down.
 const DOWN: Nanos = 1_000_000;

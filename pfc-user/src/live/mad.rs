@@ -3,19 +3,19 @@
 use std::hash::{BuildHasher, RandomState};
 
 use anyhow::Result;
+use validator_core::cases::mad::MadCase;
+use validator_core::cases::mad::equipment::Equipment;
+use validator_core::cases::mad::planning::{KeyBits, PortContext};
+use validator_core::cases::mad::stimulate;
+use validator_core::evidence::mad::MadEvidence;
+use validator_core::plan::mad::MadPlan;
+use validator_core::verdict::Event;
 
-use crate::case::Event;
-use crate::cases::mad::MadCase;
-use crate::cases::mad::equipment::Equipment;
-use crate::cases::mad::planning::{KeyBits, PortContext};
-use crate::cases::mad::stimulate;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal};
 use crate::driver::bringup::mad::{Claimed, MachineJournal, MadPort, Target};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
-use crate::evidence::mad::MadEvidence;
-use crate::plan::mad::MadPlan;
 
 impl From<&MadTestbed> for PortContext {
     fn from(testbed: &MadTestbed) -> Self {

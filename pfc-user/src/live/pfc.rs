@@ -13,9 +13,19 @@ use bench::LiveBench;
 use hooks::{Hooks, NotConfigured};
 use macs::Macs;
 use prepare::{configure, counting, introduce, open_control, open_sender};
+use validator_core::cases::pfc::stimulate::{self, Stimulus, Stop};
+use validator_core::evidence::mac::MacReport;
+use validator_core::evidence::pfc::{
+    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
+    PortReceived, Ports, Wait, Windows,
+};
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::nic;
+pub use validator_core::plan::effort;
+use validator_core::plan::{Durations, Nanos, RepetitionPlan};
+use validator_core::quantity::hex;
+use validator_core::verdict::Event;
 
-use crate::case::Event;
-use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
 use crate::driver::bringup::testbed::{Counters, LinkWatch, Testbed, TesterPort, WINDOW};
@@ -25,16 +35,6 @@ use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
 use crate::driver::traffic::{NOT_TAKEN, Sent};
-use crate::evidence::mac::MacReport;
-use crate::evidence::pfc::{
-    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
-    PortReceived, Ports, Wait, Windows,
-};
-use crate::evidence::{CaseEvidence, Repetition};
-use crate::nic;
-pub use crate::plan::effort;
-use crate::plan::{Durations, Nanos, RepetitionPlan};
-use crate::quantity::hex;
 
 /// Interval between readings of the counters while the last frames are awaited.
 const SETTLE_POLL: Nanos = 2_000_000;

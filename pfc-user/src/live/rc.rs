@@ -4,12 +4,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use anyhow::Result;
+use validator_core::cases::rc::RcCase;
+use validator_core::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
+use validator_core::evidence::pfc::DropCounter;
+use validator_core::evidence::rc::{Packet, RcEvidence};
+use validator_core::plan::Nanos;
+use validator_core::plan::rc::RcPlan;
+use validator_core::verdict::Event;
 
 use crate::agent::client::{Agent, AgentError};
 use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
-use crate::case::Event;
-use crate::cases::rc::RcCase;
-use crate::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
 use crate::config::{RcDut, RcTestbed};
 use crate::driver::bpf::responder::Responder;
 use crate::driver::bringup::rc::RcPort;
@@ -17,10 +21,6 @@ use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet::{self, PacketSocket};
 use crate::driver::kernel::{clock, link};
 use crate::driver::storm::PATIENCE;
-use crate::evidence::pfc::DropCounter;
-use crate::evidence::rc::{Packet, RcEvidence};
-use crate::plan::Nanos;
-use crate::plan::rc::RcPlan;
 
 /// Counters of frames that the tester's side of the link lost, by name.
 pub type Counters = Vec<(String, u64)>;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::plan::Nanos;
-use crate::quantity::{Span, value};
+use validator_core::plan::Nanos;
+use validator_core::quantity::{Span, value};
 
 const ACCESS: &str = "\
 Who reaches the addresses sends frames as root. Beyond loopback, either a token is therefore

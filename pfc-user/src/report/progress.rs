@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use validator_core::verdict::Event;
 
 use super::layout::{colour, paint};
-use crate::case::Event;
 use crate::output::Stderr;
 
 /// Interval at which the elapsed time is redrawn; long, since the tester needs the CPU.

@@ -4,19 +4,20 @@ use std::io::{self, Write};
 
 use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Quanta};
-
 use serde_json::json;
+use validator_core::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
+use validator_core::cases::{PfcTask, Task};
+use validator_core::evidence;
+use validator_core::plan::rc::RcPlan;
+use validator_core::plan::{
+    Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind,
+};
+use validator_core::quantity::Span;
 
 use super::planning::{Planned, UP, hooks_around, hooks_around_run};
-use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
-use crate::cases::{PfcTask, Task};
 use crate::config::Config;
-use crate::evidence;
 use crate::live;
 use crate::live::pfc::hooks::Planned as Hook;
-use crate::plan::rc::RcPlan;
-use crate::plan::{Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind};
-use crate::quantity::Span;
 use crate::report::fixed_set;
 use crate::report::flows::{self, priorities};
 use crate::report::layout::paragraph;

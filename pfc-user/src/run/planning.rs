@@ -2,20 +2,20 @@
 
 use anyhow::{Result, bail};
 use pfc_ebpf::units::LineRate;
+use validator_core::cases::mad::planning as mad;
+use validator_core::cases::pfc::feasibility::frames_too_long;
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::cases::pfc::unfolding::Repetitions;
+use validator_core::cases::{PfcTask, PlannedCase, Task};
+use validator_core::evidence::preflight::{Facts, Port, UnfitCase};
+use validator_core::evidence::{FixedSet, Omitted};
+use validator_core::plan::FlowPlan;
+use validator_core::preflight;
+use validator_core::verdict::Case;
 
-use crate::case::Case;
-use crate::cases::mad::planning as mad;
-use crate::cases::pfc::feasibility::frames_too_long;
-use crate::cases::pfc::port::PortContext;
-use crate::cases::pfc::unfolding::Repetitions;
-use crate::cases::{PfcTask, PlannedCase, Task};
 use crate::config::{Config, Dut, PfcTestbed};
 use crate::driver::bringup::testbed;
-use crate::evidence::preflight::{Facts, Port, UnfitCase};
-use crate::evidence::{FixedSet, Omitted};
 use crate::live::pfc::hooks;
-use crate::plan::FlowPlan;
-use crate::preflight;
 
 pub(super) const UP: &str = "planned, so there is a testbed for it";
 

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::LineRate;
+use validator_core::quantity::{Span, rate, time};
 
 use crate::config::arguments::{DscpMap, dscp_map};
 use crate::output::Format;
-use crate::quantity::{Span, rate, time};
 
 /// Arguments of `validator watch`.
 #[derive(Clone, Debug, Args)]

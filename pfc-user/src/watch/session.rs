@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+use validator_core::verdict::Exit;
 
 use self::output::Output;
 pub use self::output::Shown;
@@ -27,7 +28,6 @@ use super::args::WatchArgs;
 use super::loss::Verdict;
 use super::pcapng::Capture;
 use super::{prometheus, server};
-use crate::case::Exit;
 use crate::driver::kernel::link::{self, LinkEvent, Links};
 use crate::driver::kernel::netns::Namespace;
 

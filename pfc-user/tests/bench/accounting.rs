@@ -9,10 +9,10 @@ use pfc_ebpf::abi::account::{OffenceKind, PauseState, SEEN_WINDOW};
 use pfc_ebpf::stamp::{LEN, Phase, Stamp, UDP_PORT};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
-use validator::evidence::pfc::{
+use validator_core::evidence::pfc::{
     Arrival, ClassReceived, ControlReceived, FlowReceived, Offence, PortReceived,
 };
-use validator::plan::{Nanos, RepetitionPlan};
+use validator_core::plan::{Nanos, RepetitionPlan};
 
 const STAMP_AT: usize = 14 + 20 + 8;
 /// Offending frames that are kept.

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use validator::driver::kernel::link::mac::{Alive, MacLog};
-use validator::evidence::mac::MacReading;
-use validator::evidence::mac::MacReport;
-use validator::evidence::preflight::{FrameCounts, Pfc};
-use validator::plan::Nanos;
+use validator_core::evidence::mac::MacReading;
+use validator_core::evidence::mac::MacReport;
+use validator_core::evidence::preflight::{FrameCounts, Pfc};
+use validator_core::plan::Nanos;
 
 /// Form of the counters.
 #[derive(Clone, Copy, Debug)]

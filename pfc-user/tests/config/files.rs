@@ -12,7 +12,7 @@ use validator::config::{
     PlanChoice, PlannedCase, PlannedRepetition, Port, Sender, XdpMode,
 };
 use validator::dut::switch::config::Scheduler;
-use validator::plan::Durations;
+use validator_core::plan::Durations;
 
 const CASES: [&str; 11] = [
     "pfc.pause-single-lossless",

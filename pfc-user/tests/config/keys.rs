@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use validator::cases;
 use validator::config::keys::{PLAN, TESTBED, Table};
 use validator::config::{self, Config, ConfigError, PlanChoice};
+use validator_core::cases;
 
 const SIM: &str = "\
     name = \"t\"\n\

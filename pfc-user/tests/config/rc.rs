@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use validator::config::{self, Config, ConfigError, PlanChoice, PlannedCase, RcDut};
-use validator::plan::rc::RcParameters;
+use validator_core::plan::rc::RcParameters;
 
 const PLAN: &str = "name = \"p\"\n[[case]]\nid = \"rc.c09-142-01\"\n";
 const KNOWN: [&str; 7] = [

@@ -8,7 +8,7 @@ use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::flow::FlowProgram;
 use validator::driver::kernel::link;
 use validator::driver::kernel::netns::Namespace;
-use validator::evidence::preflight::FeatureFact;
+use validator_core::evidence::preflight::FeatureFact;
 
 use crate::server::{Server, config, endless, flow, until};
 

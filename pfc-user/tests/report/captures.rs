@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use validator::case::Exit;
 use validator::report;
+use validator_core::verdict::Exit;
 
 use super::samples::evidence;
 use crate::common;

@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use lzma_rust2::XzReader;
 use serde::Deserialize;
-use validator::evidence::{CaseEvidence, Evidence, Host, Invocation, SCHEMA, Testbed};
 use validator::report::{self, Folder};
+use validator_core::evidence::{CaseEvidence, Evidence, Host, Invocation, SCHEMA, Testbed};
 
 use crate::common;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use lzma_rust2::XzReader;
-use validator::evidence::{CaseEvidence, Evidence, digest, numbers};
 use validator::report::{self, Folder};
+use validator_core::evidence::{CaseEvidence, Evidence, digest, numbers};
 
 use super::samples::evidence;
 use crate::common;

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use validator::case::Exit;
-use validator::evidence::{Evidence, Repetition};
-use validator::plan::Nanos;
 use validator::report::{self, Folder};
+use validator_core::evidence::{Evidence, Repetition};
+use validator_core::plan::Nanos;
+use validator_core::verdict::Exit;
 
 use super::samples::{every_verdict, evidence, repetition};
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use nix::sys::resource::{Resource, setrlimit};
-use validator::case::Exit;
-use validator::cases;
 use validator::report::{self, Folder};
+use validator_core::cases;
+use validator_core::verdict::Exit;
 
 use super::samples::{every_verdict, evidence, files};
 

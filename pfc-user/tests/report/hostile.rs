@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use quick_junit::Report;
-use validator::case::{CaseResult, CheckResult, Exit, Verdict};
-use validator::evidence::{CaseEvidence, Evidence};
 use validator::report::{self, Folder, text};
+use validator_core::evidence::{CaseEvidence, Evidence};
+use validator_core::verdict::{CaseResult, CheckResult, Exit, Verdict};
 
 use super::samples::{FRAMES, check, every_verdict, evidence, files, repetition, result};
 

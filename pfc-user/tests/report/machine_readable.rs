@@ -2,13 +2,13 @@
 
 use pfc_ebpf::units::{Dscp, Priority};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
-use validator::case::{CaseResult, CheckResult, Exit, Verdict};
-use validator::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport, Windows};
-use validator::evidence::preflight::{self, Driver, Facts, Port, Preflight, SelfTest, Wanted};
-use validator::evidence::xdp::XdpMode;
-use validator::evidence::{CaseEvidence, CaseTime, Identity, Invocation, Repetition};
-use validator::plan::{FlowPlan, Role};
 use validator::report::{self, text};
+use validator_core::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport, Windows};
+use validator_core::evidence::preflight::{self, Driver, Facts, Port, Preflight, SelfTest, Wanted};
+use validator_core::evidence::xdp::XdpMode;
+use validator_core::evidence::{CaseEvidence, CaseTime, Identity, Invocation, Repetition};
+use validator_core::plan::{FlowPlan, Role};
+use validator_core::verdict::{CaseResult, CheckResult, Exit, Verdict};
 
 use super::samples::{ALL, check, every_verdict, evidence, repetition, result};
 

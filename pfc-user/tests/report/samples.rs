@@ -6,15 +6,15 @@ use std::path::Path;
 use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Quanta};
-use validator::case::{Assertion, CaseResult, CheckResult, Figure, Verdict};
-use validator::evidence::pfc::{
+use validator_core::evidence::pfc::{
     Arrivals, Counting, Instruments, Offence, PfcEvidence, PortReceived, Ports, SenderReport,
     Windows,
 };
-use validator::evidence::{
+use validator_core::evidence::{
     CaseEvidence, Evidence, Host, Identity, Invocation, Repetition, SCHEMA, Testbed,
 };
-use validator::plan::{Durations, Limits, RepetitionPlan, StormKind, StormPlan};
+use validator_core::plan::{Durations, Limits, RepetitionPlan, StormKind, StormPlan};
+use validator_core::verdict::{Assertion, CaseResult, CheckResult, Figure, Verdict};
 
 pub const ALL: [Verdict; 6] = [
     Verdict::Pass,

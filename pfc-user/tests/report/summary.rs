@@ -1,10 +1,10 @@
 //! No verdict is lost on its way to the terminal.
 
 use pfc_ebpf::units::{Dscp, Priority};
-use validator::case::{CheckResult, Exit, Verdict};
-use validator::evidence::Repetition;
-use validator::plan::{FlowPlan, Role};
 use validator::report::{html, text};
+use validator_core::evidence::Repetition;
+use validator_core::plan::{FlowPlan, Role};
+use validator_core::verdict::{CheckResult, Exit, Verdict};
 
 use super::samples::{ALL, check, every_verdict, evidence, result};
 

@@ -2,17 +2,17 @@
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
-use validator::case::{Case, CaseResult, Check, Event, Verdict};
-use validator::cases::pfc::CASES;
-use validator::cases::pfc::planning::RepetitionRequest;
-use validator::cases::pfc::port::PortContext;
-use validator::plan::{
-    Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
-    StormKind, StormPlan,
-};
 use validator::report::list;
 use validator::report::progress::Progress;
 use validator::run::dry_run;
+use validator_core::cases::pfc::CASES;
+use validator_core::cases::pfc::planning::RepetitionRequest;
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::plan::{
+    Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
+    StormKind, StormPlan,
+};
+use validator_core::verdict::{Case, CaseResult, Check, Event, Verdict};
 
 static CASE: Case = Case {
     id: "pfc.x",
@@ -99,7 +99,7 @@ fn the_list_for_programs_says_the_same() {
 
 #[test]
 fn every_case_of_the_tool_can_be_listed_within_100_columns() {
-    let cases = validator::cases::all();
+    let cases = validator_core::cases::all();
     let text = list::text(&cases);
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),

@@ -2,7 +2,7 @@
 
 use validator::agent::protocol::{FailureKind, State};
 use validator::dut::requester::model::Model;
-use validator::fault::requester::Fault;
+use validator_core::fault::requester::Fault;
 
 use crate::virtual_time::{FIRST_PSN, Outcome, READ, adapter, wanted};
 

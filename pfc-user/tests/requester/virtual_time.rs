@@ -7,9 +7,9 @@ use pfc_ebpf::wire::roce::{self, Bth, Reth};
 use validator::agent::protocol::{Channel, Completion, OpenChannel, QueuePair, Read, State};
 use validator::dut::requester::frame::Path;
 use validator::dut::requester::model::{Adapter, Model};
-use validator::fault::requester::Fault;
-use validator::plan::Nanos;
-use validator::plan::rc::RcPlan;
+use validator_core::fault::requester::Fault;
+use validator_core::plan::Nanos;
+use validator_core::plan::rc::RcPlan;
 
 pub const TESTER_QUEUE_PAIR: u32 = 0xabcdef;
 pub const FIRST_PSN: u32 = 0xffffff;

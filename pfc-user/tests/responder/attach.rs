@@ -14,7 +14,7 @@ use validator::driver::bpf::{AccountProgram, Sizes, XdpError, XdpMode};
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketSocket;
-use validator::roce::build::read_response;
+use validator_core::roce::build::read_response;
 
 use crate::QUEUE_PAIR;
 use crate::common::need_root;

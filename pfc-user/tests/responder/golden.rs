@@ -6,8 +6,8 @@ use std::path::Path;
 use pfc_ebpf::abi::responder::Counters;
 use pfc_ebpf::wire::roce::{Bth, RC_READ_REQUEST, Reth, parse};
 use validator::driver::bpf::responder::Responder;
-use validator::roce::build::read_response;
-use validator::roce::{icrc, icrc_of, is_intact};
+use validator_core::roce::build::read_response;
+use validator_core::roce::{icrc, icrc_of, is_intact};
 
 use crate::common::need_root;
 use crate::unhex;

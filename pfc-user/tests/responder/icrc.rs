@@ -1,7 +1,7 @@
 //! The invariant CRC compared with scapy's, and bit by bit.
 
 use pfc_ebpf::wire::{Octets, ethernet, roce};
-use validator::roce::{icrc, icrc_of, is_intact};
+use validator_core::roce::{icrc, icrc_of, is_intact};
 
 use crate::common::need_tool;
 use crate::roce_frames::{Request, shapes};

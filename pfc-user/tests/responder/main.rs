@@ -15,7 +15,7 @@ mod roce_frames;
 mod scapy;
 mod tap;
 
-use validator::quantity::hex;
+use validator_core::quantity::hex;
 
 /// The tester's queue pair.
 const QUEUE_PAIR: u32 = 0x12_3456;

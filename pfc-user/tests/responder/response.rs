@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use serde_json::{Value, json};
-use validator::roce::build::read_response;
-use validator::roce::is_intact;
+use validator_core::roce::build::read_response;
+use validator_core::roce::is_intact;
 
 use crate::common::need_tool;
 use crate::roce_frames::{Request, shapes};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use validator::evidence::Repetition;
-use validator::evidence::pfc::PfcEvidence;
 use validator::report;
+use validator_core::evidence::Repetition;
+use validator_core::evidence::pfc::PfcEvidence;
 
 use crate::external::External;
 use crate::lab::{Lab, ip, of_repository, plan};

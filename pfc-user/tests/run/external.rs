@@ -7,8 +7,8 @@ use std::process::Stdio;
 use pfc_ebpf::stamp::Phase;
 use validator::driver::kernel::link::{self, Feature};
 use validator::driver::kernel::netns::Namespace;
-use validator::evidence::pfc::PfcEvidence;
 use validator::report;
+use validator_core::evidence::pfc::PfcEvidence;
 
 use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};
 use crate::outcome::Outcome;

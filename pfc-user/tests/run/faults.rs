@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use validator::evidence::Repetition;
 use validator::report;
+use validator_core::evidence::Repetition;
 
 use crate::lab::{Lab, cases_with, of_repository};
 use crate::outcome::set;

@@ -7,8 +7,8 @@ use std::process::Child;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use validator::evidence::hooks;
 use validator::report;
+use validator_core::evidence::hooks;
 
 use crate::external::{External, measured};
 use crate::lab::{Lab, of_repository, plan};

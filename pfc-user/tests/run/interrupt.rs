@@ -9,8 +9,8 @@ use pfc_ebpf::stamp::Phase;
 use serde_json::Value;
 use validator::driver::kernel::link::{self, Feature};
 use validator::driver::kernel::netns::Namespace;
-use validator::evidence::CaseEvidence;
 use validator::report;
+use validator_core::evidence::CaseEvidence;
 
 use crate::external::External;
 use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};

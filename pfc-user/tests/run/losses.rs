@@ -6,8 +6,8 @@ use std::process::Child;
 
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::realtime;
-use validator::evidence::Repetition;
 use validator::report;
+use validator_core::evidence::Repetition;
 
 use crate::common;
 use crate::external::External;

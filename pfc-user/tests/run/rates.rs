@@ -2,7 +2,7 @@
 
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::is_sampled;
-use validator::evidence::pfc::PfcEvidence;
+use validator_core::evidence::pfc::PfcEvidence;
 
 use crate::external::measured;
 use crate::lab::{Lab, of_repository, plan};

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use chrono::DateTime;
 use serde_json::{Value, json};
-use validator::cases;
-use validator::evidence::Repetition;
 use validator::report;
+use validator_core::cases;
+use validator_core::evidence::Repetition;
 
 use crate::common;
 use crate::lab::{CASES, Lab, cases_of, of_repository};

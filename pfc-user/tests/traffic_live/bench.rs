@@ -10,7 +10,7 @@ use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
-use validator::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, Role};
 
 use crate::wire;
 

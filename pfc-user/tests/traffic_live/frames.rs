@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::driver::traffic::{Addresses, Source, TrafficError};
-use validator::plan::FlowPlan;
-use validator::test_frame::FrameTemplate;
+use validator_core::plan::FlowPlan;
+use validator_core::test_frame::FrameTemplate;
 
 use crate::bench::*;
 use crate::wire::Capture;

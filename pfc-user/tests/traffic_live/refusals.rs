@@ -12,8 +12,8 @@ use validator::driver::kernel::packet::PacketError;
 use validator::driver::storm::ControlSender;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choice};
-use validator::pacing::pacer::PacingError;
-use validator::plan::FlowPlan;
+use validator_core::pacing::pacer::PacingError;
+use validator_core::plan::FlowPlan;
 
 use crate::bench::*;
 use crate::wire::ip;

@@ -10,7 +10,7 @@ use validator::driver::kernel::clock;
 use validator::driver::kernel::packet::{BATCH, PacketError};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Burst, FlowControl, PauseSource, Source, TrafficError};
-use validator::evidence::pfc::Withheld;
+use validator_core::evidence::pfc::Withheld;
 
 use crate::wire::{Capture, ip, on_a_wire};
 use crate::{

@@ -16,7 +16,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Sent, Source, TrafficPlan};
-use validator::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, Role};
 
 use self::wire::TestFrame;
 

@@ -5,7 +5,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::clock;
 use validator::driver::kernel::packet::PacketError;
 use validator::driver::storm::{ControlSender, Storm};
-use validator::plan::{StormKind, StormPlan};
+use validator_core::plan::{StormKind, StormPlan};
 
 use crate::wire::{Capture, ip, on_a_wire};
 use crate::{HOUR, STORM_SOURCE, line_rate, priority};

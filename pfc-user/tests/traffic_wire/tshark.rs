@@ -12,8 +12,8 @@ use validator::driver::kernel::clock;
 use validator::driver::storm::{ControlSender, Storm};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{FlowControl, Source};
-use validator::pacing::storm::placement::Placement;
-use validator::plan::{StormKind, StormPlan};
+use validator_core::pacing::storm::placement::Placement;
+use validator_core::plan::{StormKind, StormPlan};
 
 use crate::common::need_tool;
 use crate::wire::{Capture, on_a_wire};

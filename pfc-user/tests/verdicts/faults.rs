@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use pfc_ebpf::abi::Trust;
-use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::CASES;
-use validator::cases::pfc::port::PortContext;
 use validator::dut::switch::config::{Scheduler, SwitchConfig};
-use validator::evidence::pfc::PfcEvidence;
-use validator::fault::switch::Fault;
+use validator_core::cases::pfc::CASES;
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::evidence::pfc::PfcEvidence;
+use validator_core::fault::switch::Fault;
+use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
 use crate::frame_faults;

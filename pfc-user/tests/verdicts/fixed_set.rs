@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use validator::case::Verdict;
-use validator::cases::judge_case;
-use validator::cases::pfc::parameters::{PfcParameters, PlannedRepetition, Storm};
-use validator::cases::pfc::port::PortContext;
-use validator::cases::pfc::unfolding::Repetitions;
-use validator::cases::pfc::{CASES, PfcCase};
-use validator::evidence::{CaseEvidence, Repetition};
-use validator::fault::switch::Fault;
+use validator_core::cases::judge_case;
+use validator_core::cases::pfc::parameters::{PfcParameters, PlannedRepetition, Storm};
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::cases::pfc::unfolding::Repetitions;
+use validator_core::cases::pfc::{CASES, PfcCase};
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::fault::switch::Fault;
+use validator_core::verdict::Verdict;
 
 use crate::bench::{self, priorities};
 use crate::{faults, frame_faults};

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use validator::case::{CheckResult, Verdict};
+use validator_core::verdict::{CheckResult, Verdict};
 
 use self::switch::{Bug, Foreign, Order};
 use crate::bench;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
-use validator::case::{CaseResult, Exit, Verdict};
-use validator::cases;
-use validator::evidence::whole::{self, Rule, Stored};
-use validator::evidence::{CaseEvidence, Host, Invocation, SCHEMA, Testbed, digest, numbers};
+use validator_core::cases;
+use validator_core::evidence::whole::{self, Rule, Stored};
+use validator_core::evidence::{CaseEvidence, Host, Invocation, SCHEMA, Testbed, digest, numbers};
+use validator_core::verdict::{CaseResult, Exit, Verdict};
 
 use crate::corpus;
 

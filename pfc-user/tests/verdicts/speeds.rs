@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Quanta};
-use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::planning::RepetitionRequest;
-use validator::cases::pfc::port::PortContext;
-use validator::cases::pfc::stimulate;
-use validator::plan::{Durations, Limits, Nanos, RepetitionPlan, effort};
+use validator_core::cases::pfc::planning::RepetitionRequest;
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::cases::pfc::stimulate;
+use validator_core::plan::{Durations, Limits, Nanos, RepetitionPlan, effort};
+use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
 

@@ -1,8 +1,8 @@
 //! A tester and a simulated device that stand still for a while, as a signal or a busy host makes
 //! them: a good device never fails for it.
 
-use validator::case::Verdict;
-use validator::plan::Nanos;
+use validator_core::plan::Nanos;
+use validator_core::verdict::Verdict;
 
 use crate::bench::{self, BEGIN, Process, Stopped};
 

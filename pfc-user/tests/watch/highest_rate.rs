@@ -11,7 +11,7 @@ use validator::driver::kernel::clock;
 use validator::driver::kernel::link::{self, Feature, drop_rises, statistics};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator::plan::{FlowPlan, Role};
+use validator_core::plan::{FlowPlan, Role};
 
 use crate::common::{need_root, need_tool};
 use crate::lab::{Lab, MACS, Running};

@@ -19,7 +19,7 @@ use validator::driver::kernel::clock;
 use validator::driver::kernel::packet::PacketSocket;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::plan::{FlowPlan, Role};
+use validator_core::plan::{FlowPlan, Role};
 
 use crate::common::need_root;
 use crate::lab::{BEYOND, Lab, MACS, with_room};

@@ -36,7 +36,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::watch::{Direction, Point, Settings};
-use validator::quantity::hex;
+use validator_core::quantity::hex;
 
 /// Return codes of the programs, which let the next program or the stack decide.
 const PASS: [(Point, u32); 2] = [

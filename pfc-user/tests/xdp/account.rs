@@ -11,7 +11,7 @@ mod records;
 
 use pfc_ebpf::abi::account::OffenceKind;
 use validator::driver::bpf::AccountProgram;
-use validator::evidence::pfc::FlowReceived;
+use validator_core::evidence::pfc::FlowReceived;
 
 use crate::frames::TestFrame;
 use crate::{DROP, stamp};

@@ -22,8 +22,8 @@ use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_40, Phase, Stamp};
 use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
-use validator::quantity::hex;
-use validator::test_frame::Addresses;
+use validator_core::quantity::hex;
+use validator_core::test_frame::Addresses;
 
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];

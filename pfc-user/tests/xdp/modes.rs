@@ -6,7 +6,7 @@ use pfc_ebpf::stamp::{LEN, MASK_40, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpError};
 use validator::driver::kernel::{clock, realtime};
-use validator::evidence::pfc::FlowReceived;
+use validator_core::evidence::pfc::FlowReceived;
 
 use crate::frames::{Frames, TestFrame};
 use crate::{config, flows, stamp};

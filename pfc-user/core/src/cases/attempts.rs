@@ -4,9 +4,9 @@
 use super::judge::reason_to_skip;
 use super::pfc::PfcCase;
 use super::registry::{Known, find};
-use crate::case::{AttemptResult, CheckResult, Judged, Verdict};
 use crate::evidence::pfc::PfcEvidence;
 use crate::evidence::{CaseEvidence, Repetition};
+use crate::verdict::{AttemptResult, CheckResult, Judged, Verdict};
 
 /// The attempts at the repetition of that name, in their order.
 pub(super) fn of<'e>(evidence: &'e CaseEvidence, name: &str) -> Vec<&'e PfcEvidence> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::case::{Assertion, Subject, Verdict};
+use crate::verdict::{Assertion, Subject, Verdict};
 
 /// The use of measuring a repetition again because of a check that could not be decided. Of several
 /// the greater counts.

@@ -16,7 +16,7 @@
 //!    `inconclusive`.
 
 use super::finding::{Again, Finding};
-use crate::case::{Check, CheckResult, Verdict};
+use crate::verdict::{Check, CheckResult, Verdict};
 
 /// A family of cases: the form in which its checks see the evidence of a repetition.
 pub trait Family: Sized + 'static {

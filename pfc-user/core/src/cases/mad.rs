@@ -22,9 +22,9 @@ use session::{Session, Stop};
 use super::finding::Finding;
 use super::judge::{Row, Table, needs};
 use super::steps::Found;
-use crate::case::{Case, CheckResult, DocumentAssertion, Judged};
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
+use crate::verdict::{Case, CheckResult, DocumentAssertion, Judged};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";

@@ -29,8 +29,8 @@ use planning::{NotApplicable, RepetitionRequest};
 use port::PortContext;
 
 use super::judge::Table;
-use crate::case::Case;
 use crate::plan::RepetitionPlan;
+use crate::verdict::Case;
 
 /// The document of the four.
 const DOCUMENT: &str = "PFC test plan, revision 0.2 (SONiC)";

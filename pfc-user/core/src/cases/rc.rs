@@ -12,9 +12,9 @@ use stimulate::{Numbers, Steps, Stop};
 
 use super::judge::Table;
 use super::steps::Found;
-use crate::case::{Case, CheckResult, Figure, Judged};
 use crate::evidence::rc::RcEvidence;
 use crate::plan::rc::{RcParameters, RcPlan};
+use crate::verdict::{Case, CheckResult, Figure, Judged};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";

@@ -6,11 +6,11 @@ use super::mad::{self, MadCase};
 use super::parameters::{CaseTable, Misfit, PlanTables};
 use super::pfc::{self, PfcCase, parameters::PfcParameters, stimulate};
 use super::rc::{self, RcCase};
-use crate::case::Case;
 use crate::evidence::Planned;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::{RcParameters, RcPlan};
 use crate::plan::{Limits, Nanos, RepetitionPlan};
+use crate::verdict::Case;
 
 /// A case, by family, with what belongs to it: nothing where it is [`Known`], its parameters where
 /// it is a [`PlannedCase`], the plan of one repetition where it is a [`Task`].

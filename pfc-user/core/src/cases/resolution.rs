@@ -1,6 +1,6 @@
 //! Resolution of a pass: the smallest violation that a check would have found in a repetition.
 
-use crate::case::{CheckResult, Figure, Verdict, least_found};
+use crate::verdict::{CheckResult, Figure, Verdict, least_found};
 
 /// The resolution of each of `checks` that passed; `of` has that of a check, and `None` for one
 /// that has none or where nothing was looked at.

@@ -1,6 +1,6 @@
 //! Numbered steps of a document, with what was found.
 
-use crate::case::{CheckResult, Verdict};
+use crate::verdict::{CheckResult, Verdict};
 
 /// The outcome of a step: words and verdict.
 pub(super) type Found = (String, Verdict);

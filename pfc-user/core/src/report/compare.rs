@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::layout::{paint, paragraph};
 use super::{findings, plain};
-use crate::case::{CaseResult, Exit, Verdict};
 use crate::evidence::Evidence;
+use crate::verdict::{CaseResult, Exit, Verdict};
 
 /// Schema version of the JSON.
 pub const SCHEMA: u32 = 1;

@@ -1,7 +1,7 @@
 //! Results that did not pass, in words that all reports share: equal ones are listed once, and
 //! counts say what they count.
 
-use crate::case::{Assertion, CaseResult, CheckResult, Verdict};
+use crate::verdict::{Assertion, CaseResult, CheckResult, Verdict};
 
 /// Verdicts in the order of their interest to a reader.
 pub(super) const ORDER: [Verdict; 6] = [

@@ -24,9 +24,9 @@ use std::collections::BTreeSet;
 use self::markup::{Element, el};
 use self::plot::Columns;
 use super::{fixed_set, hooks, identity, text};
-use crate::case::{Case, CaseResult, Exit, Verdict};
 use crate::cases;
 use crate::evidence::{CaseEvidence, Evidence};
+use crate::verdict::{Case, CaseResult, Exit, Verdict};
 
 /// Octets that a page may have: a mail server takes it.
 pub const LARGEST: usize = 2_000_000;

@@ -9,11 +9,11 @@ use super::hooks::{self, OfAttempt};
 use super::series::{self, Series};
 use super::storm::{self, Storm};
 use super::{findings, identity, pfc, preflight};
-use crate::case::{
-    Assertion, AttemptResult, CaseResult, CheckResult, Exit, Figure, StepResult, Verdict,
-};
 use crate::evidence::{Evidence, Host, Invocation, Planned, Testbed};
 use crate::plan::FlowPlan;
+use crate::verdict::{
+    Assertion, AttemptResult, CaseResult, CheckResult, Exit, Figure, StepResult, Verdict,
+};
 
 /// Schema version of `report.json`.
 pub const SCHEMA: u32 = 1;

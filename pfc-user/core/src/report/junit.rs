@@ -8,8 +8,8 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 
 use super::findings::{self, sentence};
 use super::{fixed_set, flows, identity, plain};
-use crate::case::{CaseResult, CheckResult, Verdict};
 use crate::evidence::{Evidence, Planned};
+use crate::verdict::{CaseResult, CheckResult, Verdict};
 
 /// Writes the report.
 pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::env;
 use std::io::IsTerminal;
 
-use crate::case::Verdict;
+use crate::verdict::Verdict;
 
 /// Columns of a line.
 const WIDTH: usize = 100;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::layout::paragraph;
-use crate::case::{Case, Check};
+use crate::verdict::{Case, Check};
 
 /// Layout version of the JSON form.
 pub const SCHEMA: u32 = 1;

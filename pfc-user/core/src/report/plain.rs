@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::case::CaseResult;
+use crate::verdict::CaseResult;
 
 /// Returns `text` on one line. White space becomes a space, and each control character and each
 /// that changes the direction of writing becomes U+FFFD.

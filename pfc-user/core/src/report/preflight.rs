@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::layout::verdict_paragraph;
 use super::plain;
-use crate::case::{Exit, Verdict};
 use crate::evidence::Testbed;
 use crate::evidence::preflight::{Port, Preflight, UnfitCase, Way};
 use crate::preflight::{Item, State, judge, ok, problem, worst};
+use crate::verdict::{Exit, Verdict};
 
 /// Schema version of the JSON.
 pub const SCHEMA: u32 = 1;

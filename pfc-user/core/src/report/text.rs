@@ -3,9 +3,9 @@
 use super::findings::{self, Finding, Group};
 use super::layout::{paint, paragraph, verdict_paragraph};
 use super::{fixed_set, hooks, identity, pfc, plain};
-use crate::case::{CaseResult, Exit, Figure, Verdict};
 use crate::evidence::Evidence;
 use crate::preflight::kernel;
+use crate::verdict::{CaseResult, Exit, Figure, Verdict};
 
 /// Rows of the closing table: with the lines around it, it fits a screen of 24 lines.
 const ROWS: usize = 18;
@@ -339,7 +339,7 @@ pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Assertion, AttemptResult, CheckResult};
+    use crate::verdict::{Assertion, AttemptResult, CheckResult};
 
     #[test]
     fn a_reason_that_several_checks_share_is_told_once_for_each_attempt_and_for_the_result() {

@@ -1,10 +1,10 @@
 //! Exercises the reading of evidence, its judgement and its reports.
 
 use serde_json::Value;
-use validator_core::case::Exit;
 use validator_core::cases;
 use validator_core::evidence::{Evidence, numbers, whole};
 use validator_core::report::{html, json, junit, pcapng, text};
+use validator_core::verdict::Exit;
 
 /// Reads the octets as evidence without digests. What is whole is shown in every report: true where
 /// it was.

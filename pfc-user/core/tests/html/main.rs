@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use roxmltree::{Document, Node, ParsingOptions};
-use validator_core::case::{CaseResult, Exit};
 use validator_core::cases;
 use validator_core::evidence::Evidence;
 use validator_core::report::html;
+use validator_core::verdict::{CaseResult, Exit};
 
 /// The samples, read once.
 fn samples() -> Vec<(String, Evidence)> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use roxmltree::Node;
-use validator_core::case::{Subject, Verdict};
 use validator_core::evidence::mad::{Exchange, Purpose};
 use validator_core::evidence::{Evidence, Repetition};
 use validator_core::report::html;
+use validator_core::verdict::{Subject, Verdict};
 
 use crate::{judged, named, of_class, page, pages, parse, sample, text_of};
 

@@ -1,8 +1,8 @@
 //! What the page says, in words.
 
-use validator_core::case::{AttemptResult, Verdict};
 use validator_core::cases;
 use validator_core::report::{html, text};
+use validator_core::verdict::{AttemptResult, Verdict};
 
 use crate::{assert_sound, judged, named, page, parse, sample, samples, text_of, with_id, words};
 

@@ -6,6 +6,9 @@ use std::ops::RangeInclusive;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
+use validator_core::evidence::Identity;
+use validator_core::plan::Nanos;
+use validator_core::quantity::{Octets, Rate, Span};
 
 use super::{
     Addresses, Destination, Dut, Hooks, PfcTestbed, Port, Sender, Testbed, Tolerances, XdpMode,
@@ -17,9 +20,6 @@ use crate::config::constraints::{faults, positive, priority_set, refuse, require
 use crate::config::document::Document;
 use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
-use crate::evidence::Identity;
-use crate::plan::Nanos;
-use crate::quantity::{Octets, Rate, Span};
 
 const SECOND: Nanos = 1_000_000_000;
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use validator_core::fault::requester::Fault;
 
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
@@ -11,7 +12,6 @@ use crate::config::address::is_of_a_host;
 use crate::config::constraints::{faults, refuse, required};
 use crate::config::document::Document;
 use crate::config::keys;
-use crate::fault::requester::Fault;
 
 /// The tester's port of the RC cases, and what drives the DUT's queue pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]

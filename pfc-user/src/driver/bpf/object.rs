@@ -8,6 +8,7 @@ use aya::util::{KernelVersion, nr_cpus};
 use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::ABI_SECTION;
+use validator_core::preflight::kernel;
 
 use super::mmap::Words;
 use super::pod::Plain;
@@ -15,7 +16,6 @@ use super::trace::{Trace, TraceOutput};
 use super::xdp_link;
 use super::{TestResult, XdpError, XdpMode};
 use crate::driver::kernel::link::ethtool;
-use crate::preflight::kernel;
 
 /// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
 pub struct Program {

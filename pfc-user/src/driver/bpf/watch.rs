@@ -16,6 +16,7 @@ use aya::util::KernelVersion;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::watch::{Counters, PAUSED, PORTS, Sketch};
 use pfc_ebpf::units::{Dscp, LineRate, Nanos, Priority};
+use validator_core::preflight::kernel;
 
 pub use self::direction::Direction;
 use self::programs::{Kind, Link, Place};
@@ -23,7 +24,6 @@ use self::shared::Shared;
 use super::trace::Trace;
 use super::{TestResult, TraceOutput, XdpError, XdpMode};
 use crate::driver::kernel::clock;
-use crate::preflight::kernel;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch"));

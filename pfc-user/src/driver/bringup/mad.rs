@@ -15,15 +15,16 @@ use ib_mad::transport::Transport;
 use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
 
-pub use crate::cases::mad::journal::{KeyJournal, Noted};
 pub use claim::{ClaimEntry, Claimed, Node, Target};
 pub use unlock::{KeyEntry, MachineJournal};
+pub use validator_core::cases::mad::journal::{KeyJournal, Noted};
+
+use validator_core::evidence::pfc::Stall;
+use validator_core::plan::Nanos;
 
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::process::Child;
-use crate::evidence::pfc::Stall;
-use crate::plan::Nanos;
 
 /// A server of ibsim's protocol takes a client within this.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -7,6 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use validator_core::evidence::pfc::Stall;
+use validator_core::fault::requester::Fault;
+use validator_core::nic;
+use validator_core::quantity::hex;
 
 use super::journal::{Change, Journal};
 use crate::agent::client::Agent;
@@ -16,10 +20,6 @@ use crate::driver::kernel::link::{self, End, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::process::Child;
-use crate::evidence::pfc::Stall;
-use crate::fault::requester::Fault;
-use crate::nic;
-use crate::quantity::hex;
 
 /// Room for a READ response of 4096 octets.
 const MTU: u32 = 4500;

@@ -11,7 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Nanos, Priority};
+use validator_core::evidence::pfc::{DropCounter, PortFacts, PortReceived};
+use validator_core::evidence::preflight::{FeatureFact, SelfTest};
+use validator_core::nic;
+use validator_core::plan::Limits;
 
+use self::line_rate::line_rate;
+pub use self::line_rate::planned_line_rate;
+pub use self::link_snapshot::LinkWatch;
 use super::journal::{Change, Journal};
 use crate::config::{self, Dut};
 use crate::driver::bpf::{AccountProgram, Sizes, TraceOutput, XdpMode};
@@ -23,14 +30,6 @@ use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
 use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
-use crate::evidence::pfc::{DropCounter, PortFacts, PortReceived};
-use crate::evidence::preflight::{FeatureFact, SelfTest};
-use crate::nic;
-use crate::plan::Limits;
-
-use self::line_rate::line_rate;
-pub use self::line_rate::planned_line_rate;
-pub use self::link_snapshot::LinkWatch;
 
 /// Width of the windows in which arrivals are counted.
 pub const WINDOW: Nanos = 10_000_000;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::evidence::preflight::{Driver, Facts};
+use validator_core::evidence::preflight::{Driver, Facts};
 
 /// The facts about `port` of the adapter `device`; `None` where `sysfs`, normally `/sys`, has none.
 /// Facts that it does not have are left open.

@@ -35,6 +35,9 @@ use std::time::Duration;
 
 use rtnetlink::Handle;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, Stats64};
+use validator_core::evidence::preflight::FeatureFact;
+pub use validator_core::evidence::xdp::XdpFeatures;
+pub use validator_core::nic::Feature;
 
 pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
 pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
@@ -48,9 +51,6 @@ pub use self::qdisc::queue_drops;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};
 use super::rtnl::{Events, on_runtime};
-use crate::evidence::preflight::FeatureFact;
-pub use crate::evidence::xdp::XdpFeatures;
-pub use crate::nic::Feature;
 
 /// Errors of a link.
 #[derive(Debug, thiserror::Error)]

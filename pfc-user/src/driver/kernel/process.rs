@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
+use validator_core::evidence::pfc::HookOutput;
 
 use super::netns::{Namespace, NamespaceError};
 use super::wait;
-use crate::evidence::pfc::HookOutput;
 
 /// A command that runs the tester's own program, also where an upgrade or a build has replaced its
 /// file since it was started.

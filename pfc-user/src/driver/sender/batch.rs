@@ -1,11 +1,11 @@
 //! Frames made, stamped and sent together, as a [`Script`] has it.
 
 use pfc_ebpf::units::Nanos;
+use validator_core::evidence::pfc::Departure;
 
 use super::{Next, Work};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{AGAIN, BATCH, PacketError, PacketSocket};
-use crate::evidence::pfc::Departure;
 
 /// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
 pub const TICK: Nanos = 150_000;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::mac_control::MacControl;
+use validator_core::evidence::pfc::Departure;
 
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
-use crate::evidence::pfc::Departure;
 
 /// A port without room for a single frame for this long has no link.
 pub const PATIENCE: Nanos = 200_000_000;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pfc_ebpf::units::LineRate;
+use validator_core::plan::FlowPlan;
 
 use super::live_frames::{LiveFrames, longest};
 use super::sendmmsg::Sendmmsg;
@@ -13,7 +14,6 @@ use crate::driver::bpf::{CaseGenerator, XdpError};
 use crate::driver::kernel::link::{self, LinkError};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::realtime;
-use crate::plan::FlowPlan;
 
 /// Frames a second that one thread with sendmmsg keeps up with, whatever else runs.
 const SENDMMSG_CARRIES: u64 = 200_000;

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::units::{Nanos, Priority};
+use validator_core::evidence::pfc::Departure;
+use validator_core::pacing::pacer::{Pacer, Pauses, Token};
+use validator_core::pacing::sent_ledger::{Accounted, SentLedger, WindowPlan};
+use validator_core::test_frame::FrameTemplate;
 
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use crate::driver::kernel::packet::{PacketError, PacketSocket};
 use crate::driver::kernel::{clock, realtime};
 use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
 use crate::driver::sender::{Next, SenderThread, Setup};
-use crate::evidence::pfc::Departure;
-use crate::pacing::pacer::{Pacer, Pauses, Token};
-use crate::pacing::sent_ledger::{Accounted, SentLedger, WindowPlan};
-use crate::test_frame::FrameTemplate;
 
 /// Share of the largest burst kept back: while a late burst leaves, more becomes due, and the
 /// account counts it to the burst.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::fault::requester::Fault;
+use validator_core::fault::requester::Fault;
 
 /// Default environment variable of the token; `validator agent` reads the same one.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";

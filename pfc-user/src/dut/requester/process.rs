@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::poll::PollFd;
 use pfc_ebpf::wire::roce::UDP_PORT;
 use tokio::sync::oneshot;
+use validator_core::plan::Nanos;
 
 use super::args::RequesterArgs;
 use super::model::{Adapter, Model};
@@ -25,7 +26,6 @@ use crate::driver::kernel::packet::{Batch, DevicePort, Received};
 use crate::driver::kernel::{clock, link, realtime};
 use crate::driver::stall;
 use crate::dut::stop::{self, Stop};
-use crate::plan::Nanos;
 
 /// Octets of an interface's MTU that are not payload: the longest headers, GRH, UDP, BTH, XRCETH
 /// and AtomicETH, and the ICRC.

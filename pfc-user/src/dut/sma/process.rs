@@ -13,11 +13,11 @@ use ib_mad::transport::Time;
 use ib_mad::transport::ibsim::{BindError, ClientId, Counters, Host, Packet, Server};
 use nix::poll::PollFd;
 use thiserror::Error;
+use validator_core::plan::Nanos;
 
 use super::args::{SmaArgs, TESTER};
 use crate::driver::stall;
 use crate::dut::stop::{self, Stop};
-use crate::plan::Nanos;
 
 /// A packet due within this time goes at once: the kernel's timers are no finer (timer slack, 50
 /// us), and sleeping would make it later still.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use validator_core::fault::switch::Fault;
+use validator_core::quantity::{octets, rate};
 
 use super::config::{Scheduler, SwitchConfig};
-use crate::fault::switch::Fault;
-use crate::quantity::{octets, rate};
 
 /// A lossless switch with two ports, simulated on two interfaces of the current network namespace.
 #[derive(Clone, Debug, clap::Args)]

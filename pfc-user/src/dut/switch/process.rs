@@ -9,6 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::errno::Errno;
 use nix::poll::PollFd;
 use thiserror::Error;
+use validator_core::evidence::pfc::{DutReport, Stall};
+use validator_core::fault::switch::Fault;
+use validator_core::plan::Nanos;
 
 use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
@@ -18,9 +21,6 @@ use crate::driver::kernel::packet::{Batch, DevicePort, Received};
 use crate::driver::kernel::{clock, realtime};
 use crate::dut::stamping;
 use crate::dut::stop::{self, Stop};
-use crate::evidence::pfc::{DutReport, Stall};
-use crate::fault::switch::Fault;
-use crate::plan::Nanos;
 
 /// Time between rounds under load. Frames are read and sent in batches, so they leave at most this
 /// much late.

@@ -13,13 +13,13 @@ use validator_core::engine::port::{Due, PortSchedule};
 use validator_core::engine::queue::Holds;
 use validator_core::engine::response::Responses;
 use validator_core::engine::storm::Storm;
+use validator_core::evidence::pfc::Departure;
 
 use super::SenderFlow;
 use super::kernel::{FastFlow, Kind};
 use crate::driver::bpf::flow::Place;
 use crate::driver::sender::batch::Slot;
 use crate::engine::published::{FlowState, PortState, ResponseState};
-use crate::evidence::pfc::Departure;
 
 /// Offset of a MAC control frame's opcode, and of the class-enable vector of PFC.
 const OPCODE: usize = 14;

@@ -2,20 +2,20 @@
 
 use anyhow::anyhow;
 use pfc_ebpf::stamp::Phase;
+use validator_core::cases::pfc::settle::{self, Settling};
+use validator_core::cases::pfc::stimulate::{Bench, Stop};
+use validator_core::evidence::pfc::{Arrival, Departure, StormReport, Wait};
+use validator_core::plan::{Nanos, PfcFrame, RepetitionPlan};
+use validator_core::verdict::Event;
 
 use super::macs::Macs;
 use super::prepare::{flows, open_control};
 use super::{Live, SENDER_END, SETTLE_POLL};
-use crate::case::Event;
-use crate::cases::pfc::settle::{self, Settling};
-use crate::cases::pfc::stimulate::{Bench, Stop};
 use crate::driver::bpf::Rings;
 use crate::driver::kernel::clock;
 use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::Burst;
 use crate::driver::traffic::choice::Chosen;
-use crate::evidence::pfc::{Arrival, Departure, StormReport, Wait};
-use crate::plan::{Nanos, PfcFrame, RepetitionPlan};
 
 pub(super) struct LiveBench<'b, 'l> {
     pub(super) live: &'b mut Live<'l>,

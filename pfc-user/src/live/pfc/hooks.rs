@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::Priority;
 use serde::Serialize;
 use serde_json::Value;
+use validator_core::evidence::hooks::HookOutput;
+use validator_core::evidence::preflight::Way;
+use validator_core::plan::RepetitionPlan;
 
 use crate::config::PfcTestbed;
 use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
 use crate::driver::kernel::process;
-use crate::evidence::hooks::HookOutput;
-use crate::evidence::preflight::Way;
 use crate::output;
-use crate::plan::RepetitionPlan;
 
 /// Occasion that a hook is run for.
 #[derive(Clone, Copy)]

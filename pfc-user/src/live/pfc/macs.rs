@@ -1,12 +1,12 @@
 //! The counters of both ports' MACs over a repetition.
 
 use anyhow::Result;
+use validator_core::evidence::mac::MacReport;
+use validator_core::plan::Nanos;
 
 use crate::driver::bringup::testbed::Testbed;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::mac::MacLog;
-use crate::evidence::mac::MacReport;
-use crate::plan::Nanos;
 
 /// A log for each port.
 pub(super) struct Macs {

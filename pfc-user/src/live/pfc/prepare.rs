@@ -3,17 +3,17 @@
 use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account as maps};
 use pfc_ebpf::units::Priority;
+use validator_core::evidence::pfc::Counting;
+use validator_core::plan::{Nanos, RepetitionPlan, effort};
+use validator_core::verdict::Event;
 
 use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
-use crate::case::Event;
 use crate::config::{self, Destination};
 use crate::driver::bringup::testbed::{Testbed, WINDOW};
 use crate::driver::kernel::{clock, packet, realtime};
 use crate::driver::storm::ControlSender;
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
-use crate::evidence::pfc::Counting;
-use crate::plan::{Nanos, RepetitionPlan, effort};
 
 /// The way the programs count in that repetition.
 pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::watch::{Sketch, Untold};
 use tokio::time::{Instant, sleep};
+use validator_core::nic;
 
 use super::ports::{Port, Ports, without_carrier};
 use crate::driver::bpf::watch::{Flow, Reading};
@@ -15,7 +16,6 @@ use crate::driver::kernel::link::{
     self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted,
 };
 use crate::driver::kernel::netns::Namespace;
-use crate::nic;
 use crate::watch::args::Pair;
 use crate::watch::loss::{
     Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, compare, counts, flow_rows, judge,

@@ -3,8 +3,8 @@
 use ib_mad::mad::MKey;
 use ib_mad::sma::NodeConfig;
 use ib_mad::sma::fault::Fault;
-use validator::evidence::mad::MadEvidence;
-use validator::evidence::{CaseEvidence, Repetition};
+use validator_core::evidence::mad::MadEvidence;
+use validator_core::evidence::{CaseEvidence, Repetition};
 
 use super::{Disturbance, OnDevice, case};
 use crate::mad_faults::bench::{Bench, KEYS, TABLE, TIMED, TIMES, adapter, switch};

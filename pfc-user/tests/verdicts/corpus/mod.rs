@@ -33,9 +33,9 @@ use std::{env, iter};
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use validator::case::{CaseResult, StepResult, Verdict};
-use validator::cases;
-use validator::evidence::{CaseEvidence, Omitted, Repetition, whole};
+use validator_core::cases;
+use validator_core::evidence::{CaseEvidence, Omitted, Repetition, whole};
+use validator_core::verdict::{CaseResult, StepResult, Verdict};
 
 /// Evidence of a case on one or more simulated devices. Devices whose faults make no difference to
 /// the case share a line.

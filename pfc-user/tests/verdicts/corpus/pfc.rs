@@ -1,12 +1,12 @@
 //! Evidence of the PFC cases.
 
 use pfc_ebpf::abi::Trust;
-use validator::case::Case;
-use validator::cases::pfc::CASES;
-use validator::cases::pfc::port::PortContext;
-use validator::evidence::pfc::PfcEvidence;
-use validator::evidence::{CaseEvidence, Repetition};
-use validator::fault::switch::Fault;
+use validator_core::cases::pfc::CASES;
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::evidence::pfc::PfcEvidence;
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::fault::switch::Fault;
+use validator_core::verdict::Case;
 
 use super::{Disturbance, OnDevice, case};
 use crate::bench;

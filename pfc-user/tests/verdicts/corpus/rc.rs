@@ -1,8 +1,8 @@
 //! Evidence of the RC case.
 
-use validator::evidence::rc::RcEvidence;
-use validator::evidence::{CaseEvidence, Omitted, Planned, Repetition};
-use validator::fault::requester::Fault;
+use validator_core::evidence::rc::RcEvidence;
+use validator_core::evidence::{CaseEvidence, Omitted, Planned, Repetition};
+use validator_core::fault::requester::Fault;
 
 use super::{Disturbance, OnDevice, case};
 use crate::rc_faults::bench::{self, Virtual, of_document, plan};

@@ -2,7 +2,7 @@
 //! applicable, and one passed: by the real tables, on the agent with each fault.
 
 use ib_mad::sma::fault::Fault;
-use validator::case::{CaseResult, CheckResult, DocumentAssertion, Verdict};
+use validator_core::verdict::{CaseResult, CheckResult, DocumentAssertion, Verdict};
 
 use super::bench::{Bench, KEYS, TABLE, known, result, switch};
 

@@ -10,19 +10,19 @@ use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
 use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 use ib_mad::transport::simulated::Simulated;
-use validator::case::{Event, Verdict};
-use validator::cases::mad::equipment::Equipment;
-use validator::cases::mad::planning::{KeyBits, PortContext};
-use validator::cases::mad::stimulate;
-use validator::cases::mad::{CASES, MadCase};
-use validator::cases::{self};
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::mad::{KeyJournal, Noted};
-use validator::evidence::mad::MadEvidence;
-use validator::evidence::pfc::Stall;
-use validator::evidence::{CaseEvidence, Repetition};
-use validator::m_key::Protection;
-use validator::plan::mad::MadPlan;
+use validator_core::cases::mad::equipment::Equipment;
+use validator_core::cases::mad::planning::{KeyBits, PortContext};
+use validator_core::cases::mad::stimulate;
+use validator_core::cases::mad::{CASES, MadCase};
+use validator_core::cases::{self};
+use validator_core::evidence::mad::MadEvidence;
+use validator_core::evidence::pfc::Stall;
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::m_key::Protection;
+use validator_core::plan::mad::MadPlan;
+use validator_core::verdict::{Event, Verdict};
 
 pub const TABLE: &str = "mad.c14-024-10-01";
 pub const KEYS: &str = "mad.c14-016-get";
@@ -271,7 +271,7 @@ pub fn outcomes(case: &str, repetitions: &[MadEvidence]) -> Vec<Outcome> {
 }
 
 /// The whole case's verdict, with its assertions.
-pub fn result(case: &str, repetitions: &[MadEvidence]) -> validator::case::CaseResult {
+pub fn result(case: &str, repetitions: &[MadEvidence]) -> validator_core::verdict::CaseResult {
     let repetitions = repetitions
         .iter()
         .map(|evidence| Repetition::Mad(Box::new(evidence.clone())))

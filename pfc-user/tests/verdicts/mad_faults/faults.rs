@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::NodeConfig;
 use ib_mad::sma::fault::Fault;
-use validator::case::Verdict;
-use validator::cases::mad::CASES;
-use validator::cases::mad::planning::KeyBits;
-use validator::evidence::mad::Purpose;
+use validator_core::cases::mad::CASES;
+use validator_core::cases::mad::planning::KeyBits;
+use validator_core::evidence::mad::Purpose;
+use validator_core::verdict::Verdict;
 
 use super::bench::{
     Bench, KEYS, Outcome, TABLE, TIMED, TIMES, adapter, each_case, known, outcomes, switch,

@@ -10,8 +10,8 @@ use ib_mad::mad::{AttributeId, Lid, MKey, Method, Status};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::simulated::Simulated;
 use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
-use validator::case::Verdict;
-use validator::evidence::mad::{MOST_STRAYS, MadEvidence};
+use validator_core::evidence::mad::{MOST_STRAYS, MadEvidence};
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, simulated};
 use super::strays::{quiet, verdict};

@@ -3,8 +3,8 @@
 use ib_mad::mad::{AttributeId, Lid, MKey, Method, Status};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::{Route, Smp};
-use validator::case::Verdict;
-use validator::evidence::mad::{Exchange, MadEvidence, Packet, Purpose, Stray};
+use validator_core::evidence::mad::{Exchange, MadEvidence, Packet, Purpose, Stray};
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, outcomes, switch};
 use super::strays::{good, quiet, request, verdict};

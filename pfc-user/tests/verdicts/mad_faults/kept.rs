@@ -9,9 +9,9 @@ use ib_mad::mad::{Lid, MKey, Status};
 use ib_mad::smp::Smp;
 use ib_mad::transport::simulated::Simulated;
 use ib_mad::transport::{Overslept, ReceiveError, Received, SendError, Time, Transport};
-use validator::case::Verdict;
-use validator::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
-use validator::evidence::pfc::Stall;
+use validator_core::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
+use validator_core::evidence::pfc::Stall;
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, TIMEOUT, known, simulated};
 use super::strays::{quiet, verdict};
@@ -94,7 +94,7 @@ fn an_answer_to_the_wrong_key_is_seen_after_its_time_too() {
 #[test]
 fn the_report_says_until_when_an_answer_could_be_seen() {
     let (mut evidence, _) = Keeps::bench(&[]).repetition(KEYS, 2, None, None);
-    let is = |one: &&validator::evidence::mad::Exchange| one.purpose == Purpose::OtherKey;
+    let is = |one: &&validator_core::evidence::mad::Exchange| one.purpose == Purpose::OtherKey;
     let last = evidence.exchanges.iter().rfind(is).unwrap();
     let kept = Duration::from_nanos(last.kept - last.sent);
     assert_eq!(kept, Duration::from_secs(10));

@@ -8,8 +8,8 @@ use ib_mad::mad::{Lid, MKey, Method, Tid};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::Smp;
 use ib_mad::transport::simulated::Fate;
-use validator::case::Verdict;
-use validator::evidence::mad::{Exchange, MadEvidence, Purpose};
+use validator_core::evidence::mad::{Exchange, MadEvidence, Purpose};
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, outcomes, simulated, switch};
 use super::recovery::LosesAnswers;

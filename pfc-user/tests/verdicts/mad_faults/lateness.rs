@@ -3,9 +3,9 @@
 use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::Smp;
-use validator::case::Verdict;
-use validator::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
-use validator::evidence::pfc::Stall;
+use validator_core::evidence::mad::{MadEvidence, Packet, Purpose, Stray};
+use validator_core::evidence::pfc::Stall;
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, TIMED, TIMES, outcomes, simulated, switch};
 use super::recovery::{LosesAnswers, loses_wrong_keys};
@@ -21,7 +21,7 @@ fn verdict(repetitions: &[MadEvidence], name: &str, check: &str) -> Verdict {
 }
 
 fn index(evidence: &MadEvidence, purpose: Purpose) -> usize {
-    let is = |exchange: &validator::evidence::mad::Exchange| exchange.purpose == purpose;
+    let is = |exchange: &validator_core::evidence::mad::Exchange| exchange.purpose == purpose;
     evidence.exchanges.iter().position(is).unwrap()
 }
 
@@ -109,7 +109,7 @@ fn violations_that_were_not_read_do_not_pass() {
         Verdict::Pass
     );
     for attempt in [1, 4, 7, 10] {
-        let of = |exchange: &validator::evidence::mad::Exchange| {
+        let of = |exchange: &validator_core::evidence::mad::Exchange| {
             exchange.purpose == Purpose::DutKey && exchange.attempt == attempt
         };
         let mut evidence = good.clone();
@@ -184,7 +184,7 @@ fn a_step_of_an_attempt_that_is_missing_is_noticed() {
     ] {
         for attempt in [1, 7, 31] {
             let mut evidence = good.clone();
-            let is_it = |exchange: &validator::evidence::mad::Exchange| {
+            let is_it = |exchange: &validator_core::evidence::mad::Exchange| {
                 (exchange.purpose, exchange.attempt) == (purpose, attempt)
             };
             let before = evidence.exchanges.len();

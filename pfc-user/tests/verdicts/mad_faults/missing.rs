@@ -5,10 +5,10 @@ use ib_mad::attr::PortInfo;
 use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 use ib_mad::transport::simulated::Fate;
-use validator::case::Verdict;
-use validator::evidence::mad::{Exchange, MadEvidence, Purpose};
-use validator::evidence::whole::{self, Rule};
-use validator::evidence::{CaseEvidence, Repetition};
+use validator_core::evidence::mad::{Exchange, MadEvidence, Purpose};
+use validator_core::evidence::whole::{self, Rule};
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, result, simulated, switch};
 

@@ -7,9 +7,9 @@ use ib_mad::mad::{AttributeId, Lid, MKey, Method};
 use ib_mad::sma::NodeConfig;
 use ib_mad::transport::simulated::Fate;
 use serde_json::Value;
-use validator::case::Verdict;
-use validator::evidence::mad::{MadEvidence, Purpose};
-use validator::m_key::Protection;
+use validator_core::evidence::mad::{MadEvidence, Purpose};
+use validator_core::m_key::Protection;
+use validator_core::verdict::Verdict;
 
 use super::bench::{
     Bench, KEYS, M_KEY_DUT, Outcome, TABLE, each_case, known, outcomes, simulated, switch,

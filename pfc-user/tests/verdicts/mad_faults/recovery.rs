@@ -11,10 +11,10 @@ use ib_mad::sma::NodeConfig;
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::simulated::{Fate, Simulated};
 use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
-use validator::case::{Event, Verdict};
 use validator::driver::bringup::mad::{KeyJournal, Noted};
-use validator::evidence::mad::{MadEvidence, Purpose};
-use validator::m_key::Protection;
+use validator_core::evidence::mad::{MadEvidence, Purpose};
+use validator_core::m_key::Protection;
+use validator_core::verdict::{Event, Verdict};
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, each_case, outcomes, result, simulated, switch};
 use super::missing::broken;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use ib_mad::mad::{MKey, Method};
 use ib_mad::sma::NodeConfig;
 use ib_mad::transport::simulated::Fate;
-use validator::case::{Event, Verdict};
-use validator::cases::mad::stimulate;
-use validator::evidence::mad::Purpose;
-use validator::m_key::Protection;
+use validator_core::cases::mad::stimulate;
+use validator_core::evidence::mad::Purpose;
+use validator_core::m_key::Protection;
+use validator_core::verdict::{Event, Verdict};
 
 use super::bench::{Bench, KEYS, TABLE, known, outcomes, simulated, switch};
 
@@ -178,8 +178,9 @@ fn a_second_wish_to_stop_leaves_the_rest_to_the_journal() {
             .iter()
             .any(|note| note.starts_with("left to the next run"));
         assert_eq!(left, second, "{events:?}");
-        let restored =
-            |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
+        let restored = |exchange: &validator_core::evidence::mad::Exchange| {
+            exchange.purpose == Purpose::Restored
+        };
         assert_eq!(evidence.exchanges.iter().any(restored), !second);
     }
 }

@@ -3,8 +3,8 @@
 use ib_mad::mad::{Lid, Status, Tid};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::Smp;
-use validator::case::Verdict;
-use validator::evidence::mad::{MOST_STRAYS, MadEvidence, Packet, Purpose, Stray};
+use validator_core::evidence::mad::{MOST_STRAYS, MadEvidence, Packet, Purpose, Stray};
+use validator_core::verdict::Verdict;
 
 use super::bench::{Bench, KEYS, known, outcomes, switch};
 
@@ -30,7 +30,7 @@ pub fn good(bits: usize) -> MadEvidence {
 }
 
 pub fn request(evidence: &MadEvidence, purpose: Purpose) -> (u64, Smp) {
-    let is = |exchange: &&validator::evidence::mad::Exchange| exchange.purpose == purpose;
+    let is = |exchange: &&validator_core::evidence::mad::Exchange| exchange.purpose == purpose;
     let exchange = evidence.exchanges.iter().find(is).unwrap();
     (exchange.sent, Smp::parse(&exchange.request.0).unwrap())
 }
@@ -140,7 +140,8 @@ fn what_is_not_judged_of_portinfo_is_reported() {
     };
     let mut evidence = good(0);
     assert_eq!(figures(&evidence), Vec::<String>::new());
-    let is = |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
+    let is =
+        |exchange: &validator_core::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
     let last = evidence.exchanges.iter().rposition(is).unwrap();
     let octets = &mut evidence.exchanges[last].answer.as_mut().unwrap().octets.0;
     // NeighborMTU, and the modifier.

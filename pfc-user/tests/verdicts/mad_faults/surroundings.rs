@@ -4,8 +4,8 @@ use ib_mad::attr::{BadMKey, Notice, PortInfo};
 use ib_mad::mad::{AttributeId, Lid, MKey, Method};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::{Route, Smp};
-use validator::case::{CaseResult, Verdict};
-use validator::evidence::mad::{MadEvidence, Octets, Packet, Purpose, Stray};
+use validator_core::evidence::mad::{MadEvidence, Octets, Packet, Purpose, Stray};
+use validator_core::verdict::{CaseResult, Verdict};
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, each_case, outcomes, result, switch};
 
@@ -90,7 +90,7 @@ fn a_linear_forwarding_table_makes_it_not_applicable() {
     );
 }
 
-fn step<'r>(result: &'r CaseResult, number: &str) -> &'r validator::case::StepResult {
+fn step<'r>(result: &'r CaseResult, number: &str) -> &'r validator_core::verdict::StepResult {
     result
         .steps
         .iter()
@@ -458,8 +458,9 @@ fn the_wrong_key_is_another_in_each_attempt() {
     let mut keys = Vec::new();
     for subcase in [2, 3] {
         let (evidence, _) = bench.repetition(KEYS, subcase, None, None);
-        let of =
-            |exchange: &&validator::evidence::mad::Exchange| exchange.purpose == Purpose::OtherKey;
+        let of = |exchange: &&validator_core::evidence::mad::Exchange| {
+            exchange.purpose == Purpose::OtherKey
+        };
         let asked = evidence.exchanges.iter().filter(of);
         keys.extend(asked.map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key()));
     }

@@ -2,9 +2,9 @@
 //! needs an attempt whose preconditions held.
 
 use super::*;
-use validator::case::CaseResult;
-use validator::cases;
-use validator::evidence::{CaseEvidence, Repetition};
+use validator_core::cases;
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::verdict::CaseResult;
 
 /// Good evidence of a case, and the same after each of these.
 fn attempts(case: &str, tampers: &[Tamper]) -> CaseEvidence {

@@ -1,7 +1,7 @@
 //! Checks that the MAC's counters decide where the program sees no PAUSE/PFC frame.
 
 use validator::driver::kernel::link::mac::Alive;
-use validator::evidence::mac::MacReport;
+use validator_core::evidence::mac::MacReport;
 
 use super::bench::mac::Driver;
 use super::*;

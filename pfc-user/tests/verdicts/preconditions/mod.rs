@@ -23,11 +23,11 @@ use std::sync::OnceLock;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
-use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::port::PortContext;
-use validator::evidence::pfc::*;
-use validator::fault::switch::Fault;
-use validator::plan::{Nanos, Role};
+use validator_core::cases::pfc::port::PortContext;
+use validator_core::evidence::pfc::*;
+use validator_core::fault::switch::Fault;
+use validator_core::plan::{Nanos, Role};
+use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
 

@@ -1,7 +1,7 @@
 //! The resolution that a report prints beside each pass: a defect of that size fails the check, and
 //! where it is a size of time or rate, half of it does not.
 
-use validator::case::least_found;
+use validator_core::verdict::least_found;
 
 use super::*;
 

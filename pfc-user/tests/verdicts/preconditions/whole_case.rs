@@ -2,9 +2,9 @@
 //! code.
 
 use pfc_ebpf::wire::Malformed;
-use validator::case::Exit;
-use validator::cases;
-use validator::evidence::{CaseEvidence, Omitted, Repetition};
+use validator_core::cases;
+use validator_core::evidence::{CaseEvidence, Omitted, Repetition};
+use validator_core::verdict::Exit;
 
 use super::*;
 

@@ -7,14 +7,14 @@ use pfc_ebpf::wire::roce;
 use validator::agent::protocol::{
     self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read,
 };
-use validator::case::{Case, CheckResult, Judged, Verdict};
-use validator::cases::rc::CASES;
-use validator::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
 use validator::dut::requester::model::{Adapter, Model};
-use validator::evidence::rc::{Packet, RcEvidence};
-use validator::fault::requester::Fault;
-use validator::plan::Nanos;
-use validator::plan::rc::{RcParameters, RcPlan};
+use validator_core::cases::rc::CASES;
+use validator_core::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
+use validator_core::evidence::rc::{Packet, RcEvidence};
+use validator_core::fault::requester::Fault;
+use validator_core::plan::Nanos;
+use validator_core::plan::rc::{RcParameters, RcPlan};
+use validator_core::verdict::{Case, CheckResult, Judged, Verdict};
 
 pub const TESTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 

@@ -1,8 +1,8 @@
 //! Exactly these checks fail.
 
-use validator::case::{Judged, Verdict};
-use validator::fault::requester::Fault;
-use validator::plan::rc::RcPlan;
+use validator_core::fault::requester::Fault;
+use validator_core::plan::rc::RcPlan;
+use validator_core::verdict::{Judged, Verdict};
 
 use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 

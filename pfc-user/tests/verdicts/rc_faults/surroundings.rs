@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use validator::case::{CaseResult, Verdict};
-use validator::cases::{self};
-use validator::evidence::pfc::Stall;
-use validator::evidence::rc::RcEvidence;
-use validator::evidence::whole::{self, Rule};
-use validator::evidence::{CaseEvidence, Repetition};
-use validator::plan::rc::RcPlan;
+use validator_core::cases::{self};
+use validator_core::evidence::pfc::Stall;
+use validator_core::evidence::rc::RcEvidence;
+use validator_core::evidence::whole::{self, Rule};
+use validator_core::evidence::{CaseEvidence, Repetition};
+use validator_core::plan::rc::RcPlan;
+use validator_core::verdict::{CaseResult, Verdict};
 
 use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 

@@ -10,7 +10,6 @@ use super::judge::resolution::wrong;
 use super::judge::steps::{sent, valued};
 use super::judge::strays::SINGLE_ANSWER;
 use super::{MadCase, assertion, row};
-use crate::case::{Case, CheckResult, DocumentAssertion};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::steps::{Found, checked};
@@ -18,6 +17,7 @@ use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
+use crate::verdict::{Case, CheckResult, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {

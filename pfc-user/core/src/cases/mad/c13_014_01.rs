@@ -14,7 +14,6 @@ use super::judge::steps::sent;
 use super::judge::strays::SINGLE_ANSWER;
 use super::session::{Session, Stop};
 use super::{MadCase, assertion, row};
-use crate::case::{Case, CheckResult, DocumentAssertion};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
@@ -23,6 +22,7 @@ use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
+use crate::verdict::{Case, CheckResult, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {

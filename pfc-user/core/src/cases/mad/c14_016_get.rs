@@ -14,10 +14,10 @@ use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
 use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
 use super::{MadCase, assertion, row};
-use crate::case::{Case, DocumentAssertion};
 use crate::cases::judge::{Row, Table, needs, words};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::{ATTEMPTS, MadPlan, MadStimulus};
+use crate::verdict::{Case, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {

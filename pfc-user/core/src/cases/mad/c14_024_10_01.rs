@@ -9,11 +9,11 @@ use super::judge::decoded::View;
 use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
 use super::{MadCase, assertion, row};
-use crate::case::{Case, DocumentAssertion};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, needs, words};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
+use crate::verdict::{Case, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {

@@ -5,8 +5,8 @@ use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 
 use super::journal::KeyJournal;
-use crate::case::Event;
 use crate::evidence::pfc::Stall;
+use crate::verdict::Event;
 
 /// Everything that a repetition needs beside its plan.
 pub struct Equipment<'l> {

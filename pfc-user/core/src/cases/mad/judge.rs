@@ -14,9 +14,9 @@ pub(super) mod strays;
 use decoded::View;
 
 use super::MadCase;
-use crate::case::Judged;
 use crate::cases::judge::Family;
 use crate::evidence::mad::MadEvidence;
+use crate::verdict::Judged;
 
 /// The family, for the engine.
 pub(super) struct Mad;

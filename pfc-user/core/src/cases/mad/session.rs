@@ -12,13 +12,13 @@ use ib_mad::transport::{ReceiveError, Time};
 
 use super::equipment::Equipment;
 use super::journal::KeyJournal;
-use crate::case::Event;
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
 use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
+use crate::verdict::Event;
 
 /// Most times that a request is sent until it is answered: VL15 may lose a packet, and a DUT may be
 /// busy.

@@ -6,11 +6,11 @@ use ib_mad::mad::MKey;
 use super::MadCase;
 use super::equipment::Equipment;
 use super::session::{Session, Stop};
-use crate::case::Event;
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::MadEvidence;
 use crate::m_key::unlock::Unlock;
 use crate::plan::mad::MadPlan;
+use crate::verdict::Event;
 
 /// Runs one repetition of `case`. The evidence says if it was interrupted, and if something but the
 /// DUT failed. Whatever happens, the DUT's M_Key is restored as far as possible.

@@ -4,9 +4,9 @@ use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, checks, unfolding};
-use crate::case::Case;
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
+use crate::verdict::Case;
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {

@@ -16,9 +16,9 @@ pub(super) mod throughput;
 mod withheld;
 
 use super::{PfcCase, resolution};
-use crate::case::Judged;
 use crate::cases::judge::Family;
 use crate::evidence::pfc::PfcEvidence;
+use crate::verdict::Judged;
 
 /// The family, for the engine.
 pub(super) struct Pfc;

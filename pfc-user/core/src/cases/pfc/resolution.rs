@@ -5,11 +5,11 @@ use pfc_ebpf::stamp::Phase;
 use super::judge::integrity::total;
 use super::judge::probe::Measured;
 use super::judge::{dip, latency, preconditions};
-use crate::case::{CheckResult, Figure};
 use crate::cases::resolution::{self, percent};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role};
 use crate::quantity::ms;
+use crate::verdict::{CheckResult, Figure};
 
 /// Phases with data.
 const ALL: [Phase; 4] = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];

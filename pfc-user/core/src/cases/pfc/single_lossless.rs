@@ -2,8 +2,8 @@
 
 use super::parameters::{Sets, StormChoice};
 use super::{PfcCase, checks, planning, unfolding};
-use crate::case::Case;
 use crate::cases::judge::words;
+use crate::verdict::Case;
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {

@@ -17,10 +17,10 @@ use preconditions::{
 use super::RcCase;
 use super::judge::Rc;
 use super::judge::decoded::View;
-use crate::case::{Case, DocumentAssertion, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Needs, Row, Table, needs, words};
 use crate::plan::rc::{RcParameters, RcPlan};
+use crate::verdict::{Case, DocumentAssertion, Verdict};
 
 /// The case.
 pub(super) const CASE: RcCase = RcCase {

@@ -5,12 +5,12 @@ pub(super) mod decoded;
 use decoded::View;
 
 use super::RcCase;
-use crate::case::{Judged, StepResult};
 use crate::cases::finding::Finding;
 use crate::cases::judge::Family;
 use crate::cases::resolution;
 use crate::cases::steps::numbered;
 use crate::evidence::rc::{Phase, RcEvidence};
+use crate::verdict::{Judged, StepResult};
 
 /// The family, for the engine.
 pub(super) struct Rc;

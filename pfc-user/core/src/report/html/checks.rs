@@ -2,8 +2,8 @@
 
 use super::markup::{Element, el};
 use super::{Numbered, words};
-use crate::case::{Assertion, AssertionResult, Check, CheckResult, Verdict, least_found};
 use crate::report::{REPORT, findings};
+use crate::verdict::{Assertion, AssertionResult, Check, CheckResult, Verdict, least_found};
 
 /// Most comparisons that are shown of a result: those that did not pass, and those that did.
 const SHOWN: usize = 20;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use ib_mad::smp::Smp;
 use pfc_ebpf::units::{Nanos, Priority};
 
-use crate::case::{CaseResult, CheckResult, Subject, Verdict};
 use crate::evidence::mad::{Exchange, MadEvidence, Purpose, Stray};
 use crate::evidence::rc::Completion;
+use crate::verdict::{CaseResult, CheckResult, Subject, Verdict};
 
 /// Checks that failed on a packet or a completion.
 pub struct Failed<'a>(BTreeMap<Subject, Vec<&'a str>>);

@@ -2,8 +2,8 @@
 
 use super::markup::{Element, el};
 use super::{Numbered, words};
-use crate::case::{CaseResult, Verdict};
 use crate::report::findings::{self, Finding};
+use crate::verdict::{CaseResult, Verdict};
 
 /// Most lines; the matrix has the rest.
 const SHOWN: usize = 40;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::markup::{Element, el};
 use super::{Numbered, words};
-use crate::case::{CaseResult, CheckResult, Verdict};
 use crate::report::findings;
+use crate::verdict::{CaseResult, CheckResult, Verdict};
 
 /// Names of the repetitions in the order of the results, each once.
 pub fn repetitions(result: &CaseResult) -> Vec<&str> {

@@ -2,9 +2,9 @@
 
 use super::markup::{Element, el};
 use super::{Numbered, section, words};
-use crate::case::{CheckResult, Verdict};
 use crate::cases::attempts;
 use crate::report::{REPORT, findings};
+use crate::verdict::{CheckResult, Verdict};
 
 /// Remedies for preconditions of all families that are not met, by the precondition's name.
 const REMEDIES: [(&str, &str); 17] = [

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use pfc_ebpf::stamp::Phase;
 
 use super::markup::{Element, el};
-use crate::case::Verdict;
+use crate::verdict::Verdict;
 
 /// The name of a phase.
 pub const fn phase(phase: Phase) -> &'static str {

@@ -8,10 +8,12 @@ use pfc_ebpf::abi::account::{
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
+use validator_core::evidence::pfc::{
+    Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived,
+};
 
 use crate::driver::bpf::pod::Plain;
 use crate::driver::bpf::{AccountProgram, XdpError};
-use crate::evidence::pfc::{Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived};
 
 /// Records of single frames, in the order of their arrival.
 #[derive(Clone, Debug, Default)]

@@ -10,12 +10,12 @@ use std::process;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use validator_core::evidence::hooks::HookOutput;
+use validator_core::plan::Nanos;
 
 use super::files::{private_folder, unless_gone};
 use super::{Journal, JournalError, What, remove, write};
 use crate::driver::kernel::process::{ProcessError, run_hook};
-use crate::evidence::hooks::HookOutput;
-use crate::plan::Nanos;
 
 /// Variable that names the folder in which hooks note how the DUT was.
 pub const STATE_VARIABLE: &str = "VALIDATOR_STATE";

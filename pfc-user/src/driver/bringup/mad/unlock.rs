@@ -9,14 +9,14 @@ use ib_mad::requester::Requester;
 use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
+use validator_core::cases::mad::journal::{KeyJournal, Noted};
+use validator_core::cases::mad::timing::MOST_WAIT;
+use validator_core::m_key::Protection;
+use validator_core::m_key::unlock::Unlock;
 
 use super::claim::{Claimed, Node, Target};
-use crate::cases::mad::journal::{KeyJournal, Noted};
-use crate::cases::mad::timing::MOST_WAIT;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal, KeyNote};
-use crate::m_key::Protection;
-use crate::m_key::unlock::Unlock;
 
 /// Least time to wait for an answer. Entries of earlier versions, which do not say how long the DUT
 /// may take, have this.

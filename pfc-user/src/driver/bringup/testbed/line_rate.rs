@@ -8,11 +8,11 @@
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
+use validator_core::{nic, preflight};
 
 use super::{Found, find_both};
 use crate::config::{self, Dut};
 use crate::driver::kernel::link::LinkState;
-use crate::{nic, preflight};
 
 /// The line rate that a run would take, without bringing anything up.
 pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {

@@ -1,11 +1,11 @@
 //! Answers to a DUT that asks for the ports' addresses.
 
 use anyhow::Result;
+use validator_core::neighbour::Station;
 
 use super::TesterPort;
 use crate::config::{Addresses, Destination};
 use crate::driver::neighbour::Responder;
-use crate::neighbour::Station;
 
 /// Answers for the addresses of the test frames: the source's at the tx port, the destination's at
 /// the rx port.

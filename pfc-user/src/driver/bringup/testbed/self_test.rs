@@ -5,14 +5,14 @@ use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account};
 use pfc_ebpf::units::{LineRate, Nanos, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
+use validator_core::evidence::preflight::SelfTest;
+use validator_core::nic;
 
 use super::{TesterPort, WINDOW, introduce};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::mac::{self, MacLog};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::storm::ControlSender;
-use crate::evidence::preflight::SelfTest;
-use crate::nic;
 
 /// Source of the frames: neither the storm's nor the DUT's.
 const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];

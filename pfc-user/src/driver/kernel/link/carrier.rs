@@ -21,10 +21,10 @@ use rtnetlink::Handle;
 use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, State};
+use validator_core::nic;
 
 use super::{Events, LinkError, LinkState, Namespace, ethtool, find, netlink, state};
 use crate::driver::kernel::clock;
-use crate::nic;
 
 /// Waits until frames can pass, and will. An error where no carrier comes within `timeout`, or none
 /// that came until then stays.

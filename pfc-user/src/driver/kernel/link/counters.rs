@@ -3,10 +3,10 @@
 use std::{fs, io};
 
 use rtnetlink::packet_route::link::Stats64;
+use validator_core::evidence::pfc::DropCounter;
+use validator_core::nic;
 
 use super::{LinkError, Namespace, ethtool, find, standard_counters};
-use crate::evidence::pfc::DropCounter;
-use crate::nic;
 
 const SOFTNET: &str = "/proc/net/softnet_stat";
 

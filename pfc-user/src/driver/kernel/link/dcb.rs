@@ -5,9 +5,9 @@ use std::io;
 
 use netlink_packet_core::{DecodeError, NetlinkDeserializable, NetlinkHeader, NetlinkSerializable};
 use netlink_sys::protocols::NETLINK_ROUTE;
+use validator_core::evidence::preflight::Pfc;
 
 use super::netlink::{ask, attribute, find};
-use crate::evidence::preflight::Pfc;
 
 // `linux/rtnetlink.h`, `linux/dcbnl.h`.
 const RTM_GETDCB: u16 = 78;

@@ -6,10 +6,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 pub(in crate::driver) use super::ethtool_request::interface_request;
+use validator_core::evidence::preflight::{Driver, Queues};
+use validator_core::nic::{self, Feature};
+
 use super::ethtool_request::{Request, strings, text};
 use super::features;
-use crate::evidence::preflight::{Driver, Queues};
-use crate::nic::{self, Feature};
 
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;

@@ -3,8 +3,9 @@
 
 use std::io;
 
+use validator_core::evidence::preflight::FeatureFact;
+
 use super::ethtool_request::{Request, strings};
-use crate::evidence::preflight::FeatureFact;
 
 const GSSET_INFO: u32 = 0x37;
 const GFEATURES: u32 = 0x3a;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pfc_ebpf::units::Nanos;
+use validator_core::evidence::mac::{self, MacCounter, MacReading, MacReport};
+use validator_core::nic;
 
 use super::{LinkError, dcb, ethtool, pause};
 use crate::driver::kernel::netns::Namespace;
-use crate::evidence::mac::{self, MacCounter, MacReading, MacReport};
-use crate::nic;
 
 /// Reads all counters of `interface` in `namespace`.
 pub fn read(namespace: &Namespace, interface: &str) -> Result<MacReading, LinkError> {
@@ -184,7 +184,7 @@ pub fn rises(report: &MacReport) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::preflight::Pfc;
+    use validator_core::evidence::preflight::Pfc;
 
     fn reading(xoff: u64, enabled: u8) -> MacReading {
         let private = vec![

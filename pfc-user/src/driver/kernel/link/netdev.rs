@@ -2,9 +2,10 @@
 
 use std::io;
 
+use validator_core::evidence::xdp::XdpFeatures;
+
 use super::genetlink::query;
 use super::netlink::{attribute, find_u64};
-use crate::evidence::xdp::XdpFeatures;
 
 // `linux/netdev.h`.
 const CMD_DEV_GET: u8 = 1;

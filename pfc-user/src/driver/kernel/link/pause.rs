@@ -3,9 +3,10 @@
 
 use std::io;
 
+use validator_core::evidence::preflight::{FrameCounts, Pause};
+
 use super::genetlink::query;
 use super::netlink::{attribute, find, find_u64};
-use crate::evidence::preflight::{FrameCounts, Pause};
 
 // `linux/ethtool_netlink.h`.
 const MSG_PAUSE_GET: u8 = 21;

@@ -3,12 +3,12 @@
 use std::fs;
 
 use rtnetlink::packet_route::link::LinkFlags;
+use validator_core::evidence::preflight::Facts;
+use validator_core::nic;
 
 use super::{
     LinkError, Namespace, attached, dcb, ethtool, features, find, mac, netdev, pause, state,
 };
-use crate::evidence::preflight::Facts;
-use crate::nic;
 
 /// The facts about `interface`. An error when it does not exist, or the namespace cannot be
 /// entered; what the driver does not tell is left open.

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pfc_ebpf::abi::generate::{Span, batch};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use validator_core::evidence::pfc::{FlowSent, SenderReport, Withheld};
+use validator_core::pacing::history::History;
 
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
 use crate::driver::bpf::CaseGenerator;
-use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
-use crate::pacing::history::History;
 
 /// The account of all bursts so far.
 pub struct Ledger {

@@ -4,11 +4,11 @@ use pfc_ebpf::abi::generate::{BATCH, BLOCK, Flow, Lanes, SHORT_BATCH, Settings, 
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND, Share as Part};
 use pfc_ebpf::stamp::{MAGIC, flow_and_phase};
 use pfc_ebpf::units::Nanos;
+use validator_core::pacing::pacer::{Paced, max_lateness, stagger};
+use validator_core::test_frame::FrameTemplate;
 
 use super::super::{Burst, TrafficError, TrafficPlan};
 use crate::driver::bpf::CaseGenerator;
-use crate::pacing::pacer::{Paced, max_lateness, stagger};
-use crate::test_frame::FrameTemplate;
 
 /// All that does not change from burst to burst.
 pub struct Prepared {

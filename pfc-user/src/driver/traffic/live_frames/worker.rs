@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pfc_ebpf::abi::generate::BATCH;
 use pfc_ebpf::units::Nanos;
+use validator_core::pacing::history::History;
 
 use super::super::{Burst, TrafficError};
 use super::ledger::take_spans;
@@ -13,7 +14,6 @@ use crate::driver::bpf::CaseGenerator;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::PacketError;
 use crate::driver::sender::{Next, SenderThread, Setup, Work};
-use crate::pacing::history::History;
 
 /// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How
 /// soon a burst ends by order, and how often the records of the program are taken.

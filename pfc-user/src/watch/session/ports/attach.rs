@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use pfc_ebpf::units::LineRate;
+use validator_core::nic;
 
 use super::super::output::Output;
 use super::{Port, PortName, without_carrier};
@@ -9,7 +10,6 @@ use crate::driver::bpf::watch::{Direction, Point, Settings, Watch};
 use crate::driver::bpf::{TraceOutput, XdpError, XdpMode};
 use crate::driver::kernel::link::{self, Feature, LinkState, Links};
 use crate::driver::kernel::netns::Namespace;
-use crate::nic;
 use crate::output;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 

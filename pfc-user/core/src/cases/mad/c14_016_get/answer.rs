@@ -2,9 +2,9 @@
 
 use ib_mad::attr::{Attribute, PortInfo};
 
-use crate::case::Verdict;
 use crate::cases::mad::judge::decoded::{Asked, Stray, View};
 use crate::evidence::mad::Purpose;
+use crate::verdict::Verdict;
 
 /// Returns an answer to the Get with the wrong key among the packets that match no request: one
 /// with its TID, however late, or one with an unknown TID while it was waited for. An answer with

@@ -4,7 +4,6 @@ use ib_mad::attr::PortInfo;
 use ib_mad::mad::{MKey, Status};
 
 use super::attempt::{not_cleared, untried};
-use crate::case::CheckResult;
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
@@ -14,6 +13,7 @@ use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
 use crate::quantity::ms;
+use crate::verdict::CheckResult;
 
 /// Status code for a field that the DUT does not support.
 const CODE: u8 = 7;

@@ -3,10 +3,10 @@
 
 use super::answer::is_discarded;
 use super::attempt::not_cleared;
-use crate::case::Verdict;
 use crate::cases::mad::judge::decoded::{Asked, View};
 use crate::cases::mad::judge::likelihood::{ENOUGH, Loss, UNLIKELY, at_least};
 use crate::evidence::mad::Purpose;
+use crate::verdict::Verdict;
 
 /// Wrong keys of the whole case at protect bits 2 and 3, and the loss of its other requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 use super::answer::{is_discarded, stray_answer};
 use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
-use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
@@ -13,6 +12,7 @@ use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::ATTEMPTS;
 use crate::quantity::ms;
+use crate::verdict::{Subject, Verdict};
 
 pub(super) fn no_answer(view: &View<'_>) -> Finding {
     let time = view.answer_time();

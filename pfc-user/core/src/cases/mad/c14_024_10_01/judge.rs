@@ -7,7 +7,6 @@ use ib_mad::mad::AttributeId;
 use ib_mad::smp::{DATA, Smp};
 
 use super::stimulate::BLOCKS;
-use crate::case::{CheckResult, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
@@ -15,6 +14,7 @@ use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent, valued};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
+use crate::verdict::{CheckResult, Verdict};
 
 /// Status code for an attribute that the DUT does not support.
 const CODE: u8 = 7;

@@ -9,7 +9,6 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Asking, View};
-use crate::case::Verdict;
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Precondition, Row};
 use crate::cases::mad::session::TRIES;
@@ -18,6 +17,7 @@ use crate::evidence::mad::Purpose;
 use crate::m_key;
 use crate::plan::Nanos;
 use crate::quantity::ms;
+use crate::verdict::Verdict;
 
 /// The row of every table.
 pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {

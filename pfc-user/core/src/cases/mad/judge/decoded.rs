@@ -7,13 +7,13 @@ use ib_mad::mad::{MKey, Method, Tid};
 use ib_mad::smp::Smp;
 
 use super::likelihood::Loss;
-use crate::case::Subject;
 use crate::cases::mad::timing;
 use crate::cases::stalls::Stalls;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
+use crate::verdict::Subject;
 
 /// A request and its answer.
 #[derive(Debug)]

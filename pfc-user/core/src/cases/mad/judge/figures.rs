@@ -5,13 +5,13 @@ use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 
 use super::decoded::{Asked, Asking, Stray, View};
-use crate::case::Figure;
 use crate::cases::mad::timing;
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
 use crate::quantity::ms;
+use crate::verdict::Figure;
 
 /// Name and value of a figure.
 type Named = (&'static str, String);

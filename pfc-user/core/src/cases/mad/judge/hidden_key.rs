@@ -8,10 +8,10 @@ use ib_mad::smp::{DATA as DATA_OCTETS, MAX_HOPS};
 
 use super::decoded::{Asked, Stray, View};
 use super::strays::{unseen, unseen_traps};
-use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::evidence::mad::Purpose;
 use crate::quantity::ms;
+use crate::verdict::{Subject, Verdict};
 
 /// Octets of a key.
 const KEY: usize = 8;

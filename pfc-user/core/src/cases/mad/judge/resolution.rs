@@ -2,11 +2,11 @@
 //! Each packet is looked at whole, so that it is one packet, or one bit of it.
 
 use super::decoded::View;
-use crate::case::{CheckResult, Figure};
 use crate::cases::mad::MadCase;
 use crate::cases::resolution::{self, one_of};
 use crate::evidence::mad::Purpose;
 use crate::quantity::ms;
+use crate::verdict::{CheckResult, Figure};
 
 /// The resolution of each of `checks` that passed.
 pub(super) fn figures(case: &MadCase, checks: &[CheckResult], view: &View<'_>) -> Vec<Figure> {

@@ -1,10 +1,10 @@
 //! Each numbered step of the document, with what was found.
 
 use super::decoded::View;
-use crate::case::{CheckResult, StepResult, Verdict};
 use crate::cases::mad::MadCase;
 use crate::cases::steps::{Found, checked, numbered};
 use crate::evidence::mad::Purpose;
+use crate::verdict::{CheckResult, StepResult, Verdict};
 
 /// The steps of `case` in the subcase of the evidence.
 pub(super) fn of(case: &MadCase, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {

@@ -7,12 +7,12 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
-use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
 use crate::quantity::ms;
+use crate::verdict::Subject;
 
 /// The row of every table.
 pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {

@@ -8,10 +8,10 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
-use crate::case::Figure;
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::Nanos;
 use crate::quantity::ms;
+use crate::verdict::Figure;
 
 /// Name and value of a figure.
 type Named = (String, String);

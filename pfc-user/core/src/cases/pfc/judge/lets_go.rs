@@ -6,11 +6,11 @@ use pfc_ebpf::units::Priority;
 use super::preconditions::{flows, storm_end};
 use super::probe::{Measured, Wait};
 use super::stalls::stalled_within;
-use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
+use crate::verdict::Subject;
 
 /// `lets-go`: each priority by itself, and for good. Which goes first is the scheduler's choice.
 pub(in crate::cases::pfc) fn lets_go(e: &PfcEvidence) -> Finding {

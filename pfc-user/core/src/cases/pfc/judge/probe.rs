@@ -11,11 +11,11 @@ use self::measured::{NotCounted, Pause, Traffic, heard, within};
 use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
-use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{Nanos, ProbeBurst, ProbePlan};
 use crate::quantity::ms;
+use crate::verdict::Subject;
 
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
 pub(in crate::cases::pfc) use self::measured::{Measured, Wait};

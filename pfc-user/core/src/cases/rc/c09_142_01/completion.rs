@@ -2,13 +2,13 @@
 
 use super::requests::{STOOD_STILL, bounds, may_be_late, test, within};
 use crate::agent::protocol::State;
-use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::{no_test, state};
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
 use crate::evidence::rc::Completion;
 use crate::quantity::ms;
+use crate::verdict::{Subject, Verdict};
 
 /// `ibv_wc_status`.
 const WR_FLUSH_ERR: u32 = 5;

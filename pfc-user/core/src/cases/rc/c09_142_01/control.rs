@@ -3,13 +3,13 @@
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
 use super::requests::STOOD_STILL;
-use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
+use crate::verdict::Subject;
 
 /// A DUT that is reached and answered completes with success. It is to blame if it does not, once
 /// its requests were seen and the answer was right.

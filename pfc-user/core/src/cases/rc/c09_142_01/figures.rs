@@ -1,11 +1,11 @@
 //! Figures that are reported and not judged.
 
-use crate::case::Figure;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::FLUSHED;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
+use crate::verdict::Figure;
 
 /// Name and value of a figure.
 type Named = (String, String);

@@ -1,12 +1,12 @@
 //! Preconditions of the verdicts.
 
 use crate::agent::protocol::State;
-use crate::case::Verdict;
 use crate::cases::finding::Finding;
 use crate::cases::judge::Precondition;
 use crate::cases::rc::judge::Rc;
 use crate::cases::rc::judge::decoded::View;
 use crate::evidence::rc::Phase;
+use crate::verdict::Verdict;
 
 /// The document applies: by the testbed's word, or else by the device's.
 pub(super) fn qualifier(view: &View<'_>) -> Finding {

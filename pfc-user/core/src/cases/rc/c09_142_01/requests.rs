@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
 
-use crate::case::{Subject, Verdict};
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::judge::no_test;
@@ -13,6 +12,7 @@ use crate::evidence::rc::Shown;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
+use crate::verdict::{Subject, Verdict};
 
 /// Part of T_tr that a kernel's tick may cut off, in percent.
 const SHORTEST: Nanos = 95;

@@ -1,11 +1,11 @@
 //! Each numbered step of the document, with what was found.
 
 use crate::agent::protocol::QueuePair;
-use crate::case::{CheckResult, Verdict};
 use crate::cases::rc::judge::decoded::{PhaseView, View};
 use crate::cases::rc::judge::state;
 use crate::cases::steps::{Found, checked};
 use crate::quantity::ms;
+use crate::verdict::{CheckResult, Verdict};
 
 /// The outcome of a step of the document.
 pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {

@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use pfc_ebpf::wire::ip::Addresses;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
 
-use crate::case::Subject;
 use crate::cases::rc::stimulate::{READ, t_tr};
 use crate::cases::rc::transmission::Transmissions;
 use crate::cases::stalls::Stalls;
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence};
 use crate::plan::Nanos;
+use crate::verdict::Subject;
 
 /// A packet, decoded.
 #[derive(Clone, Debug)]

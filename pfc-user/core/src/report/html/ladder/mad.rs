@@ -8,8 +8,8 @@ use super::super::expected::{self, Failed};
 use super::super::markup::Element;
 use super::super::plot;
 use super::{Event, Way, draw};
-use crate::case::{CaseResult, Subject};
 use crate::evidence::mad::{Exchange, MadEvidence, Octets};
+use crate::verdict::{CaseResult, Subject};
 
 /// Exchanges alike from which on one arrow stands for all.
 const ALIKE: usize = 4;

@@ -7,9 +7,9 @@ use super::super::expected::{self, Failed};
 use super::super::markup::Element;
 use super::super::plot;
 use super::{Event, Way, draw};
-use crate::case::{CaseResult, Subject};
 use crate::evidence::rc::{Packet, Phase, RcEvidence};
 use crate::plan::rc::RcPlan;
+use crate::verdict::{CaseResult, Subject};
 
 /// Draws the packets of an RC repetition; `None` if none was recorded.
 pub fn rc(e: &RcEvidence, result: &CaseResult, name: &str) -> Option<Element> {

@@ -13,11 +13,11 @@ use pfc_ebpf::units::{Nanos, Priority};
 use super::super::preconditions::lost_by_tester;
 use super::super::stalls::stalled_within;
 use super::measured::{Measured, Pause, Wait, within};
-use crate::case::Subject;
 use crate::cases::finding::Finding;
 use crate::cases::pfc::probing::{FULL, interval, two_frames};
 use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
 use crate::quantity::ms;
+use crate::verdict::Subject;
 
 /// Frames that show that a priority goes on.
 const LEAST: usize = 4;
