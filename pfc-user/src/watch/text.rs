@@ -230,7 +230,7 @@ fn volumes(change: &Change<'_>) -> Vec<String> {
 }
 
 /// Volumes by DSCP and by PCP, with their names.
-fn by_tags(row: &mut dyn FnMut(&str, &dyn Fn(&Reading) -> Volume)) {
+fn by_tags(row: &mut impl FnMut(&str, &dyn Fn(&Reading) -> Volume)) {
     for dscp in 0..64 {
         row(&format!("DSCP {dscp}"), &|reading| {
             reading.counters.by_dscp[dscp]

@@ -774,7 +774,7 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
-        self.rx.log(&self.plan, burst.load);
+        self.rx.log(self.plan, burst.load);
         let flows: Vec<Paced> = self
             .plan
             .flows
