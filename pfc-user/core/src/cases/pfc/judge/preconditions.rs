@@ -373,12 +373,9 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
         return Ok(());
     };
     let largest = ms(largest);
-    let above = if e.plan.storm.asks() {
-        "its pause time of"
+    Err(if e.plan.storm.asks() {
+        format!("the storm had {count} gaps above its pause time of {lapse}, the largest {largest}")
     } else {
-        "three intervals,"
-    };
-    Err(format!(
-        "the storm had {count} gaps above {above} {lapse}, the largest {largest}"
-    ))
+        format!("the storm had {count} gaps above three intervals, {lapse}, the largest {largest}")
+    })
 }
