@@ -4,7 +4,8 @@
 //! Every value is plain old data of fixed layout, in the byte order of the host.
 
 /// Gives types of counters their zero and their sum over all CPUs. They are `repr(C)`, with fields
-/// of `u64` alone.
+/// of `u64` alone. Those that are no counts (a last frame, a greatest latency) are summed too: who
+/// merges replaces them.
 macro_rules! counts {
     ($($counts:ty)*) => {$(
         impl $counts {
@@ -15,6 +16,7 @@ macro_rules! counts {
             /// Adds what another CPU counted, word by word.
             pub fn merge(&mut self, cpu: &Self) {
                 const WORDS: usize = size_of::<$counts>() / size_of::<u64>();
+                const { assert!(align_of::<$counts>() == size_of::<u64>()) };
                 let sums: *mut [u64; WORDS] = core::ptr::from_mut(self).cast();
                 let counts: *const [u64; WORDS] = core::ptr::from_ref(cpu).cast();
                 // SAFETY: fields of `u64` alone are as many words without padding, borrowed as the

@@ -85,9 +85,9 @@ impl Bench {
             .as_nanos() as f64
     }
 
-    /// Makes `restamp` produce frames of `flows` flows, a power of two, sent just now, and hand them
-    /// to `target`. A fixed time would be one of the future for half of the 18 minutes that stamps
-    /// tell apart, and no reading of [`Clock::Batched`] would serve its frames.
+    /// Makes `restamp` produce frames of `flows` flows, a power of two, sent just now, and hand
+    /// them to `target`. A fixed time would be one of the future for half of the 18 minutes that
+    /// stamps tell apart, and no reading of [`Clock::Batched`] would serve its frames.
     fn aim(&mut self, flows: u32, target: &ProgramFd) {
         let state = self.0.map_mut("STATE").expect("in the object");
         let mut state: Array<_, [u64; 3]> = state.try_into().expect("an array");

@@ -19,8 +19,8 @@
 //! - `otg` (feature `otg`) puts the server of `validator_otg` on real ports.
 //! - [`port_check`] is `validator check`; [`watch`] counts the traffic of ports in use.
 //!
-//! In `validator_core`, `cases` plans, stimulates and judges; `evidence` is all that a verdict rests
-//! on, so that stored evidence gives the same verdicts again.
+//! In `validator_core`, `cases` plans, stimulates and judges; `evidence` is all that a verdict
+//! rests on, so that stored evidence gives the same verdicts again.
 
 // `eprintln!` panics where standard error has no reader; `output::note` does not.
 #![cfg_attr(not(test), deny(clippy::print_stderr))]

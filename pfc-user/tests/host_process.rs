@@ -11,6 +11,7 @@ use std::{env, fs};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
+use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::process::{Child, ProcessError, run_hook};
 
 /// Longer than anything here takes on a loaded machine.
@@ -67,7 +68,11 @@ fn a_child_that_is_silent_or_ends_early_is_an_error() {
         matches!(error, ProcessError::TimedOut { awaited: "end", .. }),
         "{error}"
     );
-    let error = Child::spawn(None, Command::new("/no/such/program")).unwrap_err();
+    let error = Child::spawn(
+        Some(&Namespace::current().unwrap()),
+        Command::new("/no/such/program"),
+    )
+    .unwrap_err();
     assert!(
         error
             .to_string()

@@ -373,8 +373,8 @@ impl RepetitionPlan {
         planned.into_iter().flatten().collect()
     }
 
-    /// Phases in which each arrival of `flow` is logged: where it is paused; and in a probe at `load`
-    /// percent of the rates, as frames of other flows show the latency, and for how long the
+    /// Phases in which each arrival of `flow` is logged: where it is paused; and in a probe at
+    /// `load` percent of the rates, as frames of other flows show the latency, and for how long the
     /// scheduler made one of them wait. Where the log has no room for all of them, one shows the
     /// latency.
     pub fn logged(&self, flow: &FlowPlan, load: u8) -> Vec<Phase> {

@@ -32,7 +32,8 @@ pub struct Room {
 pub struct Taken {
     /// Octets of the body.
     pub octets: Vec<u8>,
-    /// Room that it takes, to be held until the request has been carried out; `None` of an empty body.
+    /// Room that it takes, to be held until the request has been carried out; `None` of an empty
+    /// body.
     pub room: Option<OwnedSemaphorePermit>,
 }
 

@@ -1,5 +1,5 @@
-//! All mistakes of a file at once: each wrong value is taken out, or replaced where it is mandatory,
-//! and the file is read again.
+//! All mistakes of a file at once: each wrong value is taken out, or replaced where it is
+//! mandatory, and the file is read again.
 
 use super::ConfigError;
 use super::document::Document;

@@ -18,8 +18,8 @@ use super::stall;
 /// A simulated DUT is up within this, or something is wrong.
 const DUT_START: Duration = Duration::from_secs(10);
 
-/// Starts `validator dut` with `device`, the name and options of one, in `namespace` or here. `ready`
-/// reads the first line, which has to be like `expected`.
+/// Starts `validator dut` with `device`, the name and options of one, in `namespace` or here.
+/// `ready` reads the first line, which has to be like `expected`.
 fn start_dut<T>(
     namespace: Option<&Namespace>,
     device: &[&str],

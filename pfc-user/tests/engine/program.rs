@@ -118,9 +118,9 @@ fn root_duplicates_late_ones_and_those_beyond_the_window_count_apart() {
     );
 }
 
-/// Frames with a short stamp count in full but for their latency: over the end of 16 bits, and after
-/// a loss of 65,000 frames. Copies and frames of an earlier start are told apart, and a frame of
-/// anybody that ends in six octets of such a sum is no frame of a flow with whole stamps.
+/// Frames with a short stamp count in full but for their latency: over the end of 16 bits, and
+/// after a loss of 65,000 frames. Copies and frames of an earlier start are told apart, and a frame
+/// of anybody that ends in six octets of such a sum is no frame of a flow with whole stamps.
 #[test]
 fn root_frames_with_a_short_stamp_count_but_for_their_latency() {
     use Protocol::{Ethernet, Ipv4, Tcp, Udp, Vlan};

@@ -1,5 +1,5 @@
-//! The user's hooks: what they are told, what becomes of what they say, and that the DUT is put back
-//! however a run ends.
+//! The user's hooks: what they are told, what becomes of what they say, and that the DUT is put
+//! back however a run ends.
 
 use std::fs;
 use std::path::Path;

@@ -180,9 +180,10 @@ fn not_found() -> Vec<Bug> {
     use Bug::*;
     vec![
         // It obeys PAUSE for 40 ms where it has not seen PFC. The test plan has no PAUSE but the
-        // storm's, and case 4 shows first, by PFC, that the storm arrives. Without that probe the 40 ms
-        // would be over before the data, which the plans begin 300 ms or more after the storm. The
-        // report's figure is of the data alone: a stop of 1.6 ms in any 100 ms (`no-dip`).
+        // storm's, and case 4 shows first, by PFC, that the storm arrives. Without that probe the
+        // 40 ms would be over before the data, which the plans begin 300 ms or more after the
+        // storm. The report's figure is of the data alone: a stop of 1.6 ms in any 100 ms
+        // (`no-dip`).
         ObeysPauseAtStart,
     ]
 }

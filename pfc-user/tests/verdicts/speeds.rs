@@ -11,7 +11,10 @@ use pfc_ebpf::units::{LineRate, Quanta};
 use validator_core::cases::pfc::planning::RepetitionRequest;
 use validator_core::cases::pfc::port::PortContext;
 use validator_core::cases::pfc::stimulate;
-use validator_core::plan::{Durations, Limits, Nanos, RepetitionPlan, effort};
+use validator_core::evidence::pfc::Arrival;
+use validator_core::evidence::whole::{self, Rule};
+use validator_core::evidence::{self, CaseEvidence};
+use validator_core::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, effort};
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
@@ -252,8 +255,8 @@ fn with(results: &[(&str, CheckResult)], verdict: Verdict) -> BTreeSet<String> {
         .collect()
 }
 
-/// Expects that no check fails, and that exactly those that so short or slow a phase leaves open are
-/// undecided.
+/// Expects that no check fails, and that exactly those that so short or slow a phase leaves open
+/// are undecided.
 fn good(speed: Speed) -> Option<String> {
     let results = speed.run(&[]);
     let failed: Vec<_> = results
@@ -353,8 +356,8 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
         "adds-up-pauses" | "ignores-refresh" if once => {
             expected.retain(|check| check.ends_with("response"));
         }
-        // What these hold comes after the wait: silence ends it before so long a pause does, and the
-        // sum of five pauses of a third of a second is longer. `response` depends on it.
+        // What these hold comes after the wait: silence ends it before so long a pause does, and
+        // the sum of five pauses of a third of a second is longer. `response` depends on it.
         "pauses-longer" if once => in_vain(&mut expected),
         "adds-up-pauses" => in_vain(&mut expected),
         // The switch's buffer takes all of so few octets: it sends no XOFF, and windows without a
@@ -426,6 +429,31 @@ fn above_the_rate_of_exact_counting_every_arrival_of_a_probe_is_logged_but_at_fu
         let loads: BTreeSet<_> = bursts.iter().map(|burst| burst.load).collect();
         assert_eq!(loads, BTreeSet::from_iter(expected));
     }
+}
+
+#[test]
+fn evidence_is_whole_where_the_burst_at_full_load_is_not_logged() {
+    let plan = MANY.plan(REPETITIONS[0]);
+    let evidence = bench::run_at(&MANY.limits(), &plan, &[]);
+    let check = |evidence| {
+        let repetitions = vec![evidence::Repetition::Pfc(Box::new(evidence))];
+        let case = CaseEvidence::of(REPETITIONS[0].0, repetitions);
+        whole::check_case(&case, "").map_err(|defect| defect.rule)
+    };
+    assert_eq!(check(evidence.clone()), Ok(()));
+    // Nor is it where that burst was broken off.
+    let mut broken_off = evidence.clone();
+    broken_off.probes.retain(|probe| probe.burst.load < 100);
+    broken_off.interrupted = true;
+    assert_eq!(check(broken_off), Ok(()));
+    // A flow that every burst logs has each of its frames.
+    let paused = |flow: &&FlowPlan| plan.logged(flow, 100).contains(&Phase::Probe);
+    let paused = plan.flows.iter().find(paused).unwrap().id;
+    let mut less = evidence;
+    let of_it = |arrival: &Arrival| arrival.flow == paused && arrival.phase == Phase::Probe;
+    let first = less.arrivals.records.iter().position(of_it).unwrap();
+    less.arrivals.records.remove(first);
+    assert_eq!(check(less), Err(Rule::Arrivals));
 }
 
 #[test]

@@ -35,8 +35,8 @@ pub fn build_agent(root: &Path) -> Result<()> {
     })
 }
 
-/// Returns the command that builds it as the tests do, which need it as well. With `cargo build` the
-/// dependencies would have other features, and all be built once more.
+/// Returns the command that builds it as the tests do, which need it as well. With `cargo build`
+/// the dependencies would have other features, and all be built once more.
 pub fn agent_build(root: &Path) -> Command {
     let mut cargo = step::cargo();
     cargo

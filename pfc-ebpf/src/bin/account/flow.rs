@@ -62,8 +62,8 @@ pub fn account(
         time::of_frame(frame, &mut port.local, stamp)
     };
 
-    // Before all that divides the ways through the program, for the verifier walks the calls on each
-    // of them.
+    // Before all that divides the ways through the program, for the verifier walks the calls on
+    // each of them.
     let found = if stamp::is_sampled(stamp.sequence, config.verify_every) {
         let length = frame.length - ethernet::TAG_LEN * marks.tags as usize;
         let found = |wrong: bool, what: u32| if wrong { what } else { 0 };

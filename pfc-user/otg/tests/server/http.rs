@@ -33,7 +33,7 @@ pub const TWO_PORTS: &str = r#"{
 }"#;
 
 /// An order to start all flows.
-pub const START: &str = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+pub const START: &str = r#"{"choice":"traffic","traffic":{"choice":"flow_transmit","flow_transmit":{"state":"start"}}}"#;
 
 /// An order to all captures.
 pub fn capture(state: &str) -> String {

@@ -506,8 +506,8 @@ fn own(path: &Path) -> io::Result<Entry> {
     read(path, geteuid())
 }
 
-/// Reads the entries that are still there: one may be removed since it was listed, by its process or
-/// by another recovery.
+/// Reads the entries that are still there: one may be removed since it was listed, by its process
+/// or by another recovery.
 fn present(paths: Vec<PathBuf>) -> impl Iterator<Item = (PathBuf, io::Result<Entry>)> {
     paths.into_iter().filter_map(|path| match own(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

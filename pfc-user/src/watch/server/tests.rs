@@ -104,4 +104,9 @@ async fn requests_are_answered_by_what_they_are() {
         let allow = answer.contains("\r\nAllow: GET, HEAD\r\n");
         assert_eq!(allow, status.starts_with("405"), "{answer}");
     }
+    let old = ask(address, b"GET /metrics HTTP/1.0\r\n\r\n").await;
+    assert!(
+        old.starts_with("HTTP/1.0 200 OK\r\n") && old.ends_with("metrics"),
+        "{old}"
+    );
 }

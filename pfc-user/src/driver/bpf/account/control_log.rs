@@ -1,5 +1,6 @@
 //! The PAUSE and PFC frames that the program logged, in memory: a segment of CONTROLS for each CPU.
 
+use std::mem::offset_of;
 use std::ops::Range;
 
 use pfc_ebpf::abi::account::Control;
@@ -55,6 +56,7 @@ impl Log {
         }
         let at = (cpu * self.segment + *read) * WORDS;
         // The time, its first word, is written last: what is loaded after it is whole.
+        const { assert!(offset_of!(Control, time) == 0) };
         let record: Control = self.words.value(at);
         if record.time == 0 {
             return None;

@@ -34,7 +34,7 @@ pub struct Received {
     pub frame: Vec<u8>,
 }
 
-/// An interface's packet socket in promiscuous mode, non-blocking.
+/// An interface's packet socket in promiscuous mode; no call on it waits.
 #[derive(Debug)]
 pub struct DevicePort {
     fd: OwnedFd,
@@ -98,7 +98,7 @@ impl DevicePort {
         }
     }
 
-    /// Fails if the interface was removed: packet(7) then names another one.
+    /// Fails if the interface was removed.
     fn there(&self) -> io::Result<()> {
         if is_bound(&self.fd)? {
             Ok(())
@@ -167,8 +167,13 @@ impl DevicePort {
 
     /// Hands frames to the interface, past its queueing discipline, at most a batch of them.
     /// Returns how many it took; the error says why it took none.
-    pub fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> nix::Result<usize> {
-        send_some(&self.fd, frames).map(|(sent, _)| sent)
+    pub fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]> + Clone) -> nix::Result<usize> {
+        loop {
+            match send_some(&self.fd, frames.clone()) {
+                Err(Errno::EINTR) => {}
+                sent => return sent.map(|(sent, _)| sent),
+            }
+        }
     }
 
     /// Frames that the kernel dropped since the last call because the receive buffer was full.

@@ -44,8 +44,8 @@ pub fn start(job: Job) -> Result<Worker, TrafficError> {
     let cpu = job.cpu;
     let setup = Setup {
         name: format!("traffic {cpu}"),
-        // The program keeps the CPU busy, so that the thread cannot sleep. Where it is not preferred
-        // frames may leave late, which the program records.
+        // The program keeps the CPU busy, so that the thread cannot sleep. Where it is not
+        // preferred frames may leave late, which the program records.
         priority: None,
         cpu: Some(cpu),
     };

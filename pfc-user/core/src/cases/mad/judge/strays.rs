@@ -66,7 +66,8 @@ fn single_answer(view: &View<'_>) -> Finding {
     finding
 }
 
-/// Reason why answers that match no request may be missing in the evidence. A flood of traps is none.
+/// Reason why answers that match no request may be missing in the evidence. A flood of traps is
+/// none.
 pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
     left_out(view.e.strays_left_out, "packets that match no request")
 }

@@ -46,8 +46,8 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     later.min().unwrap_or(Nanos::MAX)
 }
 
-/// Expects each frame of the flows of `role` that left in one of `phases` to have arrived within the
-/// bounded wait.
+/// Expects each frame of the flows of `role` that left in one of `phases` to have arrived within
+/// the bounded wait.
 fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
     let phases = phases.iter().filter_map(|phase| e.span(*phase));
     let counted: Vec<_> = phases

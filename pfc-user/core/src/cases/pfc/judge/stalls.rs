@@ -2,7 +2,7 @@
 
 use pfc_ebpf::stamp::Phase;
 
-use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall};
+use crate::evidence::pfc::{LeftOut, PfcEvidence, ProbeReport, Stall};
 use crate::plan::Nanos;
 
 /// The listed stalls of the sender, of the storm's senders, and of the simulated DUT.
@@ -29,20 +29,22 @@ pub(super) fn overlaps(stall: &Stall, from: Nanos, to: Nanos) -> bool {
     stall.from < to && stall.to > from
 }
 
-/// Share of the line rate that the flows offer in `phase` at `time`. In a probe that is the load of
-/// the burst whose pause was the last before or, if that is higher, of the next.
-fn load(e: &PfcEvidence, phase: Phase, time: Nanos) -> f64 {
+/// Share of the line rate that the flows offer in `phase` at `time`, and the end of this traffic
+/// where it is a burst of the probe. That is the burst whose pause was the last before, or the next
+/// one: the higher load of the two. What a burst leaves is gone before the one after it.
+fn load(e: &PfcEvidence, phase: Phase, time: Nanos) -> (f64, Nanos) {
     let rate = e.plan.flows.iter().map(|flow| flow.rate).sum::<u64>() as f64;
-    let next = e.probes.partition_point(|probe| {
-        let first = probe.left.first();
-        first.is_some_and(|left| left.before <= time)
-    });
-    let round = e.probes[next.saturating_sub(1)..].iter().take(2);
-    let percent = match round.map(|probe| probe.burst.load).max() {
-        Some(percent) if phase == Phase::Probe => percent,
-        _ => 100,
-    };
-    f64::from(percent) / 100.0 * rate / e.limits.line_rate.bits_per_second() as f64
+    let share = rate / e.limits.line_rate.bits_per_second() as f64;
+    if phase != Phase::Probe {
+        return (share, Nanos::MAX);
+    }
+    let first = |probe: &ProbeReport| probe.left.first().map_or(0, |left| left.before);
+    let next = e.probes.partition_point(|probe| first(probe) <= time);
+    let last = next.saturating_sub(1);
+    let round = e.probes[last..].iter().take(next - last + 1);
+    let percent = round.map(|probe| probe.burst.load).max().unwrap_or(100);
+    let end = e.probes.get(next + 1).map_or(Nanos::MAX, first);
+    (f64::from(percent) / 100.0 * share, end)
 }
 
 /// End of the time in which a stall delays frames: its backlog drains at the part of the line that
@@ -51,11 +53,12 @@ fn reach(e: &PfcEvidence, stall: &Stall) -> Nanos {
     let with_traffic = e.phases.iter().filter(|span| span.phase != Phase::Drain);
     let during = with_traffic.filter(|span| overlaps(stall, span.from, span.to));
     let reaches = during.map(|span| {
-        let load = load(e, span.phase, stall.from).clamp(0.0, 1.0);
+        let (load, until) = load(e, span.phase, stall.from);
+        let load = load.clamp(0.0, 1.0);
         let drained = stall.length() as f64 * load / (1.0 - load);
         // A float above all numbers becomes the largest of them.
         let end = stall.to.saturating_add(drained as Nanos);
-        end.min(span.to.max(stall.to))
+        end.min(span.to.min(until).max(stall.to))
     });
     reaches.max().unwrap_or(stall.to)
 }
