@@ -61,10 +61,10 @@ impl Part {
 /// Checks one part or all.
 pub fn run(release: &Release, part: Option<Part>, install: &Install) -> Result<ExitCode> {
     let parts = part.map_or(Part::ALL.to_vec(), |part| vec![part]);
-    if parts.contains(&Part::Package) {
-        if !step::is_root() {
-            bail!("a chroot needs root; run it with sudo or as root");
-        }
+    if parts.contains(&Part::Package) && !step::is_root() {
+        bail!("a chroot needs root; run it with sudo or as root");
+    }
+    if parts.contains(&Part::Package) || parts.contains(&Part::Policy) {
         setup::run(&[Group::Userspace], install)?;
     }
     make(release)?;
