@@ -3,9 +3,9 @@
 //!
 //! Every value is plain old data of fixed layout, in the byte order of the host.
 
-/// Gives types of counters their zero and their sum over all CPUs. They are `repr(C)`, with fields
-/// of `u64` alone. Those that are no counts (a last frame, a greatest latency) are summed too: who
-/// merges replaces them.
+/// Gives types of counters their zero and their sum over all CPUs. Each type has to be `repr(C)`
+/// with fields of `u64` alone, which is not checked. Fields that are no counts, such as a last
+/// frame or a greatest latency, are summed too: the caller of `merge` sets them again.
 macro_rules! counts {
     ($($counts:ty)*) => {$(
         impl $counts {

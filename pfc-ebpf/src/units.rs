@@ -9,7 +9,7 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// A second.
 pub const SECOND: Nanos = 1000 * MILLISECOND;
 
-/// Declares a number below a bound, of which there are so many.
+/// Declares types of numbers from 0 up, each with the number of its values.
 macro_rules! bounded {
     ($($(#[$doc:meta])* $name:ident: $what:literal, $count:literal;)*) => {$(
         $(#[$doc])*

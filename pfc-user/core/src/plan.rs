@@ -54,8 +54,8 @@ impl FlowPlan {
         self.length.saturating_sub(tag)
     }
 
-    /// Its frames in a second.
-    fn frames(&self) -> u64 {
+    /// Its frames a second, rounded down.
+    pub fn frames(&self) -> u64 {
         self.rate / LineRate::frame_bits(self.length)
     }
 
@@ -149,8 +149,7 @@ impl PfcFrame {
     }
 }
 
-/// Intervals without a frame after which a storm of XONs has a gap: as many as a pause has by
-/// default.
+/// Intervals that a pause has by default. A storm of XONs has a gap after as many without a frame.
 pub const INTERVALS: Nanos = 3;
 
 impl StormPlan {
@@ -292,8 +291,8 @@ pub fn effort(flows: &[FlowPlan]) -> (Clock, u64) {
     }
 }
 
-/// The load, in percent of the rates of these flows, up to which the programs read the clock for
-/// each frame: every arrival can be logged.
+/// The highest load, in percent of the rates of these flows, at which the programs read the clock
+/// for each frame, so that every arrival can be logged; at least 1.
 pub fn exact_load(flows: &[FlowPlan]) -> u8 {
     let frames: u64 = flows.iter().map(FlowPlan::frames).sum();
     (EXACT_FRAMES * 100 / frames.max(1)).clamp(1, 100) as u8
@@ -373,10 +372,15 @@ impl RepetitionPlan {
         planned.into_iter().flatten().collect()
     }
 
-    /// Phases in which each arrival of `flow` is logged: where it is paused; and in a probe at
-    /// `load` percent of the rates, as frames of other flows show the latency, and for how long the
-    /// scheduler made one of them wait. Where the log has no room for all of them, one shows the
-    /// latency.
+    /// The bursts of its probe.
+    pub fn bursts(&self) -> impl Iterator<Item = &ProbeBurst> + Clone {
+        self.probe.iter().flat_map(|probe| &probe.bursts)
+    }
+
+    /// Phases in which each arrival of `flow` is logged, with a probe at `load` percent of the
+    /// rates. A flow that is paused is always logged. In a probe the other flows show the latency,
+    /// and for how long the scheduler made one of them wait. Where the log has no room for them,
+    /// one alone is logged, for the latency.
     pub fn logged(&self, flow: &FlowPlan, load: u8) -> Vec<Phase> {
         let probed = |priority| {
             let probe = self.probe.as_ref();

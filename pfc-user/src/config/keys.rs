@@ -34,9 +34,10 @@ pub struct Table {
     pub keys: &'static [Key],
 }
 
-/// Defines a table in one place: comments are its documentation, and each key is followed by the
-/// shape of its value and by its default, the table's name by the prefix of its keys' paths. A
-/// `struct` also reads the table; its documentation is the constant `TABLE`.
+/// Defines a table and its documentation in one place:
+/// `"NAME", "PREFIX" { KEY = "VALUE", "DEFAULT"; }`. PREFIX stands before each key in its path,
+/// VALUE is the shape of a value, and comments are the meanings. With `struct` in front, it also
+/// defines the type that reads the table, whose constant `TABLE` is the documentation.
 macro_rules! table {
     (
         $(#[doc = $about:literal])+

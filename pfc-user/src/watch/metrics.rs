@@ -132,8 +132,8 @@ fn octets(volume: Volume) -> u64 {
     volume.octets
 }
 
-/// Defines families, each with its description as its comment: `NAME by LABEL in UNIT: SAMPLES;`,
-/// where a single sample has no label, and most are counts.
+/// Defines families: `NAME by LABEL in UNIT: SAMPLES;`, below a comment that is the description.
+/// A family of one sample has no `by`, and one of counts no `in`.
 macro_rules! families {
     ($(
         $(#[doc = $help:literal])+

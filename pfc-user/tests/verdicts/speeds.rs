@@ -398,7 +398,7 @@ fn each_fault_of_time_fails_its_checks_on_fast_links() {
     nothing(all);
 }
 
-/// The smallest frames on a quarter of a line of 10 Gbit/s: more than are counted one by one.
+/// The smallest frames on a quarter of a line of 10 Gbit/s: too many to read the clock for each.
 const MANY: Speed = Speed {
     frame: 60,
     ..part(10_000_000_000, 0.25)
@@ -419,7 +419,7 @@ fn above_the_rate_of_exact_counting_every_arrival_of_a_probe_is_logged_but_at_fu
             .iter()
             .all(|burst| burst.load == 100 || logs(burst.load))
     );
-    // Half of the rates of 100 Gbit/s would be too many too.
+    // At 100 Gbit/s half load has too many frames as well.
     let faster = Speed {
         frame: 1024,
         ..part(100_000_000_000, 1.0)
@@ -441,16 +441,16 @@ fn evidence_is_whole_where_the_burst_at_full_load_is_not_logged() {
         whole::check_case(&case, "").map_err(|defect| defect.rule)
     };
     assert_eq!(check(evidence.clone()), Ok(()));
-    // Nor is it where that burst was broken off.
+    // The same where that burst was broken off.
     let mut broken_off = evidence.clone();
     broken_off.probes.retain(|probe| probe.burst.load < 100);
     broken_off.interrupted = true;
     assert_eq!(check(broken_off), Ok(()));
     // A flow that every burst logs has each of its frames.
-    let paused = |flow: &&FlowPlan| plan.logged(flow, 100).contains(&Phase::Probe);
-    let paused = plan.flows.iter().find(paused).unwrap().id;
+    let is_logged = |flow: &&FlowPlan| plan.logged(flow, 100).contains(&Phase::Probe);
+    let logged = plan.flows.iter().find(is_logged).unwrap().id;
     let mut less = evidence;
-    let of_it = |arrival: &Arrival| arrival.flow == paused && arrival.phase == Phase::Probe;
+    let of_it = |arrival: &Arrival| arrival.flow == logged && arrival.phase == Phase::Probe;
     let first = less.arrivals.records.iter().position(of_it).unwrap();
     less.arrivals.records.remove(first);
     assert_eq!(check(less), Err(Rule::Arrivals));

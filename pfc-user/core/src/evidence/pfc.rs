@@ -325,6 +325,11 @@ pub struct ProbeReport {
 }
 
 impl ProbeReport {
+    /// Time before its first frame left; 0 if none did.
+    pub fn begin(&self) -> Nanos {
+        self.left.first().map_or(0, |left| left.before)
+    }
+
     /// True if one of its frames asks for a pause of `priority`.
     pub fn pauses(&self, priority: Priority) -> bool {
         self.burst.longest(&[priority]) > Quanta::ZERO

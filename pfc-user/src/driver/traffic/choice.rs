@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use pfc_ebpf::units::LineRate;
 use validator_core::plan::FlowPlan;
 
 use super::live_frames::{LiveFrames, longest};
@@ -121,7 +120,7 @@ pub fn open(
     )?;
     let cpus = realtime::allowed_cpus();
     let facts = Facts {
-        frames: plan.flows.iter().map(frames).sum(),
+        frames: plan.flows.iter().map(FlowPlan::frames).sum(),
         length: plan
             .flows
             .iter()
@@ -162,11 +161,6 @@ pub fn open(
     };
     let source = Sendmmsg::open(plan, flow_control)?;
     Ok(Box::new(source.because(because)))
-}
-
-/// Frames a second of a flow.
-fn frames(flow: &FlowPlan) -> u64 {
-    flow.rate / LineRate::frame_bits(flow.length)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ const LEAST_QUIET: Nanos = 20_000_000;
 /// Multiple of `max_response` that a pause is to last, so that it differs from none.
 const RESPONSES: Nanos = 10;
 
-/// Load of a probe of these flows that is no test of full load: each arrival can be logged.
+/// Load of the probes of these flows, but for the one at full load: low enough to log each arrival.
 pub(super) fn load(flows: &[FlowPlan]) -> u8 {
     LOAD.min(exact_load(flows))
 }
@@ -243,8 +243,7 @@ impl Timing {
 
 /// The least duration of all probes, each of which `prepare` comes before.
 pub(super) fn least(plan: &RepetitionPlan, limits: &Limits, prepare: Nanos) -> Nanos {
-    let bursts = plan.probe.iter().flat_map(|probe| &probe.bursts);
-    let timings = bursts.map(|burst| Timing::of(plan, burst, limits));
+    let timings = plan.bursts().map(|burst| Timing::of(plan, burst, limits));
     timings
         .map(|timing| prepare + timing.quiet + timing.lasts + timing.after)
         .sum()
@@ -284,10 +283,9 @@ pub(super) fn vicinity(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     (5 * limits.max_response).max(4 * interval(plan))
 }
 
-/// The longest time from one frame of a flow to its next, in a probe.
+/// The longest time from one frame of a flow to its next, in the burst of the least load.
 pub(super) fn interval(plan: &RepetitionPlan) -> Nanos {
-    let bursts = plan.probe.iter().flat_map(|probe| &probe.bursts);
-    let load = bursts.map(|burst| burst.load).min().unwrap_or(LOAD);
+    let load = plan.bursts().map(|burst| burst.load).min().unwrap_or(LOAD);
     let of_flow = |flow: &FlowPlan| {
         let rate = u128::from(flow.rate) * u128::from(load) / 100;
         let bits = u128::from(LineRate::frame_bits(flow.length)) * 1_000_000_000;

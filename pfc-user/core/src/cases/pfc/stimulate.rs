@@ -261,7 +261,7 @@ impl<B: Bench> Steps<'_, B> {
         let Some(shown) = before.filter(|probe| !measured.held_beside(probe).is_empty()) else {
             return Ok(());
         };
-        let then = shown.left.first().map_or(0, |left| left.before);
+        let then = shown.begin();
         let storm = self.done.storm.iter().map(|storm| storm.last.before);
         let probes = self.done.probes.iter().flat_map(|probe| &probe.left);
         let frames = || storm.clone().chain(probes.clone().map(|left| left.before));

@@ -69,15 +69,15 @@ fn arrivals(e: &PfcEvidence, at: &str) -> Checked {
         *listed.entry(key).or_default() += 1;
     }
     let mut missing = 0;
-    // A burst that was broken off is in the plan alone.
-    let bursts = e.plan.probe.iter().flat_map(|probe| &probe.bursts);
-    let loads = || bursts.clone().map(|burst| burst.load);
-    let (least, most) = (loads().min().unwrap_or(0), loads().max().unwrap_or(0));
+    // Loads of the plan: a burst that was broken off left arrivals, but has no report.
+    let loads = e.plan.bursts().map(|burst| burst.load);
+    let (least, most) = (loads.clone().min().unwrap_or(0), loads.max().unwrap_or(0));
     for flow in &e.plan.flows {
-        let [always, sometimes] = [most, least].map(|load| e.plan.logged(flow, load));
+        // The lower the load of a burst, the more flows it logs.
+        let [in_all, in_some] = [most, least].map(|load| e.plan.logged(flow, load));
         for phase in Phase::ALL {
             let listed = listed.get(&(flow.id, phase as u8)).copied().unwrap_or(0);
-            if listed == 0 && !always.contains(&phase) {
+            if listed == 0 && !in_all.contains(&phase) {
                 continue;
             }
             let counted = e.received(flow.id, phase).map_or(0, all);
@@ -85,8 +85,9 @@ fn arrivals(e: &PfcEvidence, at: &str) -> Checked {
                 let flow = flow.id;
                 format!("flow {flow} in phase {phase:?} has {listed}, {counted} were counted")
             })?;
-            // Not every burst of a probe logs each flow.
-            if always.contains(&phase) || !sometimes.contains(&phase) {
+            // Where only some bursts log the flow, nothing tells how many frames they had.
+            let only_in_some = in_some.contains(&phase) && !in_all.contains(&phase);
+            if !only_in_some {
                 missing += counted - listed;
             }
         }

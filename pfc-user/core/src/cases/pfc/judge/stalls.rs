@@ -29,21 +29,23 @@ pub(super) fn overlaps(stall: &Stall, from: Nanos, to: Nanos) -> bool {
     stall.from < to && stall.to > from
 }
 
-/// Share of the line rate that the flows offer in `phase` at `time`, and the end of this traffic
-/// where it is a burst of the probe. That is the burst whose pause was the last before, or the next
-/// one: the higher load of the two. What a burst leaves is gone before the one after it.
-fn load(e: &PfcEvidence, phase: Phase, time: Nanos) -> (f64, Nanos) {
+/// Share of the line rate that the flows offer in `phase` around `stall`, and the time at which
+/// nothing of it is left. In a probe, this is the highest load of the bursts from the last pause
+/// frame before the stall to the first one after it. They leave nothing for the burst behind them.
+fn load(e: &PfcEvidence, phase: Phase, stall: &Stall) -> (f64, Nanos) {
     let rate = e.plan.flows.iter().map(|flow| flow.rate).sum::<u64>() as f64;
     let share = rate / e.limits.line_rate.bits_per_second() as f64;
     if phase != Phase::Probe {
         return (share, Nanos::MAX);
     }
-    let first = |probe: &ProbeReport| probe.left.first().map_or(0, |left| left.before);
-    let next = e.probes.partition_point(|probe| first(probe) <= time);
-    let last = next.saturating_sub(1);
-    let round = e.probes[last..].iter().take(next - last + 1);
-    let percent = round.map(|probe| probe.burst.load).max().unwrap_or(100);
-    let end = e.probes.get(next + 1).map_or(Nanos::MAX, first);
+    let begun = |time| e.probes.partition_point(|probe| probe.begin() <= time);
+    let (last, next) = (begun(stall.from).saturating_sub(1), begun(stall.to));
+    let around = e.probes.iter().take(next + 1).skip(last);
+    let percent = around.map(|probe| probe.burst.load).max().unwrap_or(100);
+    let end = e
+        .probes
+        .get(next + 1)
+        .map_or(Nanos::MAX, ProbeReport::begin);
     (f64::from(percent) / 100.0 * share, end)
 }
 
@@ -53,7 +55,7 @@ fn reach(e: &PfcEvidence, stall: &Stall) -> Nanos {
     let with_traffic = e.phases.iter().filter(|span| span.phase != Phase::Drain);
     let during = with_traffic.filter(|span| overlaps(stall, span.from, span.to));
     let reaches = during.map(|span| {
-        let (load, until) = load(e, span.phase, stall.from);
+        let (load, until) = load(e, span.phase, stall);
         let load = load.clamp(0.0, 1.0);
         let drained = stall.length() as f64 * load / (1.0 - load);
         // A float above all numbers becomes the largest of them.

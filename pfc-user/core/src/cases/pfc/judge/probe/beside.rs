@@ -61,8 +61,7 @@ impl Measured<'_> {
         let Some(end) = pauses.iter().map(|pause| pause.earliest).min() else {
             return Vec::new();
         };
-        let first = probe.left.first().map_or(0, |left| left.before);
-        let from = first.saturating_sub(self.vicinity());
+        let from = probe.begin().saturating_sub(self.vicinity());
         let unnamed = Priority::all().filter(|priority| !probe.pauses(*priority));
         let of_each: Vec<(Priority, Vec<&Arrival>)> = unnamed
             .map(|priority| (priority, self.near(priority, from, self.until(probe))))
