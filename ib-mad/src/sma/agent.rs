@@ -1,4 +1,4 @@
-//! How a node answers what arrives.
+//! Answers of a node to what arrives.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Sma {
         true
     }
 
-    /// How much the next violation counts: 1 without faults.
+    /// Weight of the next violation: 1 without faults.
     fn weight(&self) -> u16 {
         let skips = self.has(Fault::CountsEverySecond) && self.violations.is_multiple_of(2)
             || self.has(Fault::CountsEveryThird) && !(self.violations + 1).is_multiple_of(3);

@@ -152,7 +152,7 @@ numbered! {
         /// The headers could not be read, or do not fit the number of frames: they are octets of
         /// one frame alone.
         Headers = 0,
-        /// Nor does the stack know the number of frames: they count as one.
+        /// The stack does not know the number of frames either: they count as one.
         Number = 1,
     }
 }

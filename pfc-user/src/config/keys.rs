@@ -162,7 +162,7 @@ pub const PLAN: &[Table] = &[
         "case.repetitions", "" {
             /// Lossless priorities. Mandatory.
             lossless = "list of priorities", "";
-            /// Those that are stormed. Only of `pfc.pause-multi-lossless`, and of
+            /// Priorities that are stormed. Only of `pfc.pause-multi-lossless`, and of
             /// `pfc.enable-vector`, where the list may be empty.
             storm = "list of priorities", "all of them";
         }

@@ -63,7 +63,7 @@ keys::table! {
     /// The device under test of the PFC cases, and the description of any.
     #[derive(Deserialize)]
     struct DutTable: "dut", "dut." {
-        // None of a testbed without PFC cases, which may describe its DUT all the same.
+        // Absent in a testbed without PFC cases, which may describe its DUT all the same.
         /// The simulated switch, a Linux bridge, or a device that is there already. Mandatory for
         /// PFC cases.
         kind: Option<Kind> = "`sim`, `bridge`, `external`", "";
@@ -127,11 +127,11 @@ keys::table! {
         rx: Option<Port> = "port", "";
         /// Speed of the ports. Mandatory with `sim` and `bridge`, and on veth and tap.
         line_rate: Option<Rate> = "rate", "the link's speed";
-        /// How XDP programs are attached: in the driver, in the kernel's generic path, or the first
-        /// of these that works.
+        /// Way in which XDP programs are attached: in the driver, in the kernel's generic path, or
+        /// the first of these that works.
         #[serde(default)]
         xdp: XdpMode = "`auto`, `driver`, `skb`", "\"auto\"";
-        /// What sends the test traffic. `auto` takes live frames, which the kernel makes, from some
+        /// Sender of the test traffic. `auto` takes live frames, which the kernel makes, from some
         /// 200,000 frames a second on where the tx port takes them.
         #[serde(default)]
         sender: Sender = "`auto`, `live-frames`, `sendmmsg`", "\"auto\"";
@@ -149,7 +149,7 @@ keys::table! {
         /// priority than their DSCP. With `trust = "pcp"` they always carry one.
         #[serde(default)]
         vlan: bool = "`true`, `false`", "`false`";
-        /// How the DUT maps DSCPs to priorities. Mandatory with `external` and `trust = "dscp"`.
+        /// The DUT's map from DSCPs to priorities. Mandatory with `external` and `trust = "dscp"`.
         dscp_map: Option<DscpMapValue> =
             "`sonic`, `dscp-mod-8`, `dscp-high-bits`, or 64 priorities",
             "`dscp-mod-8` with `sim` and `bridge`";
@@ -219,7 +219,7 @@ keys::table! {
 }
 
 keys::table! {
-    /// What PFC verdicts are judged against.
+    /// Limits that PFC verdicts are judged by.
     #[derive(Default, Deserialize)]
     struct LimitsTable: "limits", "limits." {
         /// Longest time from a pause frame to the last data frame, and from an XON to the first. At

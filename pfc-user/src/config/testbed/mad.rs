@@ -100,7 +100,7 @@ keys::table! {
         device: Option<String> = "text", "";
         /// Its port. Only with `umad`.
         port: Option<u8> = "number", "1";
-        /// Where sysfs is. Only with `umad`.
+        /// Place of sysfs. Only with `umad`.
         sysfs: Option<PathBuf> = "folder", "\"/sys\"";
         /// Directed route to the DUT: 0, then the egress port of each hop, such as `"0,1"`.
         path: Option<String> = "ports", "the next node";

@@ -67,7 +67,7 @@ keys::table! {
         faults: Option<Vec<String>> = "list of text", "[]";
         /// Further arguments for its process. Only with `sim`.
         args: Option<Vec<String>> = "list of text", "[]";
-        /// Where the agent listens. Mandatory with `agent`, and only there.
+        /// Address at which the agent listens. Mandatory with `agent`, and only there.
         agent: Option<String> = "host:port", "";
         /// File with the shared token. Only with `agent`.
         token_file: Option<PathBuf> = "file", "the environment variable `VALIDATOR_TOKEN`";

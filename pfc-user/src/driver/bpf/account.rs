@@ -224,8 +224,7 @@ impl AccountProgram {
         Ok(())
     }
 
-    /// Replaces the configuration of these flows, between two bursts of traffic. What was counted
-    /// of them stays.
+    /// Replaces the configuration of these flows, between two bursts of traffic. Their counts stay.
     pub fn describe(&self, flows: &[FlowConfig]) {
         for (index, flow) in flows.iter().enumerate() {
             self.flows.set(index * WORDS_OF_FLOW, flow);

@@ -106,8 +106,8 @@ impl RcPort {
         let mut changes = Journal::open().without_merging(&namespace, interface)?;
         let responder = namespace.run(|| Responder::attach(interface, config.xdp))??;
         // Requests are answered with the tag that they came with, and XDP sees it only where it
-        // stays in the frame.
-        // Where the driver does not let go of it, a link without tags works all the same.
+        // stays in the frame. Where the driver always takes it out, a link without tags works all
+        // the same.
         changes.extend(Journal::open().with_tags(&namespace, interface)?);
         // Some drivers reset the port for a program, and for an offload: the last of them.
         link::wait_for_carrier(&namespace, interface, CARRIER)?;

@@ -499,9 +499,8 @@ impl Found {
         } = self;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
         if config.trust == Trust::Pcp {
-            // XDP sees the tag only where it stays in the frame.
-            // Where the driver does not let go of it, frames without a tag are seen and reported
-            // as such.
+            // XDP sees the tag only where it stays in the frame. Where the driver always takes it
+            // out, frames without a tag are seen, and reported as such.
             changes.extend(Journal::open().with_tags(&namespace, &interface)?);
         }
         Ok(TesterPort {

@@ -279,8 +279,8 @@ pub(super) fn silent_socket() -> nix::Result<OwnedFd> {
     )
 }
 
-/// Has frames of all addresses come in at the interface of that index while the socket is open.
-pub(super) fn hear_all(fd: &OwnedFd, index: libc::c_uint) -> nix::Result<()> {
+/// Makes the interface of that index promiscuous while the socket is open.
+pub(super) fn promiscuous(fd: &OwnedFd, index: libc::c_uint) -> nix::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: index as i32,
         mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -290,7 +290,7 @@ pub(super) fn hear_all(fd: &OwnedFd, index: libc::c_uint) -> nix::Result<()> {
     setsockopt(fd, AddMembership, &membership)
 }
 
-/// Has the socket receive what comes in at the interface of that index, of that EtherType.
+/// Binds the socket to frames of that EtherType at the interface of that index.
 fn bind(fd: &OwnedFd, index: libc::c_uint, ethertype: u16) -> nix::Result<()> {
     // SAFETY: all octets zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };

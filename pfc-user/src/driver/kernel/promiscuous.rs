@@ -20,7 +20,7 @@ impl Promiscuous {
     pub fn hold(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = packet::silent_socket()?;
-        packet::hear_all(&socket, index)?;
+        packet::promiscuous(&socket, index)?;
         Ok(Self { _socket: socket })
     }
 }

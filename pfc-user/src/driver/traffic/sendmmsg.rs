@@ -95,7 +95,7 @@ impl Sendmmsg {
         })
     }
 
-    /// Has the report say why it is this sender.
+    /// Sets the reason for this sender, for the report.
     pub fn because(self, reason: String) -> Self {
         Self {
             because: Some(reason),

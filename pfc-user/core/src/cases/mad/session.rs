@@ -71,7 +71,7 @@ pub(super) struct Session<'s, 'l> {
     /// Longest wait for an answer.
     pub(super) wait: Duration,
     listen: Duration,
-    /// What follows is done even if the user wishes to stop.
+    /// The rest is done even if the user wishes to stop.
     pub(super) uninterrupted: bool,
     /// The user knows what a stop waits for.
     announced_stop: bool,

@@ -134,7 +134,7 @@ impl Scale {
             })
             .collect();
         pixels.sort_unstable();
-        // Those that touch are one.
+        // Spans that touch are one.
         pixels.dedup_by(|next, last| {
             let touches = next.0 <= last.1;
             if touches {

@@ -10,7 +10,7 @@ const GSTRINGS: u32 = 0x1b;
 /// `ETH_GSTRING_LEN`.
 const NAME_LEN: usize = 32;
 
-/// How many names a set has, and the names, with empty ones where there is `room` for more.
+/// Number of names in a set, and the first `room` names, some perhaps empty.
 pub(super) fn strings(interface: &str, set: u32, room: usize) -> io::Result<(u32, Vec<String>)> {
     // struct ethtool_gstrings: the set and the number of names behind the command.
     let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);

@@ -13,7 +13,7 @@ use nix::sys::socket::sockopt::{RcvBufForce, ReceiveTimestampns};
 use nix::sys::socket::{getsockopt, setsockopt};
 
 use super::options::{AuxiliaryData, IgnoreOutgoing, QdiscBypass, Statistics};
-use super::{BATCH, bind, bound_to, hear_all, is_bound, send_some, silent_socket};
+use super::{BATCH, bind, bound_to, is_bound, promiscuous, send_some, silent_socket};
 
 /// Longest frame received: a jumbo frame with two tags.
 const SLOT: usize = 9600;
@@ -79,7 +79,7 @@ impl DevicePort {
         setsockopt(&fd, AuxiliaryData, &true)?;
         setsockopt(&fd, IgnoreOutgoing, &true)?;
         setsockopt(&fd, QdiscBypass, &true)?;
-        hear_all(&fd, index)?;
+        promiscuous(&fd, index)?;
         bind(&fd, index, libc::ETH_P_ALL as u16)?;
         let [address @ .., _, _] = bound_to(&fd)?.sll_addr;
         Ok(Self {

@@ -23,7 +23,7 @@ pub struct Wanted {
     direction: Option<Direction>,
     /// The interface as it was found last.
     pub state: LinkState,
-    /// How its program counts.
+    /// Settings of its program.
     pub settings: Settings,
 }
 

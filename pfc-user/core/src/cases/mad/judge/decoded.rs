@@ -329,7 +329,7 @@ impl<'e> View<'e> {
         until.max(asked.deadline)
     }
 
-    /// How long after `asked` an answer to it could have been seen.
+    /// Time after `asked` in which an answer to it could have been seen.
     pub(in crate::cases::mad) fn seen_for(&self, asked: &Asked) -> Nanos {
         self.seen_until(asked).saturating_sub(asked.sent)
     }

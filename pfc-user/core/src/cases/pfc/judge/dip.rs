@@ -360,7 +360,7 @@ impl Watched<'_> {
         let most = windows.iter().map(|seen| seen.edges).fold(0.0, f64::max);
         let in_a_window = least(&mut windows.into_iter());
         let lasting = least(&mut self.lasting(group)).filter(|(share, _)| *share < DIP_SHARE);
-        // Where 100 ms show it they say best when it was.
+        // 100 ms that show a dip tell best when it was.
         let shows = |(share, _): &(f64, Seen)| *share < DIP_SHARE;
         let Some((share, seen)) = (match lasting {
             Some(lasting) if !in_a_window.as_ref().is_some_and(shows) => Some(lasting),

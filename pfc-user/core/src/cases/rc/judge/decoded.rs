@@ -135,7 +135,7 @@ impl<'e> PhaseView<'e> {
         self.packets().last().map(|packet| packet.time)
     }
 
-    /// How long the agent was asked for completions after the READ was posted.
+    /// Time for which the agent was asked for completions after the READ was posted.
     pub(in crate::cases::rc) fn waited(&self) -> Nanos {
         self.phase.until.saturating_sub(self.phase.posted)
     }
