@@ -124,8 +124,7 @@ pub struct RunArgs {
     /// frames: a new or empty one, or one of an earlier run, whose results are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write into --out also where it has other files; those with the name of a result are
-    /// replaced.
+    /// Write into --out also where it has other files.
     #[arg(long, requires = "out")]
     pub force: bool,
     /// Change a value, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.

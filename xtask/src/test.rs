@@ -163,7 +163,8 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Rules for the crates of others, but for the advisories: their database is of the network.
+    /// Rules for the crates of others. The database of advisories is of the network, which may not
+    /// be there.
     fn deny(&mut self) -> Result<()> {
         if step::output(self.cargo(&["deny"]).arg("--version")).is_err() {
             let needs = "needs cargo-deny: `cargo install cargo-deny --locked`";
@@ -171,6 +172,12 @@ impl Suite<'_> {
         }
         let rules = ["deny", "check", "licenses", "bans", "sources"];
         let part = self.check("licences, sources and double versions of crates", &rules);
+        self.outcome.add(part.run());
+        if step::output(&mut self.cargo(&["deny", "fetch", "db"])).is_err() {
+            let needs = "needs the network: `cargo deny fetch db` did not get their database";
+            return self.note("advisories_on_crates_of_others", needs);
+        }
+        let part = self.check("advisories on crates", &["deny", "check", "advisories"]);
         self.outcome.add(part.run());
         Ok(())
     }

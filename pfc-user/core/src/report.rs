@@ -64,8 +64,9 @@ pub enum ReportError {
     /// A directory that has something of somebody else.
     #[error(
         "{}: `{found}` there is not of an earlier run, and is neither removed nor overwritten; name \
-        another folder with --out, or write beside it with --force",
-        path.display()
+        another folder with --out{}",
+        path.display(),
+        or_beside(.found)
     )]
     NotOwn {
         /// The directory.
@@ -129,6 +130,15 @@ pub enum ReportError {
         /// The part, and what was found there.
         defect: Defect,
     },
+}
+
+/// What else to do about a file of somebody else: results cannot go beside one that has the name
+/// of one of them.
+fn or_beside(found: &str) -> &'static str {
+    match folder::is_of_results(found) {
+        true => "",
+        false => ", or write beside it with --force",
+    }
 }
 
 impl ReportError {

@@ -129,6 +129,15 @@ fn each_key_that_a_text_names_can_be_set() {
             texts.push((file, text.replace("ports.speed: unknown", "")));
         }
     }
+    for name in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "configs/hooks/sonic/sonic.py",
+    ] {
+        let file = root.join("..").join(name);
+        let text = fs::read_to_string(&file).unwrap();
+        texts.push((file, text));
+    }
     let mut number = 0;
     for (file, text) in texts {
         for key in named(&text) {

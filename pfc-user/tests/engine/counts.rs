@@ -1,7 +1,7 @@
 //! Frames that left are those that arrived, flow by flow.
 
 use pfc_ebpf::flow_stamp::Form;
-use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::units::{MILLISECOND, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::packet::PacketSocket;
 use validator_core::engine::packet::{Header, Protocol, Value};
@@ -9,7 +9,7 @@ use validator_core::engine::plan::{End, FlowIndex, Obeys, Rate};
 use validator_core::engine::snapshot::{Count, Transmit};
 use validator_core::engine::{Change, Engine, Order, Warning};
 
-use crate::bench::{Bench, flow, header, packet, pauses, plan};
+use crate::bench::{Bench, flow, header, packet, pauses, plan, until_not_spoilt};
 use crate::common;
 
 #[test]
@@ -145,6 +145,37 @@ fn root_counts_go_on_after_a_stop_and_stay() {
     assert_eq!(snapshot.flows[0].transmit, Transmit::Stopped);
     assert!(snapshot.flows[0].sent.frames > 100);
     assert_eq!(snapshot.flows[0].sent, snapshot.flows[0].received);
+}
+
+/// Stops a flow of five frames a second. False: it had a rate for longer than 100 ms yet. Without
+/// an order, only a silence of about half a second ends it.
+fn rate_ends_with_a_stop() -> bool {
+    let mut bench = Bench::new();
+    let slow = flow("slow", 64, Rate::FramesPerSecond(5), End::Never);
+    bench.start(plan(Obeys::Nothing, vec![slow]));
+    bench.until("a second of frames, and their rate", |now| {
+        now.flows[0].received.frames >= 6 && now.flows[0].sent_rate.frames > 0.0
+    });
+    bench.engine.transmit(&[FlowIndex(0)], Order::Stop).unwrap();
+    let stopped = bench.until("the stop", |now| now.flows[0].transmit == Transmit::Stopped);
+    let still = bench.until("no rate of the flow and its port", |now| {
+        let of_flow = &now.flows[0];
+        let rates = [of_flow.sent_rate, of_flow.received_rate];
+        let rates = rates.iter().chain([&now.ports[0].sent_rate]);
+        rates.map(|rate| rate.frames).sum::<f64>() == 0.0
+    });
+    still.at - stopped.at <= 100 * MILLISECOND
+}
+
+#[test]
+fn root_a_slow_flow_that_is_stopped_has_no_rate() {
+    if !common::need_root("root_a_slow_flow_that_is_stopped_has_no_rate") {
+        return;
+    }
+    until_not_spoilt(
+        "a stopped flow kept its rate for 100 ms",
+        rate_ends_with_a_stop,
+    );
 }
 
 #[test]

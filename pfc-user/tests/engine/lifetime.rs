@@ -144,6 +144,10 @@ fn root_interfaces_find_their_next_hops_and_flows_go_to_them() {
         let there: IpAddr = pairs[place / 2].1.parse().unwrap();
         assert_eq!(neighbour.address == there, place % 2 == 0);
     }
+    // Their ARP and ND crossed the cable, and no port counts any of it.
+    for port in bench.snapshot().ports {
+        assert_eq!((port.sent.frames, port.received.frames), (0, 0));
+    }
     bench.engine.capture(&[PortIndex(1)], true).unwrap();
     bench
         .engine

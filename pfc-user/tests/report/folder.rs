@@ -73,22 +73,34 @@ fn a_folder_of_others_is_refused_before_anything_is_done() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::create_dir(folder.join("precious")).unwrap();
-    fs::write(folder.join("precious/report.json"), "kept").unwrap();
-    let (code, shown, error) = run(folder, &["--out", "precious"]);
-    assert_eq!((code, shown.as_str()), (Some(2), ""), "{error}");
-    assert_eq!(
-        error,
-        "validator: precious: `report.json` there is not of an earlier run, and is neither removed \
-         nor overwritten; name another folder with --out, or write beside it with --force\n"
-    );
-    assert_eq!(files(folder), ["precious/report.json"]);
-    assert_eq!(
-        fs::read_to_string(folder.join("precious/report.json")).unwrap(),
-        "kept"
-    );
+    let refused = |name: &str, arguments: &[&str], way_out: &str| {
+        let (code, shown, error) = run(folder, arguments);
+        assert_eq!((code, shown.as_str()), (Some(2), ""), "{error}");
+        assert_eq!(
+            error,
+            format!(
+                "validator: precious: `{name}` there is not of an earlier run, and is neither \
+                 removed nor overwritten; name another folder with --out{way_out}\n"
+            )
+        );
+        let kept = folder.join("precious").join(name);
+        assert_eq!(fs::read_to_string(kept).unwrap(), "kept");
+    };
+    let (plain, forced) = (["--out", "precious"], ["--out", "precious", "--force"]);
+    // No results can go beside a file that has the name of one of theirs.
+    for name in ["report.json", "validator.txt"] {
+        let file = folder.join("precious").join(name);
+        fs::write(&file, "kept").unwrap();
+        refused(name, &plain, "");
+        refused(name, &forced, "");
+        assert_eq!(files(folder), [format!("precious/{name}")]);
+        fs::remove_file(file).unwrap();
+    }
 
     fs::write(folder.join("precious/notes.txt"), "kept").unwrap();
-    let (code, _, error) = run(folder, &["--out", "precious", "--force"]);
+    refused("notes.txt", &plain, ", or write beside it with --force");
+    assert_eq!(files(folder), ["precious/notes.txt"]);
+    let (code, _, error) = run(folder, &forced);
     assert_eq!(code, Some(0), "{error}");
     assert_eq!(
         fs::read_to_string(folder.join("precious/notes.txt")).unwrap(),
@@ -98,12 +110,8 @@ fn a_folder_of_others_is_refused_before_anything_is_done() {
 
     // In a folder of the tool a user's file may have a name that results have.
     fs::write(folder.join("precious/trace.log"), "kept").unwrap();
-    let (code, _, error) = run(folder, &["--out", "precious"]);
-    assert_eq!(code, Some(2), "{error}");
-    assert!(
-        error.contains("precious: `trace.log` there is not of"),
-        "{error}"
-    );
+    refused("trace.log", &plain, "");
+    refused("trace.log", &forced, "");
     assert!(report::read_evidence(&folder.join("precious")).is_ok());
 }
 

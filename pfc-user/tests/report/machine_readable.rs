@@ -336,6 +336,7 @@ fn reports_say_what_was_tested_by_what_where_and_when() {
         ("its vendor", "Example"),
         ("its software", "OS 2.1"),
         ("host", "lab-7"),
+        ("kernel", "Linux 6.18.0"),
         ("started", "2027-01-15T08:00:00Z"),
     ] {
         assert!(
@@ -354,6 +355,7 @@ fn reports_say_what_was_tested_by_what_where_and_when() {
     for expected in [
         "<p>Example, S1, OS 2.1</p>",
         "<dd>lab-7</dd>",
+        "<dd>validator run --set &#39;a=[1, 2]&#39;</dd>",
         "file of the plan",
     ] {
         assert!(page.contains(expected), "{expected}");

@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
 
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::need_root;
+use crate::counting::datagram;
 use crate::lab::{Lab, PATIENCE, Running};
 use crate::roce_frames::Request;
 
@@ -360,5 +362,24 @@ fn root_the_tests_of_the_rules_are_fed_with_series_that_a_scrape_has() {
         .filter(|series| !served.contains(series))
         .collect();
     assert!(missing.is_empty(), "{missing:?} is not in {served:?}");
+
+    // Each priority is that of the map.
+    let sender = lab.device_port();
+    for dscp in [3, 46] {
+        sender.send(&datagram(dscp, &[])).unwrap();
+    }
+    let begin = Instant::now();
+    loop {
+        let samples = scrape(&lab, address);
+        let frames = ["3", "5"]
+            .map(|priority| samples[&of_t0("priority_frames_total", &[("priority", priority)])]);
+        if frames == [1.0, 1.0] {
+            break;
+        }
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "{frames:?} of priorities 3 and 5"
+        );
+    }
     running.summary("t0");
 }

@@ -35,8 +35,8 @@ pub struct Folder {
     captures: Option<Opened>,
     /// Names below it of the tool's files, such as `captures/NAME.pcapng`.
     own: BTreeSet<String>,
-    /// Files of others that have the name of one of the tool's are replaced.
-    force: bool,
+    /// The list of the tool's files was lost: what has the name of one of them is taken for it.
+    list_is_lost: bool,
     /// A file of the run that may yet be refused.
     staged: Option<Staged>,
 }
@@ -71,9 +71,9 @@ impl Drop for Folder {
 impl Folder {
     /// Looks at the folder at `path`, and changes nothing.
     ///
-    /// An error where something there can be no file of results. Without `force`, also where the
-    /// folder is neither empty nor of an earlier run, or where a file of somebody else has the name
-    /// of one of the tool's.
+    /// An error where something there can be no file of results, or where a file of somebody else
+    /// has the name of one of the tool's. Without `force`, also where the folder is neither empty
+    /// nor of an earlier run.
     pub fn examine(path: &Path, force: bool) -> Result<Self, ReportError> {
         let unreadable = |error| ReportError::unreadable(path, error);
         let not_own = |found: String| {
@@ -83,23 +83,27 @@ impl Folder {
         let opened = match Opened::folder(path) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self::new(path, None, BTreeSet::new(), force));
+                return Ok(Self::new(path, None, BTreeSet::new(), false));
             }
             Err(error) => return Err(unreadable(error)),
         };
         let mut found = fs::read_dir(opened.at()).map_err(unreadable)?;
         let marked = listed(opened.at()).map_err(unreadable)?;
-        let theirs = found.next().filter(|_| !force && marked.is_none());
+        let is_marked = marked.is_some();
+        let folder = Self::new(path, Some(opened), marked.unwrap_or_default(), false);
+        folder.refuse_what_stands_in_the_way()?;
+        // First what is refused in any case, so that nobody is told of --force in vain.
+        let marker = (!is_marked).then_some(MARKER);
+        let mut names = FILES.into_iter().chain(marker);
+        if let Some(name) = names.find(|name| folder.is_taken(name)) {
+            return Err(not_own(name.to_owned()));
+        }
+        let theirs = found.next().filter(|_| !force && !is_marked);
         if let Some(entry) = theirs {
             let name = entry.map_err(unreadable)?.file_name();
             return Err(not_own(name.to_string_lossy().into_owned()));
         }
-        let folder = Self::new(path, Some(opened), marked.unwrap_or_default(), force);
-        folder.refuse_what_stands_in_the_way()?;
-        match FILES.into_iter().find(|name| folder.is_taken(name)) {
-            Some(name) => Err(not_own(name.to_owned())),
-            None => Ok(folder),
-        }
+        Ok(folder)
     }
 
     /// The folder at `path`, ready for results.
@@ -115,20 +119,20 @@ impl Folder {
         let read = || {
             let opened = Opened::folder(path)?;
             let own = listed(opened.at())?;
-            let force = own.is_none();
+            let list_is_lost = own.is_none();
             let own = own.unwrap_or_default();
-            Ok(Self::new(path, Some(opened), own, force))
+            Ok(Self::new(path, Some(opened), own, list_is_lost))
         };
         read().map_err(|error| ReportError::unreadable(path, error))
     }
 
-    fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, force: bool) -> Self {
+    fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, list_is_lost: bool) -> Self {
         Self {
             path: path.to_owned(),
             opened,
             captures: None,
             own,
-            force,
+            list_is_lost,
             staged: None,
         }
     }
@@ -238,7 +242,7 @@ impl Folder {
 
     /// True if `name` is there and not the tool's.
     fn is_taken(&self, name: &str) -> bool {
-        let is_other = !self.force && !self.own.contains(name);
+        let is_other = !self.list_is_lost && !self.own.contains(name);
         is_other && self.at(name).symlink_metadata().is_ok()
     }
 
@@ -306,6 +310,11 @@ fn listed(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
     }
     let names = lines.filter(|name| FILES.contains(name) || is_capture(name));
     Ok(Some(names.map(str::to_owned).collect()))
+}
+
+/// True if a file of that name in the folder is one of results, or their list.
+pub(super) fn is_of_results(name: &str) -> bool {
+    name == MARKER || FILES.contains(&name) || is_capture(name)
 }
 
 /// True for `captures/NAME.pcapng`.
