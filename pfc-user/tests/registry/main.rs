@@ -3,6 +3,8 @@
 //!
 //! lane: computing
 
+mod evidence;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
