@@ -243,14 +243,16 @@ fn smpquery_sees_the_switch_as_configured() {
         );
     }
     assert!(dut.ask("smpquery -D pkeys 0,1").contains("0: 0xffff"));
-    // The tester's own node.
-    fields(
-        &dut.ask("smpquery nodeinfo 1"),
-        &[
-            ("NodeType", "Channel Adapter"),
-            ("Guid", "0x0200000000000100"),
-        ],
-    );
+    // The tester's own node: also by a path that leads through the switch and back.
+    for address in ["nodeinfo 1", "-D nodeinfo 0", "-D nodeinfo 0,1,1"] {
+        fields(
+            &dut.ask(&format!("smpquery {address}")),
+            &[
+                ("NodeType", "Channel Adapter"),
+                ("Guid", "0x0200000000000100"),
+            ],
+        );
+    }
     assert_eq!(
         dut.rest(),
         "ended: 0 datagrams ignored, 0 packets dropped\n"

@@ -265,6 +265,21 @@ fn the_watchdog_is_turned_off_and_put_back_on_each_release() {
 }
 
 #[test]
+fn a_watchdog_that_no_port_has_is_neither_stopped_nor_started() {
+    for release in RELEASES {
+        let switch = Switch::new(release).but("watchdog", json!({}));
+        let before = switch.configuration();
+        let said: Value = serde_json::from_str(&switch.succeeds("prepare", "3,4")).unwrap();
+        assert_eq!(said["watchdog"], "off", "{release}");
+        switch.succeeds("restore", "3,4");
+        assert_eq!(switch.configuration(), before, "{release}");
+        let mut log = switch.log();
+        log.retain(|command| command.contains("pfcwd"));
+        assert_eq!(log, ["pfcwd show config"], "{release}");
+    }
+}
+
+#[test]
 fn the_lossless_set_follows_the_repetition_and_is_put_back() {
     for release in RELEASES {
         let switch = Switch::new(release);

@@ -128,6 +128,12 @@ fn assert_good(ended: &Outcome) {
     );
 }
 
+/// The head of a page.
+fn header(page: &str) -> &str {
+    let (_, header) = page.split_once("<header").unwrap();
+    header.split_once("</header>").unwrap().0
+}
+
 const SINGLE_3_AND_4: &str = "lossless = [3] }, { lossless = [4]";
 
 #[test]
@@ -184,6 +190,24 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
                 counters("after")
             ]
         );
+    }
+    // That it failed decides nothing, and is told as the run goes on, in its summary, and in the
+    // head of the page.
+    let page = fs::read_to_string(lab.out().join("report.html")).unwrap();
+    let again = lab.run(&format!("judge {}", lab.out().display()));
+    let summary = again.stdout.replace("\n           ", " ");
+    for name in ["lossless 3", "lossless 4"] {
+        for when in ["before", "after"] {
+            let failed = "the hook `counters` failed with exit status 5: aside";
+            let line = format!("  {name}, {when}: {failed}\n");
+            assert!(ended.stderr.contains(&line), "{}", ended.stderr);
+            let line = format!("pfc.pause-single-lossless [{name}], {when}: {failed}");
+            assert!(
+                summary.contains(&format!("hook       {line}\n")),
+                "{again:?}"
+            );
+            assert!(header(&page).contains(&line), "{}", header(&page));
+        }
     }
     // The DUT sends PFC only if its lossless priority is the storm's.
     assert!(
@@ -304,12 +328,9 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
     );
     let said = "the DUT's lossless set is fixed (3+4)";
     let read = |name: &str| fs::read_to_string(lab.out().join(name)).unwrap();
-    assert_eq!(
-        read("report.html")
-            .matches("lossless set is fixed (3+4)")
-            .count(),
-        1
-    );
+    let (page, fixed) = (read("report.html"), "lossless set is fixed (3+4)");
+    assert_eq!(page.matches(fixed).count(), 1);
+    assert!(header(&page).contains(fixed), "{}", header(&page));
     let junit = read("junit.xml");
     assert!(junit.contains("<property name=\"not-done\""), "{junit}");
     let again = lab.run(&format!("judge {}", lab.out().display()));

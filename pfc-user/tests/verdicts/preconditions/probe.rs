@@ -279,6 +279,62 @@ fn each_priority_of_a_probe_answers_for_itself() {
     }
 }
 
+/// Storm-phase frames of `priority` come later by so much, but for the first `but` of them.
+fn come_later(e: &mut PfcEvidence, priority: u8, but: usize, by: Nanos) {
+    // A priority has two code points.
+    let flows: Vec<u16> = (e.plan.flows.iter())
+        .filter(|flow| flow.priority.get() == priority)
+        .map(|flow| flow.id)
+        .collect();
+    let records = &mut e.arrivals.records;
+    let of_it = records
+        .iter_mut()
+        .filter(|arrival| arrival.phase == Phase::Storm && flows.contains(&arrival.flow));
+    of_it.skip(but).for_each(|arrival| arrival.time += by);
+    records.sort_by_key(|arrival| arrival.time);
+    for flow in flows {
+        let of_flow = (e.arrivals.records.iter())
+            .filter(|arrival| arrival.phase == Phase::Storm && arrival.flow == flow);
+        let times: Vec<Nanos> = of_flow.map(|arrival| arrival.time).collect();
+        let received = received(e, flow, Phase::Storm);
+        (received.first, received.last) = (times[0], times[times.len() - 1]);
+    }
+    // All of them come within the wait.
+    let drain = e.phases.iter_mut().find(|span| span.phase == Phase::Drain);
+    drain.unwrap().to += by + MS;
+}
+
+#[test]
+fn each_priority_answers_for_itself_after_the_storm() {
+    let good = bench::run(&bench::plan(MULTI, &[3, 4], None), &[]);
+    for priority in [3, 4] {
+        let mut late = good.clone();
+        come_later(&mut late, priority, 0, 5 * MS);
+        let words = format!(
+            "first frame of priority {priority} after the storm's last pause: expected within \
+             1.017 ms, found 5.0"
+        );
+        let expected = [("lets-go", FAIL, words.as_str())];
+        expect("one priority that goes on late", MULTI, &late, &expected);
+    }
+}
+
+#[test]
+fn each_priority_answers_for_its_later_frames_after_the_storm() {
+    let good = bench::run(&bench::plan(MULTI, &[3, 4], None), &[]);
+    for priority in [3, 4] {
+        let mut stops = good.clone();
+        come_later(&mut stops, priority, 1, 5 * MS);
+        let words = format!(
+            "longest wait of a later frame of priority {priority}: expected within 1.017 ms, \
+             found 5.0"
+        );
+        let expected = [("lets-go", FAIL, words.as_str())];
+        let what = "one priority that stops after a frame";
+        expect(what, MULTI, &stops, &expected);
+    }
+}
+
 /// The simulated switch stood still for `span` when the storm's last pause ended.
 fn stalls_at_the_end(e: &mut PfcEvidence, span: Nanos) {
     let from = e.storm.as_ref().unwrap().last.before + PAUSE;

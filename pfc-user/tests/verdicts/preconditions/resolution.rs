@@ -7,7 +7,12 @@ use super::*;
 
 /// What the report of good evidence of `case` says that `check` would find.
 fn printed(case: &str, check: &str) -> String {
-    let judged = bench::case(case).judge(&good(case));
+    printed_of(case, check, &good(case))
+}
+
+/// What the report of that evidence says.
+fn printed_of(case: &str, check: &str, evidence: &PfcEvidence) -> String {
+    let judged = bench::case(case).judge(evidence);
     let name = least_found(check);
     let figure = judged
         .figures
@@ -102,6 +107,27 @@ fn one_frame_fails_each_check_that_says_so() {
         let found = verdict(case, check, &evidence);
         assert_eq!(found.verdict, FAIL, "{check} of {case}: {}", found.reason);
     }
+    // One of what was looked at: where not every frame is verified, of those that were.
+    let mut sampled = good(SINGLE);
+    for received in &mut sampled.received {
+        received.verified = Some(received.frames.div_ceil(16));
+    }
+    let verified = sampled.received.iter().filter_map(|flow| flow.verified);
+    let verified: u64 = verified.sum();
+    let text = printed_of(SINGLE, "no-corruption", &sampled);
+    let expected = format!("1 frame corrupted of {verified} (");
+    assert!(text.starts_with(&expected), "{text}, not {expected}");
+    let flows = sampled.plan.flows.iter();
+    let background: Vec<u16> = flows
+        .filter(|flow| flow.role == Role::Background)
+        .map(|flow| flow.id)
+        .collect();
+    let sent = sampled.sender.flows.iter();
+    let sent = sent.filter(|sent| background.contains(&sent.flow));
+    let sent: u64 = sent.map(|sent| sent.frames).sum();
+    let text = printed(SINGLE, "background");
+    let expected = format!("1 frame lost of {sent} (");
+    assert!(text.starts_with(&expected), "{text}, not {expected}");
     assert_eq!(printed(SINGLE, "no-pfc-on-lossy"), "one XOFF");
     let mut evidence = good(SINGLE);
     evidence.tx_port.pfc[6].xoff += 1;

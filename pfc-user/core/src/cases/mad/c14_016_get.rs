@@ -91,7 +91,7 @@ const STEPS: &[&str] = &[
     "2, 3: 3  SendMad( SubnGet(PortInfo) with M_Key = M_KEY_DUT )",
     "2, 3: 4  SMP_DATA = ReceiveMad()",
     "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is \
-     done again with another M_KEY_OTHER, at most twice",
+     done again, at most twice for each way in which M_KEY_OTHER differs",
     "2, 3: 6  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
     "1, 2, 3: again  (+) all from init 2 on, with M_KEY_OTHER that differs in one bit, for each \
      bit of the plan, in the lower half, in the upper half, and everywhere",

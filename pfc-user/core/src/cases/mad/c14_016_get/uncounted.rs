@@ -90,3 +90,30 @@ fn violations(view: &View<'_>, asked: &Asked) -> Option<u16> {
     let counts = was_clear && not_cleared(view, asked).is_none() && !is_discarded(view, asked);
     counts.then(|| after.m_key_violations())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_is_ruled_out_from_a_hundred_other_requests_on() {
+        let judged = |asked| {
+            let uncounted = Uncounted {
+                tried: 8,
+                zeros: 8,
+                counted_later: 0,
+                loss: Loss { asked, lost: 0 },
+            };
+            // Not by the rule on a key that was never counted.
+            uncounted.judge(false)
+        };
+        let (found, verdict) = judged(99);
+        assert_eq!(verdict, Verdict::Inconclusive, "{found}");
+        let few = "0 of 99 other requests were lost, and fewer than 100 say nothing of it";
+        assert!(found.contains(few), "{found}");
+        let (found, verdict) = judged(100);
+        assert_eq!(verdict, Verdict::Fail, "{found}");
+        let enough = "0 of 100 other requests were lost, so that loss is below 4.50 %";
+        assert!(found.contains(enough), "{found}");
+    }
+}
