@@ -178,16 +178,14 @@ fn root_a_repetition_that_the_tester_disturbed_is_measured_again() {
         let stalls = measured.sender.stalls.iter();
         stalls.map(|stall| stall.to - stall.from).max().unwrap_or(0)
     };
-    let standstill = STANDSTILL.as_nanos() as u64;
+    let longest: Vec<u64> = attempts.into_iter().map(longest).collect();
+    // A stall begins when the sender meant to wake up, which is later than the stop.
+    let standstill = STANDSTILL.as_nanos() as u64 / 2;
+    let disturbed: Vec<bool> = longest.iter().map(|stall| *stall >= standstill).collect();
+    assert!(disturbed[0], "the first was disturbed: {longest:?}");
     assert!(
-        longest(attempts[0]) >= standstill,
-        "the first was disturbed"
-    );
-    assert!(
-        attempts[1..]
-            .iter()
-            .all(|later| longest(later) < standstill),
-        "and no later one"
+        !disturbed[1..].contains(&true),
+        "and no later one: {longest:?}"
     );
     let told = &report.case("pause-single-lossless")["attempts"];
     assert_eq!(told.as_array().unwrap().len(), numbers.len());
