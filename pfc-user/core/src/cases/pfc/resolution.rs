@@ -49,6 +49,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
             .map(|delay| format!("the median later by {} at some priority", ms(delay))),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
         "no-pause" => Some("one PAUSE frame".into()),
+        "no-reflection" => smallest_share("reflected", sent(e, None, &ALL)),
         "no-mac-control-forwarded" => smallest_share(
             "forwarded",
             e.storm.as_ref().map_or(0, |storm| storm.frames),

@@ -10,7 +10,6 @@ use crate::cases::mad::judge::strays::unseen;
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
-use crate::plan::mad::ATTEMPTS;
 use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
 
@@ -177,20 +176,15 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
             let what = format!("M_KeyViolations after a key that differs {difference}");
             finding.undecided(what, 1, "the Get was answered BUSY each time");
         }
-        let is_never = attempts.len() == ATTEMPTS as usize && discarded == 0;
         for (index, asking) in attempts.iter().enumerate() {
             let what = format!(
                 "M_KeyViolations after a key that differs {difference}, attempt {}",
                 index + 1
             );
-            let zero = match index + 1 < attempts.len() {
-                true => uncounted.judge(false),
-                false => uncounted.judge(is_never),
-            };
             let read = view.in_attempt(Purpose::DutKey, asking.last().attempt);
             let read = read.map(|read| read.last().subject());
             finding.about(read.as_slice(), |finding| {
-                violations(view, asking.last(), what, zero, finding)
+                violations(view, asking.last(), what, uncounted.judge(), finding)
             });
         }
     }
