@@ -4,7 +4,6 @@ mod address;
 pub mod arguments;
 mod constraints;
 mod document;
-pub mod keys;
 mod mistakes;
 #[cfg(feature = "otg")]
 pub mod otg;
@@ -16,10 +15,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use plan::{IntervalError, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use plan::{IntervalError, PLAN, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
     Addresses, Destination, Dut, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
-    RcTestbed, Sender, Testbed, Tolerances, XdpMode,
+    RcTestbed, Sender, TESTBED, Testbed, Tolerances, XdpMode,
 };
 
 use document::Document;

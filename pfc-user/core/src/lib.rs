@@ -7,6 +7,7 @@ pub mod dut;
 pub mod engine;
 pub mod evidence;
 pub mod fault;
+pub mod keys;
 pub mod m_key;
 pub mod neighbour;
 pub mod nic;

@@ -5,17 +5,38 @@ use pfc_ebpf::abi::Trust;
 use serde::Deserialize;
 pub use validator_core::cases::PlannedCase;
 use validator_core::cases::parameters::{
-    CaseTable, DurationsTable, Misfit, PlanTables, StormTable,
+    CaseTable, DurationsTable, Misfit, PlanTables, QueuePairTable, RepetitionTable, StormTable,
 };
 use validator_core::cases::pfc::parameters;
 pub use validator_core::cases::pfc::parameters::{
     IntervalError, PfcParameters, PlannedRepetition, Storm,
 };
 use validator_core::cases::{self, Known};
+use validator_core::keys;
 
 use super::ConfigError;
 use super::document::Document;
 use super::testbed::Testbed;
+
+/// Tables of a plan.
+pub const PLAN: &[keys::Table] = &[
+    keys::table! {
+        /// A plan has a name and at least one `[[case]]`.
+        "", "" {
+            /// Its name in reports. Mandatory.
+            name = "text", "";
+            /// On an external DUT without `hooks.configure`, whose lossless set stands in the place
+            /// of the plan's, a case has no more repetitions than are listed.
+            short = "`true`, `false`", "`false`";
+        }
+    },
+    DurationsTable::TABLE,
+    TrafficTable::TABLE,
+    StormTable::TABLE,
+    CaseTable::TABLE,
+    RepetitionTable::TABLE,
+    QueuePairTable::TABLE,
+];
 
 /// Cases to run, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +64,14 @@ struct File {
     case: Vec<CaseTable>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TrafficTable {
-    frame: Option<usize>,
+keys::table! {
+    /// Test frames of the PFC cases.
+    #[derive(Default, Deserialize)]
+    struct TrafficTable: "traffic", "traffic." {
+        /// Length in octets without FCS: 60 to 3400 for IPv4, 80 to 3400 for IPv6; 4 more for a
+        /// tag.
+        frame: Option<usize> = "number", "1024";
+    }
 }
 
 /// The plan in `document`, checked against the known cases and the testbed.

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use validator::config::keys::{PLAN, TESTBED, Table};
-use validator::config::{self, Config, ConfigError, PlanChoice};
+use validator::config::{self, Config, ConfigError, PLAN, PlanChoice, TESTBED};
 use validator_core::cases;
+use validator_core::keys::Table;
 
 const SIM: &str = "\
     name = \"t\"\n\

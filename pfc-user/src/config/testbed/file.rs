@@ -7,6 +7,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
 use validator_core::evidence::Identity;
+use validator_core::keys;
 use validator_core::plan::Nanos;
 use validator_core::quantity::{Octets, Rate, Span};
 
@@ -18,7 +19,6 @@ use crate::config::ConfigError;
 use crate::config::address::{UnicastMac, is_of_a_host};
 use crate::config::constraints::{faults, positive, priority_set, refuse, required};
 use crate::config::document::Document;
-use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
 
 const SECOND: Nanos = 1_000_000_000;
