@@ -14,6 +14,7 @@ pub mod nic;
 pub mod pacing;
 pub mod plan;
 pub mod preflight;
+pub mod prometheus;
 pub mod quantity;
 pub mod report;
 pub mod roce;
