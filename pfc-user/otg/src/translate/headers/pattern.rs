@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use pfc_ebpf::wire::mac_control::number;
 use validator_core::engine::packet::Value;
+use validator_core::quantity;
 
 use crate::reader::Reader;
 
@@ -51,17 +52,7 @@ pub fn checksum(reader: &Reader<'_>) -> Option<Value> {
 
 /// A MAC address.
 pub fn mac(text: &str) -> Option<[u8; 6]> {
-    let mut octets = [0; 6];
-    let mut parts = text.split([':', '-']);
-    for octet in &mut octets {
-        let part = parts.next()?;
-        // `from_str_radix` takes a sign.
-        if part.is_empty() || part.len() > 2 || part.starts_with('+') {
-            return None;
-        }
-        *octet = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(octets)
+    quantity::mac(text, 1..=2)
 }
 
 /// Takes `auto` for computed fields, which need no value; refuses it for addresses, which would
