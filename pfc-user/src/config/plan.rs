@@ -74,12 +74,8 @@ keys::table! {
     }
 }
 
-/// The plan in `document`, checked against the known cases and the testbed.
-pub(super) fn read(
-    document: &Document,
-    known_cases: &[&str],
-    testbed: &Testbed,
-) -> Result<Plan, ConfigError> {
+/// The plan in `document`, checked against the testbed.
+pub(super) fn read(document: &Document, testbed: &Testbed) -> Result<Plan, ConfigError> {
     let file: File = document.decode()?;
     if file.case.is_empty() {
         return Err(document.error("case", "expected at least one [[case]], found none"));
@@ -99,7 +95,7 @@ pub(super) fn read(
     for (index, table) in file.case.into_iter().enumerate() {
         let at = format!("case[{index}]");
         let id = format!("{at}.id");
-        let known = find(&table.id, known_cases).map_err(|problem| document.error(&id, problem))?;
+        let known = find(&table.id).map_err(|problem| document.error(&id, problem))?;
         if cases.iter().any(|case| case.case().id == table.id) {
             return Err(document.error(&id, format!("case `{}` is listed twice", table.id)));
         }
@@ -119,10 +115,14 @@ pub(super) fn read(
     })
 }
 
-/// The case of that id among `known_cases`.
-fn find(id: &str, known_cases: &[&str]) -> Result<Known, String> {
-    let known = cases::find(id).filter(|_| known_cases.contains(&id));
-    known.ok_or_else(|| format!("unknown case `{id}`; {}", expected(id, known_cases)))
+/// The case of that id.
+fn find(id: &str) -> Result<Known, String> {
+    cases::find(id).ok_or_else(|| format!("unknown case `{id}`; {}", expected(id, &known())))
+}
+
+/// Ids of all cases.
+pub(super) fn known() -> Vec<&'static str> {
+    cases::all().iter().map(|case| case.id).collect()
 }
 
 /// The expectation in place of an unknown id: all ids, and the nearest one if one is near.

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
+use validator_core::cases::pfc::parameters::sorted_set;
 use validator_core::evidence::Identity;
 use validator_core::keys;
 use validator_core::plan::Nanos;
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::config::ConfigError;
 use crate::config::address::{UnicastMac, is_of_a_host};
-use crate::config::constraints::{faults, positive, priority_set, refuse, required};
+use crate::config::constraints::{faults, positive, refuse, required};
 use crate::config::document::Document;
 use crate::dut::switch::config::Scheduler;
 
@@ -489,7 +490,7 @@ fn lossless(
         given => {
             let what = "say which priorities are lossless on the DUT, such as lossless = [3, 4]";
             let priorities = required(document, "qos.lossless", given, what)?;
-            priority_set(document, "qos.lossless", &priorities)
+            sorted_set(&priorities).map_err(|problem| document.error("qos.lossless", problem))
         }
     }
 }
