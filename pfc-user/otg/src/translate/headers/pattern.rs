@@ -88,7 +88,7 @@ fn values(reader: &Reader<'_>, bits: usize) -> Option<Value> {
 fn counter(reader: &Reader<'_>, bits: usize, start: u128) -> Option<(u128, u128, u64)> {
     let start = or(reader, "start", bits, start);
     let step = or(reader, "step", bits, 1);
-    Some((start?, step?, count(reader)?))
+    Some((start?, step?, reader.count("count")?))
 }
 
 fn random(reader: &Reader<'_>, bits: usize) -> Option<Value> {
@@ -101,18 +101,8 @@ fn random(reader: &Reader<'_>, bits: usize) -> Option<Value> {
         min,
         max,
         seed: reader.integer("seed").unwrap_or(1),
-        count: count(reader)?,
+        count: reader.count("count")?,
     })
-}
-
-/// The length of a walk: 1, the model's default, does not move.
-fn count(reader: &Reader<'_>) -> Option<u64> {
-    let count = reader.integer("count").unwrap_or(1);
-    reader.or_error(
-        "count",
-        (count > 0).then_some(count),
-        || "must be 1 or more, found 0",
-    )
 }
 
 fn or(reader: &Reader<'_>, name: &str, bits: usize, default: u128) -> Option<u128> {
