@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Dscp, Priority};
+use pfc_ebpf::units::{Dscp, Priority, SECOND};
 use serde::Deserialize;
 use validator_core::cases::pfc::parameters::sorted_set;
 use validator_core::evidence::Identity;
@@ -21,8 +21,6 @@ use crate::config::address::{UnicastMac, is_of_a_host};
 use crate::config::constraints::{faults, positive, refuse, required};
 use crate::config::document::Document;
 use crate::dut::switch::config::Scheduler;
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// Tables of a testbed.
 pub const TESTBED: &[keys::Table] = &[

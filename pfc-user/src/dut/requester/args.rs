@@ -47,24 +47,14 @@ fn mac(text: &str) -> Result<Mac, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        requester: RequesterArgs,
-    }
+    use crate::dut::parsed;
 
     const LEAST: &str =
         "--interface a --address 192.0.2.1 --peer-mac 02:00:00:00:0a:Fe --listen 127.0.0.1:0";
 
     fn options(flags: &str) -> Result<RequesterArgs, String> {
-        let line = format!("requester {flags}");
-        let command =
-            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        Ok(command.requester)
+        parsed(&format!("requester {flags}"))
     }
 
     #[test]
