@@ -39,12 +39,13 @@ pub fn put_back(equipment: &mut Equipment<'_>, m_key_dut: MKey) {
     let Some(noted) = journal.pending() else {
         return;
     };
+    let wait = noted.answer_time.min(MOST_WAIT);
     let unlock = Unlock {
         route: equipment.route.clone(),
         found: noted.found,
         guid: noted.guid,
         m_key_dut,
-        wait: noted.answer_time.min(MOST_WAIT),
+        wait_ms: wait.as_nanos().div_ceil(1_000_000) as u64,
     };
     let done = unlock.by(equipment.requester);
     let found = noted.found;
