@@ -14,6 +14,16 @@ pub enum Again {
     InVain,
 }
 
+/// The finding of a check; where the evidence allows none, the reason, which makes the check
+/// inconclusive.
+pub(super) type Judgement = Result<Finding, String>;
+
+impl From<Judgement> for Finding {
+    fn from(judgement: Judgement) -> Self {
+        judgement.unwrap_or_else(Self::inconclusive)
+    }
+}
+
 /// A check's own finding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
@@ -70,6 +80,14 @@ impl Finding {
     /// The evidence cannot be judged at all.
     pub(super) fn error(reason: impl Into<String>) -> Self {
         Self::with(Verdict::Error, reason)
+    }
+
+    /// Returns the finding if it rests on a comparison; else `reason` makes it inconclusive.
+    pub(super) fn compared(self, reason: &str) -> Judgement {
+        match self.assertions.is_empty() {
+            true => Err(reason.into()),
+            false => Ok(self),
+        }
     }
 
     /// Names what the comparisons are about that `judge` records.

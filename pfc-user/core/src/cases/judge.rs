@@ -23,6 +23,9 @@ pub trait Family: Sized + 'static {
     /// The evidence, decoded.
     type View<'e>;
 
+    /// What the function of a check returns.
+    type Outcome: Into<Finding>;
+
     /// True if the user ended the repetition.
     fn is_interrupted(view: &Self::View<'_>) -> bool;
 
@@ -34,7 +37,7 @@ pub trait Family: Sized + 'static {
 }
 
 /// The function behind a check.
-pub type Judge<F> = fn(&<F as Family>::View<'_>) -> Finding;
+pub type Judge<F> = fn(&<F as Family>::View<'_>) -> <F as Family>::Outcome;
 
 /// A condition; an error is the reason why it does not hold.
 pub type Condition<F> = fn(&<F as Family>::View<'_>) -> Result<(), String>;
@@ -169,7 +172,7 @@ impl<F: Family> Row<F> {
         if let Some(reason) = reason_to_skip(self.depends_on, earlier) {
             return Finding::skipped(reason);
         }
-        let mut finding = (self.judge)(view);
+        let mut finding: Finding = (self.judge)(view).into();
         if finding.verdict == Verdict::NotApplicable {
             return finding;
         }

@@ -14,12 +14,12 @@ pub mod timing;
 
 use judge::Mad;
 use judge::consistency;
-use judge::contact::LINK_IS_UP;
+use judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN};
 use judge::decoded::View;
 use planning::PortContext;
 use session::{Session, Stop};
 
-use super::finding::Finding;
+use super::finding::Judgement;
 use super::judge::{Row, Table, needs};
 use super::steps::Found;
 use crate::evidence::mad::MadEvidence;
@@ -83,12 +83,27 @@ const fn row(
     passes_when: &'static str,
     depends_on: &'static [&'static str],
     fault: &'static str,
-    judge: fn(&View<'_>) -> Finding,
+    judge: fn(&View<'_>) -> Judgement,
 ) -> Row<Mad> {
     Row {
         needs: needs![LINK_IS_UP],
         depends_on,
         ..Row::<Mad>::new(id, step, passes_when, fault, judge)
+    }
+}
+
+/// A row about what Sets do, which a DUT with another M_Key may refuse.
+const fn row_of_set(
+    id: &'static str,
+    step: &'static str,
+    passes_when: &'static str,
+    depends_on: &'static [&'static str],
+    fault: &'static str,
+    judge: fn(&View<'_>) -> Judgement,
+) -> Row<Mad> {
+    Row {
+        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
+        ..row(id, step, passes_when, depends_on, fault, judge)
     }
 }
 

@@ -14,7 +14,7 @@ use super::judge::steps::sent;
 use super::judge::strays::SINGLE_ANSWER;
 use super::session::{Session, Stop};
 use super::{MadCase, assertion, row};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::steps::{Found, checked};
@@ -136,18 +136,15 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn in_time(view: &View<'_>) -> Finding {
-    match view.port() {
-        Some(port) => {
-            let mut finding = each_within(view, GREATEST + 2 * timing::way_time(&port));
-            let timed = view.askings(Purpose::TimedPort).len();
-            if timed < COUNT as usize {
-                finding.undecided("timed Gets", COUNT, timed);
-            }
-            finding
-        }
-        None => Finding::inconclusive("PortInfo was not read"),
+fn in_time(view: &View<'_>) -> Judgement {
+    let port = view.port().ok_or("PortInfo was not read")?;
+    let longest = GREATEST + 2 * timing::way_time(&port);
+    let mut finding = Finding::from(each_within(view, longest));
+    let timed = view.askings(Purpose::TimedPort).len();
+    if timed < COUNT as usize {
+        finding.undecided("timed Gets", COUNT, timed);
     }
+    Ok(finding)
 }
 
 /// Times that the timed Gets show.
@@ -197,11 +194,8 @@ fn longest(port: &PortInfo) -> Nanos {
     (timing::response_time(port) + 2 * WAY).as_nanos() as Nanos
 }
 
-fn resp_time(view: &View<'_>) -> Finding {
-    let times = match Times::of(view) {
-        Ok(times) => times,
-        Err(why) => return Finding::inconclusive(why),
-    };
+fn resp_time(view: &View<'_>) -> Judgement {
+    let times = Times::of(view)?;
     let mut finding = Finding::new();
     let what = format!("least time of {} answers", times.answered.len());
     let expected = format!("within {}", ms(times.longest + times.own));
@@ -226,7 +220,7 @@ fn resp_time(view: &View<'_>) -> Finding {
             finding.prove(what, expected, found, holds, true)
         });
     }
-    finding
+    Ok(finding)
 }
 
 /// The outcome of a step.

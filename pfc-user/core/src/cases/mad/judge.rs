@@ -14,6 +14,7 @@ pub(super) mod strays;
 use decoded::View;
 
 use super::MadCase;
+use crate::cases::finding::Judgement;
 use crate::cases::judge::Family;
 use crate::evidence::mad::MadEvidence;
 use crate::verdict::Judged;
@@ -23,6 +24,7 @@ pub(super) struct Mad;
 
 impl Family for Mad {
     type View<'e> = View<'e>;
+    type Outcome = Judgement;
 
     fn is_interrupted(view: &View<'_>) -> bool {
         view.e.interrupted

@@ -5,7 +5,7 @@ pub(super) mod decoded;
 use decoded::View;
 
 use super::RcCase;
-use crate::cases::finding::Finding;
+use crate::cases::finding::Judgement;
 use crate::cases::judge::Family;
 use crate::cases::resolution;
 use crate::cases::steps::numbered;
@@ -17,6 +17,7 @@ pub(super) struct Rc;
 
 impl Family for Rc {
     type View<'e> = View<'e>;
+    type Outcome = Judgement;
 
     fn is_interrupted(view: &View<'_>) -> bool {
         view.e.interrupted
@@ -52,11 +53,6 @@ pub(super) fn repetition(case: &RcCase, e: &RcEvidence) -> Judged {
         figures: [(case.figures)(&view), resolution].concat(),
         checks,
     }
-}
-
-/// The test was not reached.
-pub(super) fn no_test() -> Finding {
-    Finding::inconclusive("the test was not reached")
 }
 
 /// A state of a queue pair for people.

@@ -9,7 +9,7 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Asking, View};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement};
 use crate::cases::judge::{Precondition, Row};
 use crate::cases::mad::session::TRIES;
 use crate::cases::mad::timing::MOST_WAIT;
@@ -36,7 +36,7 @@ pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
 /// Both ends of the link are as the document asks.
 pub(in crate::cases::mad) const LINK_IS_UP: Precondition<Mad> =
     Precondition::<Mad>::new("port-state", |view| {
-        let finding = port_state(view);
+        let finding = Finding::from(port_state(view));
         match finding.verdict {
             Verdict::Pass => Ok(()),
             _ => Err(finding.reason),
@@ -47,14 +47,13 @@ pub(in crate::cases::mad) const LINK_IS_UP: Precondition<Mad> =
 pub(in crate::cases::mad) const M_KEY_IS_KNOWN: Precondition<Mad> =
     Precondition::<Mad>::new("m-key", |view| other_m_key(view).map_or(Ok(()), Err));
 
-fn port_state(view: &View<'_>) -> Finding {
+fn port_state(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     if !tester(view, &mut finding) {
-        return finding;
+        return Ok(finding);
     }
-    let Some(asking) = view.asking(Purpose::DutPort) else {
-        return Finding::inconclusive("the DUT was not asked");
-    };
+    let asking = view.asking(Purpose::DutPort);
+    let asking = asking.ok_or("the DUT was not asked")?;
     let what = "the DUT's PortInfo";
     match asking.answer() {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
@@ -75,7 +74,7 @@ fn port_state(view: &View<'_>) -> Finding {
             }
         }
     }
-    finding
+    Ok(finding)
 }
 
 /// The tester's own port.
@@ -238,8 +237,12 @@ fn tries(asking: &Asking<'_>) -> usize {
     asking.all.iter().filter(counts).count()
 }
 
-/// Records that an answer has status 0 and the attribute that was asked for.
-pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
+/// Records whether an answer has status 0 and the attribute that was asked for; true if it has.
+pub(in crate::cases::mad) fn is_good(
+    finding: &mut Finding,
+    asking: &Asking<'_>,
+    answer: &Smp,
+) -> bool {
     let what = asking.last().name();
     let attribute = asking.last().request.attribute();
     let expected = format!("{attribute} with status {}", Status::OK);
@@ -247,6 +250,7 @@ pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>,
     finding.about(&[asking.last().subject()], |finding| {
         finding.expect(what, expected, form(answer), holds)
     });
+    holds
 }
 
 fn busy(asking: &Asking<'_>) -> String {

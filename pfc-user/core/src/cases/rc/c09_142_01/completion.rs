@@ -1,10 +1,10 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
-use super::requests::{STOOD_STILL, bounds, may_be_late, test, within};
+use super::requests::{NO_TEST, STOOD_STILL, bounds, may_be_late, or_nothing, test, within};
 use crate::agent::protocol::State;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement};
 use crate::cases::rc::judge::decoded::View;
-use crate::cases::rc::judge::{no_test, state};
+use crate::cases::rc::judge::state;
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
 use crate::evidence::rc::Completion;
 use crate::quantity::ms;
@@ -19,10 +19,8 @@ fn subject(completion: &&Completion) -> Subject {
     Subject::Completion(completion.time)
 }
 
-pub(super) fn one_completion(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn one_completion(view: &View<'_>) -> Judgement {
+    let (test, t_tr) = test(view)?;
     let completions = view.completions();
     let mut finding = Finding::new();
     let (what, found) = ("completions", completions.len().to_string());
@@ -33,7 +31,7 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
         }
         None if test
             .last()
-            .is_some_and(|last| view.is_excused(last, test.phase.until, LONGEST * t_tr)) =>
+            .is_some_and(|last| view.stalls.excuse(last, test.phase.until, LONGEST * t_tr)) =>
         {
             finding.undecided(what, "1", format!("none, {STOOD_STILL}"))
         }
@@ -60,7 +58,7 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
         let (found, verdict) = if may_be_late(view, test.transmissions.len() - 1, time, shortest) {
             let found = format!("{found}: the transmission may have come in late");
             (found, Verdict::Inconclusive)
-        } else if time > longest && view.is_excused(last, first.time, longest) {
+        } else if time > longest && view.stalls.excuse(last, first.time, longest) {
             (format!("{found}, {STOOD_STILL}"), Verdict::Inconclusive)
         } else {
             match within(since, time, (shortest, longest)) {
@@ -75,48 +73,37 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             finding.compare("from the last transmission to it", expected, found, verdict)
         });
     }
-    finding
+    Ok(finding)
 }
 
-pub(super) fn status(view: &View<'_>) -> Finding {
-    if view.test.is_none() {
-        return no_test();
-    }
+pub(super) fn status(view: &View<'_>) -> Judgement {
+    view.test.as_ref().ok_or(NO_TEST)?;
     let mut finding = Finding::new();
     for completion in view.completions() {
         finding.about(&[subject(&completion)], |finding| {
             finding.equal("status", RETRY_EXC_ERR, completion.status)
         });
     }
-    if finding.assertions.is_empty() {
-        Finding::not_applicable("there was no completion: `one-completion` says so")
-    } else {
-        finding
-    }
+    or_nothing(finding, "there was no completion: `one-completion` says so")
 }
 
-pub(super) fn qp_error(view: &View<'_>) -> Finding {
-    let Some(test) = &view.test else {
-        return no_test();
-    };
-    let Some(found) = state(test.phase) else {
-        return Finding::inconclusive("its state was not read");
-    };
+pub(super) fn qp_error(view: &View<'_>) -> Judgement {
+    let test = view.test.as_ref().ok_or(NO_TEST)?;
+    let found = state(test.phase).ok_or("its state was not read")?;
     let mut finding = Finding::new();
     let expected = format!("{:?}", State::Error);
     finding.equal("state of the queue pair", expected, found);
-    finding
+    Ok(finding)
 }
 
-pub(super) fn flush(view: &View<'_>) -> Finding {
-    let Some(flush) = &view.e.flush else {
-        return Finding::inconclusive("no READ was posted to a queue pair in error");
-    };
+pub(super) fn flush(view: &View<'_>) -> Judgement {
+    let flush = view.e.flush.as_ref();
+    let flush = flush.ok_or("no READ was posted to a queue pair in error")?;
     let mut finding = Finding::new();
     if let Some(refused) = &flush.refused {
         let found = format!("refused: {refused}");
         finding.expect("one more READ", "posted", found, false);
-        return finding;
+        return Ok(finding);
     }
     let flushed: Vec<_> = flush
         .completions
@@ -135,5 +122,5 @@ pub(super) fn flush(view: &View<'_>) -> Finding {
             finding.equal("its status", WR_FLUSH_ERR, completion.status)
         });
     }
-    finding
+    Ok(finding)
 }

@@ -163,7 +163,8 @@ pub(in crate::cases::rc) struct View<'e> {
     pub(in crate::cases::rc) e: &'e RcEvidence,
     pub(in crate::cases::rc) control: Option<PhaseView<'e>>,
     pub(in crate::cases::rc) test: Option<PhaseView<'e>>,
-    stalls: Stalls,
+    /// Times at which the simulated DUT stood still.
+    pub(in crate::cases::rc) stalls: Stalls,
 }
 
 impl<'e> View<'e> {
@@ -195,12 +196,6 @@ impl<'e> View<'e> {
             test: decoded(&e.test)?,
             stalls: Stalls::new(&e.stalls),
         })
-    }
-
-    /// True if stalls of the simulated DUT explain why something took from `from` to `to`, and not
-    /// `latest` at most.
-    pub(in crate::cases::rc) fn is_excused(&self, from: Nanos, to: Nanos, latest: Nanos) -> bool {
-        self.stalls.excuse(from, to, latest)
     }
 
     /// Completions of the test, also those that came after it; without the READ of the flush.
