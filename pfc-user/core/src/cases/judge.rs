@@ -16,7 +16,7 @@
 //!    `inconclusive`.
 
 use super::finding::{Again, Finding};
-use crate::verdict::{Check, CheckResult, Verdict};
+use crate::verdict::{Check, CheckResult, Figure, Judged, StepResult, Verdict};
 
 /// A family of cases: the form in which its checks see the evidence of a repetition.
 pub trait Family: Sized + 'static {
@@ -241,6 +241,23 @@ impl<F: Family> Table<F> {
     /// itself.
     pub fn judge(&self, repetition: &str, view: Result<&F::View<'_>, &str>) -> Vec<CheckResult> {
         self.judge_attempt(repetition, view).0
+    }
+
+    /// Judges a repetition; `further` has the steps and figures of one whose evidence makes sense.
+    pub(super) fn judge_all<'e>(
+        &self,
+        repetition: &str,
+        view: Result<F::View<'e>, String>,
+        further: impl FnOnce(&F::View<'e>, &[CheckResult]) -> (Vec<StepResult>, Vec<Figure>),
+    ) -> Judged {
+        let checks = self.judge(repetition, view.as_ref().map_err(String::as_str));
+        let further = view.map(|view| further(&view, &checks));
+        let (steps, figures) = further.unwrap_or_default();
+        Judged {
+            checks,
+            steps,
+            figures,
+        }
     }
 
     /// Returns a result for each row, and the inconclusive checks that measuring again may decide.

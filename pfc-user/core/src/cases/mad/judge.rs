@@ -37,24 +37,10 @@ impl Family for Mad {
 
 /// Judges one of the repetitions of `case`.
 pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> Judged {
-    let e = all[index];
-    let view = consistency::view(all, index);
-    let checks = case
-        .table
-        .judge(&e.plan.name, view.as_ref().map_err(String::as_str));
-    let Ok(view) = view else {
-        return Judged {
-            checks,
-            ..Judged::default()
-        };
-    };
-    Judged {
-        steps: steps::of(case, &view, &checks),
-        figures: [
-            figures::of(&view),
-            resolution::figures(case, &checks, &view),
-        ]
-        .concat(),
-        checks,
-    }
+    let (name, view) = (&all[index].plan.name, consistency::view(all, index));
+    case.table.judge_all(name, view, |view, checks| {
+        let resolution = resolution::figures(case, checks, view);
+        let figures = [figures::of(view), resolution].concat();
+        (steps::of(case, view, checks), figures)
+    })
 }

@@ -8,9 +8,9 @@ use super::RcCase;
 use crate::cases::finding::Judgement;
 use crate::cases::judge::Family;
 use crate::cases::resolution;
-use crate::cases::steps::numbered;
+use crate::cases::steps::{self, numbered};
 use crate::evidence::rc::{Phase, RcEvidence};
-use crate::verdict::{Judged, StepResult};
+use crate::verdict::Judged;
 
 /// The family, for the engine.
 pub(super) struct Rc;
@@ -27,32 +27,15 @@ impl Family for Rc {
 /// Judges one repetition of `case`.
 pub(super) fn repetition(case: &RcCase, e: &RcEvidence) -> Judged {
     let name = &e.plan.name;
-    let view = View::new(e);
-    let checks = case
-        .table
-        .judge(name, view.as_ref().map_err(String::as_str));
-    let Ok(view) = view else {
-        return Judged {
-            checks,
-            ..Judged::default()
-        };
-    };
-    let step = |(step, what): (&str, &str)| {
-        let (found, verdict) = (case.step)(step, &view, &checks);
-        StepResult {
-            repetition: name.clone(),
-            step: step.into(),
-            what: what.into(),
-            found,
-            verdict,
-        }
-    };
-    let resolution = resolution::figures(&checks, |check| (case.resolution)(check, &view));
-    Judged {
-        steps: numbered(case.case.steps).map(step).collect(),
-        figures: [(case.figures)(&view), resolution].concat(),
-        checks,
-    }
+    case.table.judge_all(name, View::new(e), |view, checks| {
+        let resolution = resolution::figures(checks, |check| (case.resolution)(check, view));
+        let figures = [(case.figures)(view), resolution].concat();
+        let found = |step: &str| (case.step)(step, view, checks);
+        (
+            steps::results(name, numbered(case.case.steps), found),
+            figures,
+        )
+    })
 }
 
 /// A state of a queue pair for people.

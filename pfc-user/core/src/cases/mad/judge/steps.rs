@@ -2,31 +2,24 @@
 
 use super::decoded::View;
 use crate::cases::mad::MadCase;
-use crate::cases::steps::{Found, checked, numbered};
+use crate::cases::steps::{Found, checked, numbered, results};
 use crate::evidence::mad::Purpose;
 use crate::verdict::{CheckResult, StepResult, Verdict};
 
 /// The steps of `case` in the subcase of the evidence.
 pub(super) fn of(case: &MadCase, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {
-    numbered(case.case.steps)
-        .filter_map(|(number, what)| {
-            let step = match number.split_once(": ") {
-                None => number,
-                Some((subcases, step)) => subcases
-                    .split(", ")
-                    .any(|subcase| subcase == view.protect_bits().to_string())
-                    .then_some(step)?,
-            };
-            let (found, verdict) = (case.step)(step, view, checks);
-            Some(StepResult {
-                repetition: view.e.plan.name.clone(),
-                step: step.into(),
-                what: what.into(),
-                found,
-                verdict,
-            })
-        })
-        .collect()
+    let subcase = view.protect_bits().to_string();
+    let steps =
+        numbered(case.case.steps).filter_map(|(number, what)| match number.split_once(": ") {
+            None => Some((number, what)),
+            Some((subcases, step)) => {
+                let mut subcases = subcases.split(", ");
+                subcases.any(|of| of == subcase).then_some((step, what))
+            }
+        });
+    results(&view.e.plan.name, steps, |step| {
+        (case.step)(step, view, checks)
+    })
 }
 
 pub(in crate::cases::mad) fn not_reached() -> Found {
