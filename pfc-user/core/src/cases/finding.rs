@@ -1,5 +1,6 @@
 //! The finding of a check, before its preconditions are weighed.
 
+use std::borrow::Borrow;
 use std::fmt::Display;
 
 use crate::verdict::{Assertion, Subject, Verdict};
@@ -93,13 +94,15 @@ impl Finding {
     /// Names what the comparisons are about that `judge` records.
     pub(super) fn about<T>(
         &mut self,
-        subjects: &[Subject],
+        subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
         judge: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let before = self.assertions.len();
         let judged = judge(self);
+        let subjects = subjects.into_iter().map(|subject| *subject.borrow());
+        let subjects: Vec<Subject> = subjects.collect();
         for made in &mut self.assertions[before..] {
-            made.about.extend(subjects);
+            made.about.extend(&subjects);
         }
         judged
     }

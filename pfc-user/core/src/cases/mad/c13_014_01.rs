@@ -37,8 +37,6 @@ pub(super) const CASE: MadCase = MadCase {
         checks: &words(&ROWS),
     },
     plan: |port| vec![port.repetition("timed", MadStimulus::TimedPortInfo)],
-    changes: |_| None,
-    tries_wrong_keys: false,
     stimulate,
     table: Table {
         rows: &ROWS,
@@ -215,8 +213,8 @@ fn resp_time(view: &View<'_>) -> Judgement {
         finding.undecided(what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
-        let subjects: Vec<_> = times.answered.iter().map(|(of, _)| of.subject()).collect();
-        finding.about(&subjects, |finding| {
+        let subjects = times.answered.iter().map(|(of, _)| of.subject());
+        finding.about(subjects, |finding| {
             finding.prove(what, expected, found, holds, true)
         });
     }

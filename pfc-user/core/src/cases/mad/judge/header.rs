@@ -90,8 +90,8 @@ fn header(view: &View<'_>) -> Judgement {
                 answered.len()
             );
             let what = format!("{part} of the answer to {}", asked.name());
-            let subjects: Vec<_> = wrong.iter().map(|(asked, ..)| asked.subject()).collect();
-            finding.about(&subjects, |finding| {
+            let subjects = wrong.iter().map(|(asked, ..)| asked.subject());
+            finding.about(subjects, |finding| {
                 finding.expect(what, expected, found, false)
             });
         }

@@ -26,8 +26,8 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
     let (what, found) = ("completions", completions.len().to_string());
     match completions.first() {
         Some(_) => {
-            let surplus: Vec<_> = completions.iter().skip(1).map(subject).collect();
-            finding.about(&surplus, |finding| finding.equal(what, "1".into(), found))
+            let surplus = completions.iter().skip(1).map(subject);
+            finding.about(surplus, |finding| finding.equal(what, "1".into(), found))
         }
         None if test
             .last()
@@ -111,9 +111,9 @@ pub(super) fn flush(view: &View<'_>) -> Judgement {
         .filter(|completion| completion.work_request == FLUSHED)
         .collect();
     let waited = ms(flush.until.saturating_sub(flush.posted));
-    let surplus: Vec<_> = flushed.iter().skip(1).map(subject).collect();
+    let surplus = flushed.iter().skip(1).map(subject);
     let found = format!("{} within {waited}", flushed.len());
-    finding.about(&surplus, |finding| {
+    finding.about(surplus, |finding| {
         let what = "completions of one more READ";
         finding.expect(what, 1, found, flushed.len() == 1)
     });

@@ -45,8 +45,7 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
             true => finding.undecided(what, expected, format!("{found}, {STOOD_STILL}")),
             false => {
                 let others = control.packets().filter(|packet| !packet.is_read_request());
-                let others: Vec<_> = others.map(Decoded::subject).collect();
-                finding.about(&others, |finding| {
+                finding.about(others.map(Decoded::subject), |finding| {
                     finding.expect(what, expected, found, false)
                 })
             }
@@ -77,7 +76,7 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
         }
         _ => {
             let subject = first.map(|first| Subject::Completion(first.time));
-            finding.about(subject.as_slice(), |finding| {
+            finding.about(subject, |finding| {
                 finding.expect(what, expected, completed, in_time)
             })
         }

@@ -50,8 +50,7 @@ pub(super) fn requests(view: &View<'_>) -> Judgement {
         return Ok(finding);
     }
     let surplus = test.transmissions.iter().skip(expected).flatten();
-    let surplus: Vec<_> = surplus.map(Decoded::subject).collect();
-    finding.about(&surplus, |finding| {
+    finding.about(surplus.map(Decoded::subject), |finding| {
         finding.equal("transmissions", expected, found)
     });
     let silence = test.phase.until.saturating_sub(latest);
@@ -81,8 +80,8 @@ pub(super) fn single_packet(view: &View<'_>) -> Judgement {
     );
     for (index, packets) in test.transmissions.iter().enumerate() {
         let what = format!("transmission {}", index + 1);
-        let subjects: Vec<_> = packets.iter().map(Decoded::subject).collect();
-        finding.about(&subjects, |finding| match &packets[..] {
+        let subjects = packets.iter().map(Decoded::subject);
+        finding.about(subjects, |finding| match &packets[..] {
             [packet] => finding.equal(what, expected.clone(), form_of(packet)),
             several => {
                 let forms: Vec<_> = several.iter().map(form_of).collect();
