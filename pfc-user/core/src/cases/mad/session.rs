@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use ib_mad::attr::PortInfo;
+use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Tid};
 use ib_mad::requester::{self, LeftOut, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
@@ -158,9 +158,13 @@ impl<'s, 'l> Session<'s, 'l> {
         self.ask(purpose, &request, key)
     }
 
-    /// PortInfo of the DUT, as [`Self::get`] finds it.
-    pub(super) fn port(&mut self, purpose: Purpose, key: MKey) -> Result<Option<PortInfo>, Stop> {
-        let answer = self.get(purpose, AttributeId::PORT_INFO, key)?;
+    /// An attribute of the DUT, as [`Self::get`] finds it.
+    pub(super) fn read<A: Attribute>(
+        &mut self,
+        purpose: Purpose,
+        key: MKey,
+    ) -> Result<Option<A>, Stop> {
+        let answer = self.get(purpose, A::ID, key)?;
         Ok(answer.and_then(|answer| answer.granted()))
     }
 
@@ -214,13 +218,7 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         key: MKey,
     ) -> Result<Option<Smp>, Stop> {
-        for _ in 0..TRIES {
-            match self.once(purpose, request, key)? {
-                Some(answer) if answer.status().is_busy() => {}
-                other => return Ok(other),
-            }
-        }
-        Ok(None)
+        self.ask_again(purpose, request, key, |_| Ok(None))
     }
 
     /// Asks once; the answer may be BUSY.
