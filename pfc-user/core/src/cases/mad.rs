@@ -12,6 +12,8 @@ pub mod session;
 pub mod stimulate;
 pub mod timing;
 
+pub use c14_016_get::changes;
+
 use judge::Mad;
 use judge::consistency;
 use judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN};
@@ -35,10 +37,6 @@ pub struct MadCase {
     pub case: Case,
     /// Its repetitions.
     pub plan: fn(&PortContext) -> Vec<MadPlan>,
-    /// The settings of the DUT that a repetition changes for its time, for people.
-    pub changes: fn(&MadPlan) -> Option<String>,
-    /// True if it tries wrong M_Keys.
-    pub(super) tries_wrong_keys: bool,
     /// Sends the requests of a repetition.
     stimulate: fn(&mut Session<'_, '_>) -> Result<(), Stop>,
     /// Its checks.

@@ -32,8 +32,6 @@ pub(super) const CASE: MadCase = MadCase {
         checks: &words(&ROWS),
     },
     plan: |port| vec![port.repetition("port-info", MadStimulus::PortInfo)],
-    changes: |_| None,
-    tries_wrong_keys: false,
     // The Get that finds out the DUT's times is the one of the document.
     stimulate: |session| session.contact().map(drop),
     table: Table {

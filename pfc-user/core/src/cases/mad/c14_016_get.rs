@@ -38,15 +38,6 @@ pub(super) const CASE: MadCase = MadCase {
         };
         (0..=3).map(subcase).collect()
     },
-    changes: |plan| {
-        Some(format!(
-            "M_Key {}, M_KeyProtectBits {}, lease 0; M_KEY_OTHER is {}",
-            MKey(plan.m_key_dut),
-            plan.stimulus.protect_bits()?,
-            wrong_keys(plan)
-        ))
-    },
-    tries_wrong_keys: true,
     stimulate: stimulate::run,
     table: Table {
         rows: &ROWS,
@@ -55,6 +46,16 @@ pub(super) const CASE: MadCase = MadCase {
     step: judge::step,
     resolution: judge::resolution,
 };
+
+/// The settings of the DUT that a repetition changes for its time, for people.
+pub fn changes(plan: &MadPlan) -> Option<String> {
+    Some(format!(
+        "M_Key {}, M_KeyProtectBits {}, lease 0; M_KEY_OTHER is {}",
+        MKey(plan.m_key_dut),
+        plan.stimulus.protect_bits()?,
+        wrong_keys(plan)
+    ))
+}
 
 /// The wrong keys, the first of each kind, for people.
 fn wrong_keys(plan: &MadPlan) -> String {

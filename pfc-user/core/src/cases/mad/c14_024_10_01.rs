@@ -29,8 +29,6 @@ pub(super) const CASE: MadCase = MadCase {
         let stimulus = MadStimulus::LinearForwardingTable;
         vec![port.repetition("blocks-0-to-767", stimulus)]
     },
-    changes: |_| None,
-    tries_wrong_keys: false,
     stimulate: stimulate::run,
     table: Table {
         rows: &ROWS,
