@@ -20,7 +20,7 @@ use crate::quantity::ms;
 use crate::verdict::Verdict;
 
 /// The row of every table.
-pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
+pub const PORT_STATE: Row<Mad> = Row {
     tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
     ..Row::<Mad>::new(
         "port-state",
@@ -34,17 +34,16 @@ pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
 };
 
 /// Both ends of the link are as the document asks.
-pub(in crate::cases::mad) const LINK_IS_UP: Precondition<Mad> =
-    Precondition::<Mad>::new("port-state", |view| {
-        let finding = Finding::from(port_state(view));
-        match finding.verdict {
-            Verdict::Pass => Ok(()),
-            _ => Err(finding.reason),
-        }
-    });
+pub const LINK_IS_UP: Precondition<Mad> = Precondition::<Mad>::new("port-state", |view| {
+    let finding = Finding::from(port_state(view));
+    match finding.verdict {
+        Verdict::Pass => Ok(()),
+        _ => Err(finding.reason),
+    }
+});
 
 /// No other M_Key than the testbed's makes the DUT refuse Sets.
-pub(in crate::cases::mad) const M_KEY_IS_KNOWN: Precondition<Mad> =
+pub const M_KEY_IS_KNOWN: Precondition<Mad> =
     Precondition::<Mad>::new("m-key", |view| other_m_key(view).map_or(Ok(()), Err));
 
 fn port_state(view: &View<'_>) -> Judgement {
@@ -192,7 +191,7 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
 
 /// Records whether the last request of `asking` was answered; the answer if it was. Silence counts
 /// only if the DUT answered something later, and if it lasted as long as the DUT may take.
-pub(in crate::cases::mad) fn answered<'v>(
+pub fn answered<'v>(
     view: &View<'_>,
     finding: &mut Finding,
     asking: &Asking<'v>,
@@ -238,11 +237,7 @@ fn tries(asking: &Asking<'_>) -> usize {
 }
 
 /// Records whether an answer has status 0 and the attribute that was asked for; true if it has.
-pub(in crate::cases::mad) fn is_good(
-    finding: &mut Finding,
-    asking: &Asking<'_>,
-    answer: &Smp,
-) -> bool {
+pub fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) -> bool {
     let what = asking.last().name();
     let attribute = asking.last().request.attribute();
     let expected = format!("{attribute} with status {}", Status::OK);
@@ -261,7 +256,7 @@ fn busy(asking: &Asking<'_>) -> String {
     }
 }
 
-pub(in crate::cases::mad) fn form(answer: &Smp) -> String {
+pub fn form(answer: &Smp) -> String {
     format!("{} with status {}", answer.attribute(), answer.status())
 }
 

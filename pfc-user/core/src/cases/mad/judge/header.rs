@@ -11,7 +11,7 @@ use crate::cases::judge::{Row, needs};
 use crate::evidence::mad::Purpose;
 
 /// The row of every table.
-pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
+pub const HEADER: Row<Mad> = Row {
     extra: true,
     needs: needs![LINK_IS_UP],
     ..Row::<Mad>::new(

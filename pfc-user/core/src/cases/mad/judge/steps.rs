@@ -22,12 +22,12 @@ pub(super) fn of(case: &MadCase, view: &View<'_>, checks: &[CheckResult]) -> Vec
     })
 }
 
-pub(in crate::cases::mad) fn not_reached() -> Found {
+pub fn not_reached() -> Found {
     ("not reached".into(), Verdict::Skipped)
 }
 
 /// A step that only sends.
-pub(in crate::cases::mad) fn sent(view: &View<'_>, purpose: Purpose) -> Found {
+pub fn sent(view: &View<'_>, purpose: Purpose) -> Found {
     let askings = view.askings(purpose);
     let packets: usize = askings.iter().map(|asking| asking.all.len()).sum();
     match askings.len() {
@@ -41,7 +41,7 @@ pub(in crate::cases::mad) fn sent(view: &View<'_>, purpose: Purpose) -> Found {
 }
 
 /// A step whose value is shown wherever it was read, even if the document does not apply to it.
-pub(in crate::cases::mad) fn valued<A>(
+pub fn valued<A>(
     checks: &[CheckResult],
     check: &str,
     value: Option<A>,

@@ -15,7 +15,7 @@ use crate::quantity::ms;
 use crate::verdict::Subject;
 
 /// The row of every table.
-pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
+pub const SINGLE_ANSWER: Row<Mad> = Row {
     extra: true,
     tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for \
         the testbed's time-out; inconclusive where the tester or its simulated DUT stood still, or \
@@ -65,7 +65,7 @@ fn single_answer(view: &View<'_>) -> Judgement {
 
 /// Reason why answers that match no request may be missing in the evidence. A flood of traps is
 /// none.
-pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
+pub fn unseen(view: &View<'_>) -> Option<String> {
     left_out(view.e.strays_left_out, "packets that match no request")
 }
 
