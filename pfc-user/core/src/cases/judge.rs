@@ -39,6 +39,9 @@ pub trait Family: Sized + 'static {
 /// The function behind a check.
 pub type Judge<F> = fn(&<F as Family>::View<'_>) -> <F as Family>::Outcome;
 
+/// Name of a figure that is reported and not judged, and its value where the evidence has one.
+pub type NamedFigure<F> = (&'static str, fn(&<F as Family>::View<'_>) -> Option<String>);
+
 /// A condition; an error is the reason why it does not hold.
 pub type Condition<F> = fn(&<F as Family>::View<'_>) -> Result<(), String>;
 
@@ -243,20 +246,35 @@ impl<F: Family> Table<F> {
         self.judge_attempt(repetition, view).0
     }
 
-    /// Judges a repetition; `further` has the steps and figures of one whose evidence makes sense.
+    /// Judges a repetition. Of one whose evidence makes sense there are also these figures, and the
+    /// steps and resolutions that `further` has.
     pub(super) fn judge_all<'e>(
         &self,
         repetition: &str,
         view: Result<F::View<'e>, String>,
+        figures: &[NamedFigure<F>],
         further: impl FnOnce(&F::View<'e>, &[CheckResult]) -> (Vec<StepResult>, Vec<Figure>),
     ) -> Judged {
         let checks = self.judge(repetition, view.as_ref().map_err(String::as_str));
-        let further = view.map(|view| further(&view, &checks));
-        let (steps, figures) = further.unwrap_or_default();
+        let Ok(view) = view else {
+            return Judged {
+                checks,
+                ..Judged::default()
+            };
+        };
+        let figure = |(name, value): &NamedFigure<F>| {
+            Some(Figure {
+                repetition: repetition.into(),
+                name: (*name).into(),
+                value: value(&view)?,
+            })
+        };
+        let (steps, resolutions) = further(&view, &checks);
+        let figures = figures.iter().filter_map(figure).chain(resolutions);
         Judged {
-            checks,
             steps,
-            figures,
+            figures: figures.collect(),
+            checks,
         }
     }
 

@@ -10,11 +10,11 @@ use judge::Rc;
 use judge::decoded::View;
 use stimulate::{Numbers, Steps, Stop};
 
-use super::judge::Table;
+use super::judge::{NamedFigure, Table};
 use super::steps::Found;
 use crate::evidence::rc::RcEvidence;
 use crate::plan::rc::{RcParameters, RcPlan};
-use crate::verdict::{Case, CheckResult, Figure, Judged};
+use crate::verdict::{Case, CheckResult, Judged};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
@@ -32,7 +32,7 @@ pub struct RcCase {
     /// The outcome of a numbered step of the document.
     step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
     /// Figures that are reported and not judged.
-    figures: fn(&View<'_>) -> Vec<Figure>,
+    figures: &'static [NamedFigure<Rc>],
     /// The smallest violation that a check would have found.
     resolution: fn(&str, &View<'_>) -> Option<String>,
 }

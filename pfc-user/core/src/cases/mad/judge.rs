@@ -38,9 +38,9 @@ impl Family for Mad {
 /// Judges one of the repetitions of `case`.
 pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> Judged {
     let (name, view) = (&all[index].plan.name, consistency::view(all, index));
-    case.table.judge_all(name, view, |view, checks| {
-        let resolution = resolution::figures(case, checks, view);
-        let figures = [figures::of(view), resolution].concat();
-        (steps::of(case, view, checks), figures)
+    let table = &case.table;
+    table.judge_all(name, view, &figures::FIGURES, |view, checks| {
+        let resolutions = resolution::figures(case, checks, view);
+        (steps::of(case, view, checks), resolutions)
     })
 }

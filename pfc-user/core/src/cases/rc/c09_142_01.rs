@@ -47,7 +47,7 @@ pub(super) const CASE: RcCase = RcCase {
         }),
     },
     step: steps::step,
-    figures: figures::of,
+    figures: &figures::FIGURES,
     resolution: resolution::of,
 };
 

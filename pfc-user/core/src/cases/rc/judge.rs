@@ -27,14 +27,12 @@ impl Family for Rc {
 /// Judges one repetition of `case`.
 pub(super) fn repetition(case: &RcCase, e: &RcEvidence) -> Judged {
     let name = &e.plan.name;
-    case.table.judge_all(name, View::new(e), |view, checks| {
-        let resolution = resolution::figures(checks, |check| (case.resolution)(check, view));
-        let figures = [(case.figures)(view), resolution].concat();
+    let (table, view) = (&case.table, View::new(e));
+    table.judge_all(name, view, case.figures, |view, checks| {
         let found = |step: &str| (case.step)(step, view, checks);
-        (
-            steps::results(name, numbered(case.case.steps), found),
-            figures,
-        )
+        let steps = steps::results(name, numbered(case.case.steps), found);
+        let resolution = |check: &str| (case.resolution)(check, view);
+        (steps, resolution::figures(checks, resolution))
     })
 }
 
