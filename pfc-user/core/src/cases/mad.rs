@@ -26,7 +26,7 @@ use super::judge::{Row, Table, needs};
 use super::steps::Found;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
-use crate::verdict::{Case, CheckResult, DocumentAssertion, Judged};
+use crate::verdict::{Case, CheckResult, DocumentAssertion};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
@@ -106,18 +106,6 @@ const fn row_of_set(
 }
 
 impl MadCase {
-    /// Judges one repetition by itself.
-    pub fn judge(&self, evidence: &MadEvidence) -> Judged {
-        self.judge_among(&[evidence], 0)
-    }
-
-    /// Judges the repetition of that index among all of the case, in their order. An answer belongs
-    /// to the request whose TID it carries, however late it comes, and what one repetition lost may
-    /// have been lost in another.
-    pub fn judge_among(&self, all: &[&MadEvidence], index: usize) -> Judged {
-        judge::repetition(self, all, index)
-    }
-
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

@@ -8,13 +8,13 @@ mod transmission;
 
 use judge::Rc;
 use judge::decoded::View;
-use stimulate::{Numbers, Steps, Stop};
+use stimulate::{Steps, Stop};
 
 use super::judge::{NamedFigure, Table};
 use super::steps::Found;
 use crate::evidence::rc::RcEvidence;
 use crate::plan::rc::{RcParameters, RcPlan};
-use crate::verdict::{Case, CheckResult, Judged};
+use crate::verdict::{Case, CheckResult};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
@@ -26,7 +26,7 @@ pub struct RcCase {
     /// The repetition with these parameters.
     pub plan: fn(&RcParameters) -> RcPlan,
     /// Drives a repetition and fills in its evidence.
-    stimulate: fn(&mut Steps<'_>, &mut Numbers, &mut RcEvidence) -> Result<(), Stop>,
+    stimulate: fn(&mut Steps<'_>, &mut RcEvidence) -> Result<(), Stop>,
     /// Its checks.
     table: Table<Rc>,
     /// The outcome of a numbered step of the document.
@@ -46,10 +46,6 @@ pub(super) fn consistent(evidence: &RcEvidence) -> Result<(), String> {
 }
 
 impl RcCase {
-    /// Judges one repetition.
-    pub fn judge(&self, evidence: &RcEvidence) -> Judged {
-        judge::repetition(self, evidence)
-    }
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

@@ -35,12 +35,21 @@ impl Family for Mad {
     }
 }
 
-/// Judges one of the repetitions of `case`.
-pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> Judged {
-    let (name, view) = (&all[index].plan.name, consistency::view(all, index));
-    let table = &case.table;
-    table.judge_all(name, view, &figures::FIGURES, |view, checks| {
-        let resolutions = resolution::figures(case, checks, view);
-        (steps::of(case, view, checks), resolutions)
-    })
+impl MadCase {
+    /// Judges one repetition by itself.
+    pub fn judge(&self, evidence: &MadEvidence) -> Judged {
+        self.judge_among(&[evidence], 0)
+    }
+
+    /// Judges the repetition of that index among all of the case, in their order. An answer belongs
+    /// to the request whose TID it carries, however late it comes, and what one repetition lost may
+    /// have been lost in another.
+    pub fn judge_among(&self, all: &[&MadEvidence], index: usize) -> Judged {
+        let (name, view) = (&all[index].plan.name, consistency::view(all, index));
+        let (table, figures) = (&self.table, &figures::FIGURES);
+        table.judge_all(name, view, figures, |view, checks| {
+            let resolutions = resolution::figures(self, checks, view);
+            (steps::of(self, view, checks), resolutions)
+        })
+    }
 }

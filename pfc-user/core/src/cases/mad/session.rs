@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Tid};
-use ib_mad::requester::{self, LeftOut, Outcome, StrayKind};
+use ib_mad::requester::{self, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
 use ib_mad::transport::{ReceiveError, Time};
 
@@ -15,7 +15,6 @@ use super::journal::KeyJournal;
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
-use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 use crate::verdict::Event;
@@ -62,12 +61,9 @@ pub(super) struct Contact {
 /// One repetition under way.
 pub(super) struct Session<'s, 'l> {
     equipment: &'s mut Equipment<'l>,
-    pub(super) plan: &'s MadPlan,
+    /// The evidence so far.
+    pub(super) done: MadEvidence,
     pub(super) attempt: u32,
-    /// The protection to restore.
-    pub(super) original: Option<Protection>,
-    /// The user wished to stop.
-    pub(super) interrupted: bool,
     /// Longest wait for an answer.
     pub(super) wait: Duration,
     listen: Duration,
@@ -77,39 +73,50 @@ pub(super) struct Session<'s, 'l> {
     announced_stop: bool,
     /// A Set has left the tester, answered or not.
     pub(super) has_set: bool,
-    listened_until: Time,
-    exchanges: Vec<Exchange>,
-    strays: Vec<Stray>,
-    /// Strays kept, those that answer nothing first.
-    kept: [usize; 2],
-    left_out: LeftOut,
+    /// Numbers of recorded strays: of those that answer nothing, and of those that may answer.
+    recorded: [usize; 2],
 }
 
 impl<'s, 'l> Session<'s, 'l> {
-    pub(super) fn new(equipment: &'s mut Equipment<'l>, plan: &'s MadPlan) -> Self {
+    pub(super) fn new(equipment: &'s mut Equipment<'l>, plan: &MadPlan) -> Self {
         let wait = Duration::from_nanos(plan.timeout);
+        let transport = equipment.requester.transport();
+        let done = MadEvidence {
+            plan: plan.clone(),
+            transport: equipment.transport.clone(),
+            shows_unmatched: transport.shows_unmatched(),
+            keeps_tids: transport.keeps_tids(),
+            exchanges: Vec::new(),
+            strays: Vec::new(),
+            strays_left_out: 0,
+            traps_left_out: 0,
+            stalls: Vec::new(),
+            listened_until: 0,
+            interrupted: false,
+            original: None,
+            error: None,
+        };
         Self {
             equipment,
-            plan,
+            done,
             attempt: 1,
-            original: None,
-            interrupted: false,
             wait,
             listen: wait,
             uninterrupted: false,
             announced_stop: false,
             has_set: false,
-            listened_until: Time::ZERO,
-            exchanges: Vec::new(),
-            strays: Vec::new(),
-            kept: [0; 2],
-            left_out: LeftOut::default(),
+            recorded: [0; 2],
         }
     }
 
     /// Key that the DUT has before the run, by the testbed.
     pub(super) fn current(&self) -> MKey {
-        MKey(self.plan.m_key_current)
+        MKey(self.done.plan.m_key_current)
+    }
+
+    /// The least time to wait for an answer.
+    fn least_wait(&self) -> Duration {
+        Duration::from_nanos(self.done.plan.timeout)
     }
 
     /// How often the user has wished to stop. The first time ends everything but what is
@@ -278,8 +285,8 @@ impl<'s, 'l> Session<'s, 'l> {
                 return Err(Stop::NotSent(error));
             }
         };
-        self.listened_until = self.equipment.requester.transport().now();
-        self.exchanges.push(Exchange {
+        self.done.listened_until = nanos(self.equipment.requester.transport().now());
+        self.done.exchanges.push(Exchange {
             purpose,
             attempt: self.attempt,
             sent: nanos(sent),
@@ -327,13 +334,13 @@ impl<'s, 'l> Session<'s, 'l> {
     /// now on. `None` where the link is down, or that answer came later than the DUT's own times
     /// allow.
     pub(super) fn link(&mut self, port: PortInfo) -> Result<Option<Contact>, Stop> {
-        let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
+        let answer_time = timing::answer_time(&port, self.least_wait());
         if self.last_took().is_some_and(|took| took > answer_time) {
             // Nothing else would be answered in time.
             return Ok(None);
         }
         self.wait = answer_time.min(MOST_WAIT);
-        self.listen = timing::listen_time(answer_time, Duration::from_nanos(self.plan.timeout));
+        self.listen = timing::listen_time(answer_time, self.least_wait());
         // Port 0 of a switch has the M_Key, and another port the link.
         let request = self.request(
             Method::GET,
@@ -364,7 +371,7 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Time from the last request to its answer.
     fn last_took(&self) -> Option<Duration> {
-        let last = self.exchanges.last()?;
+        let last = self.done.exchanges.last()?;
         let took = last.answer.as_ref()?.at.saturating_sub(last.sent);
         Some(Duration::from_nanos(took))
     }
@@ -382,27 +389,25 @@ impl<'s, 'l> Session<'s, 'l> {
         let heard = self.equipment.requester.listen(deadline);
         self.take_strays();
         heard?;
-        self.listened_until = deadline;
+        self.done.listened_until = nanos(deadline);
         Ok(())
     }
 
     fn take_strays(&mut self) {
-        let left_out = self.equipment.requester.take_left_out();
-        self.left_out.unsolicited += left_out.unsolicited;
-        self.left_out.others += left_out.others;
+        let mut left_out = self.equipment.requester.take_left_out();
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
-            let kept = &mut self.kept[usize::from(kind.may_answer())];
-            if *kept == MOST_STRAYS {
-                self.left_out.add(kind);
+            let recorded = &mut self.recorded[usize::from(kind.may_answer())];
+            if *recorded == MOST_STRAYS {
+                left_out.add(kind);
                 continue;
             }
-            *kept += 1;
+            *recorded += 1;
             let of_earlier = match kind {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
                 StrayKind::Forgotten(_) => true,
                 _ => false,
             };
-            self.strays.push(Stray {
+            self.done.strays.push(Stray {
                 packet: Packet {
                     at: nanos(at),
                     octets: Octets(octets),
@@ -410,12 +415,13 @@ impl<'s, 'l> Session<'s, 'l> {
                 of_earlier,
             });
         }
+        self.done.traps_left_out += left_out.unsolicited;
+        self.done.strays_left_out += left_out.others;
     }
 
     fn has_sent(&self, tid: Tid) -> bool {
-        self.exchanges
-            .iter()
-            .any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
+        let mut exchanges = self.done.exchanges.iter();
+        exchanges.any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
     }
 
     /// Compares the DUT's NodeGUID with the one that was read first in the run.
@@ -454,22 +460,9 @@ impl<'s, 'l> Session<'s, 'l> {
         stalls
     }
 
-    pub(super) fn evidence(mut self, error: Option<String>) -> MadEvidence {
-        MadEvidence {
-            stalls: self.stalls(),
-            plan: self.plan.clone(),
-            transport: self.equipment.transport.clone(),
-            shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
-            keeps_tids: self.equipment.requester.transport().keeps_tids(),
-            exchanges: self.exchanges,
-            strays: self.strays,
-            strays_left_out: self.left_out.others,
-            traps_left_out: self.left_out.unsolicited,
-            listened_until: nanos(self.listened_until),
-            interrupted: self.interrupted,
-            original: self.original,
-            error,
-        }
+    pub(super) fn evidence(mut self) -> MadEvidence {
+        self.done.stalls = self.stalls();
+        self.done
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) const CASE: RcCase = RcCase {
         checks: &words(&ROWS),
     },
     plan,
-    stimulate: |steps, numbers, done| steps.run(numbers, done),
+    stimulate: |steps, done| steps.run(done),
     table: Table {
         rows: &ROWS,
         applies: Some(|view| {

@@ -24,16 +24,18 @@ impl Family for Rc {
     }
 }
 
-/// Judges one repetition of `case`.
-pub(super) fn repetition(case: &RcCase, e: &RcEvidence) -> Judged {
-    let name = &e.plan.name;
-    let (table, view) = (&case.table, View::new(e));
-    table.judge_all(name, view, case.figures, |view, checks| {
-        let found = |step: &str| (case.step)(step, view, checks);
-        let steps = steps::results(name, numbered(case.case.steps), found);
-        let resolution = |check: &str| (case.resolution)(check, view);
-        (steps, resolution::figures(checks, resolution))
-    })
+impl RcCase {
+    /// Judges one repetition.
+    pub fn judge(&self, e: &RcEvidence) -> Judged {
+        let (name, view) = (&e.plan.name, View::new(e));
+        self.table
+            .judge_all(name, view, self.figures, |view, checks| {
+                let found = |step: &str| (self.step)(step, view, checks);
+                let steps = steps::results(name, numbered(self.case.steps), found);
+                let resolution = |check: &str| (self.resolution)(check, view);
+                (steps, resolution::figures(checks, resolution))
+            })
+    }
 }
 
 /// A state of a queue pair for people.

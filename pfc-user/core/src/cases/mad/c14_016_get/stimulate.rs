@@ -13,13 +13,13 @@ use crate::m_key::{self, Protection};
 use crate::plan::mad::ATTEMPTS;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
-    let Some(bits) = session.plan.stimulus.protect_bits() else {
+    let Some(bits) = session.done.plan.stimulus.protect_bits() else {
         return Err(Stop::Failed(anyhow!("the plan names no protect bits")));
     };
     let Some(contact) = session.contact()? else {
         return Ok(());
     };
-    let (current, dut) = (session.current(), MKey(session.plan.m_key_dut));
+    let (current, dut) = (session.current(), MKey(session.done.plan.m_key_dut));
     let first_key = match contact.port.m_key() == dut {
         true => dut,
         false => current,
@@ -45,7 +45,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         }
         None => found,
     };
-    session.original = Some(original);
+    session.done.original = Some(original);
     // Protection that an earlier repetition could not restore hides no unknown key.
     let is_hidden = original == found && m_key::may_be_another(&contact.port, first_key);
     if is_hidden && found.lease_period != 0 {
@@ -84,7 +84,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     Err(Stop::Failed(match done {
         Ok(()) => unrestored,
         Err(Stop::Interrupted) => {
-            session.interrupted = true;
+            session.done.interrupted = true;
             unrestored
         }
         Err(Stop::Failed(error) | Stop::NotSent(error)) => anyhow!("{error:#}; {unrestored:#}"),
@@ -117,7 +117,7 @@ struct Subcase {
 impl Subcase {
     /// Each kind of wrong key in turn, and again where nothing shows that it has arrived.
     fn attempts(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
-        for index in 0..session.plan.differences().len() as u32 {
+        for index in 0..session.done.plan.differences().len() as u32 {
             for nth in 1..=ATTEMPTS {
                 session.attempt = index * ATTEMPTS + nth;
                 (self.is_reset, self.has_no_key) = (false, false);
@@ -137,7 +137,7 @@ impl Subcase {
     /// else the violations at last.
     fn steps(&mut self, session: &mut Session<'_, '_>) -> Result<Option<u16>, Stop> {
         let dut = self.dut;
-        let other = MKey(session.plan.wrong_key(session.attempt));
+        let other = MKey(session.done.plan.wrong_key(session.attempt));
         let wanted = self.wanted();
         let set = match session.attempt {
             1 if self.is_hidden => {
