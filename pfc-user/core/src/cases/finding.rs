@@ -123,6 +123,20 @@ impl Finding {
         );
     }
 
+    /// Records a comparison about these subjects that has to hold.
+    pub(super) fn expect_about(
+        &mut self,
+        subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+        holds: bool,
+    ) {
+        self.about(subjects, |finding| {
+            finding.expect(what, expected, actual, holds)
+        });
+    }
+
     /// Records a comparison that has to hold. A `certain` failure cannot be explained by a fault of
     /// the tester.
     pub(super) fn prove(

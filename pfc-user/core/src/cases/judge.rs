@@ -23,7 +23,7 @@ pub trait Family: Sized + 'static {
     /// The evidence, decoded.
     type View<'e>;
 
-    /// What the function of a check returns.
+    /// Result of the function of a check.
     type Outcome: Into<Finding>;
 
     /// True if the user ended the repetition.

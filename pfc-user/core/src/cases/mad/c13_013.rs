@@ -127,9 +127,8 @@ fn resp_time_value(view: &View<'_>) -> Judgement {
     let (port, read) = read.ok_or("PortInfo was not read")?;
     let mut finding = Finding::new();
     let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
-    finding.about(&[read.last().subject()], |finding| {
-        finding.expect("RespTimeValue", expected, found, found <= GREATEST)
-    });
+    let (subject, holds) = (read.last().subject(), found <= GREATEST);
+    finding.expect_about([subject], "RespTimeValue", expected, found, holds);
     Ok(finding)
 }
 
@@ -158,7 +157,7 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
         finding.undecided(what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
-        finding.about(&[asked.subject()], |finding| {
+        finding.about([asked.subject()], |finding| {
             finding.prove(
                 what,
                 expected,

@@ -28,7 +28,7 @@ fn each(
     let mut finding = Finding::new();
     for asking in &askings {
         if let Some(port) = asking.last().port() {
-            finding.about(&[asking.last().subject()], |finding| {
+            finding.about([asking.last().subject()], |finding| {
                 judge(finding, asking, port)
             });
         }
@@ -81,7 +81,7 @@ pub(super) fn key_set(view: &View<'_>) -> Judgement {
     let shown = view.askings(Purpose::KeyShown);
     for asking in &shown {
         match asking.last().port() {
-            Some(port) => finding.about(&[asking.last().subject()], |finding| {
+            Some(port) => finding.about([asking.last().subject()], |finding| {
                 let by = "that a Get with M_KEY_DUT shows";
                 finding.equal(format!("M_Key {by}"), view.dut_key(), port.m_key());
                 let bits = (view.protect_bits(), port.m_key_protect_bits());
@@ -183,7 +183,7 @@ pub(super) fn reset(view: &View<'_>) -> Judgement {
             continue;
         };
         let (bits, violations) = (port.m_key_protect_bits(), port.m_key_violations());
-        finding.about(&[asking.last().subject()], |finding| {
+        finding.about([asking.last().subject()], |finding| {
             finding.equal("M_Key after the reset", MKey(0), port.m_key());
             finding.equal("M_KeyProtectBits after the reset", 0, bits);
             finding.equal("M_KeyViolations after the reset", 0, violations);
@@ -205,7 +205,7 @@ pub(super) fn restored(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     let what = "what a Get shows at the end";
     match asking.last().port() {
-        Some(port) => finding.about(&[asking.last().subject()], |finding| {
+        Some(port) => finding.about([asking.last().subject()], |finding| {
             finding.equal(what, original, Protection::of(&port))
         }),
         None => finding.undecided(what, original, "no PortInfo in answer"),
@@ -245,14 +245,13 @@ pub(super) fn nothing_else_changed(view: &View<'_>) -> Judgement {
         let others = others.filter(|(_, shown)| *shown != expected);
         let (subjects, others): (Vec<_>, Vec<_>) = others.unzip();
         let shown = others.first().copied().unwrap_or(expected);
-        finding.about(&subjects, |finding| {
-            finding.expect(
-                format!("{name} after a Set of the M_Key"),
-                format_args!("{expected:#x}"),
-                format_args!("{shown:#x}"),
-                shown == expected,
-            )
-        });
+        finding.expect_about(
+            subjects,
+            format!("{name} after a Set of the M_Key"),
+            format_args!("{expected:#x}"),
+            format_args!("{shown:#x}"),
+            shown == expected,
+        );
     }
     Ok(finding)
 }

@@ -139,19 +139,15 @@ impl Subcase {
         let dut = self.dut;
         let other = MKey(session.done.plan.wrong_key(session.attempt));
         let wanted = self.wanted();
-        let set = match session.attempt {
-            1 if self.is_hidden => {
-                let request = self.set_request(session, &wanted);
-                session.ask_warily(Purpose::KeySet, &request, self.first_key)?
-            }
-            1 => self.set(
-                session,
-                Purpose::KeySet,
-                &wanted,
-                self.first_key,
-                self.at_first(),
-            )?,
-            _ => self.set(session, Purpose::KeySet, &wanted, dut, Protection::NONE)?,
+        let (key, before) = match session.attempt {
+            1 => (self.first_key, self.at_first()),
+            _ => (dut, Protection::NONE),
+        };
+        let set = if self.is_hidden && session.attempt == 1 {
+            let request = self.set_request(session, &wanted);
+            session.ask_warily(Purpose::KeySet, &request, key)?
+        } else {
+            self.set(session, Purpose::KeySet, &wanted, key, before)?
         };
         let shown = session.get(Purpose::KeyShown, PortInfo::ID, dut)?;
         let port: Option<PortInfo> = shown.as_ref().and_then(Smp::granted);

@@ -79,7 +79,7 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
     if let Some((subject, (found, verdict))) = any_answer(view, asked, has_arrived) {
-        return finding.about(&[subject], |finding| {
+        return finding.about([subject], |finding| {
             finding.compare(what, expected, found, verdict)
         });
     }

@@ -51,14 +51,8 @@ pub(super) fn random_fdb_cap(view: &View<'_>) -> Judgement {
     let read = switch(view).zip(view.asking(Purpose::SwitchInfo));
     let (switch, read) = read.ok_or("SwitchInfo was not read")?;
     let mut finding = Finding::new();
-    finding.about(&[read.last().subject()], |finding| {
-        finding.expect(
-            "RandomFDBCap",
-            "more than 0",
-            switch.random_fdb_cap(),
-            switch.random_fdb_cap() > 0,
-        )
-    });
+    let (subject, found) = (read.last().subject(), switch.random_fdb_cap());
+    finding.expect_about([subject], "RandomFDBCap", "more than 0", found, found > 0);
     Ok(finding)
 }
 
@@ -154,9 +148,7 @@ fn each<W: Display>(
     match first {
         Some(first) => {
             let found = format!("{first}; wrong for {} of {count} blocks", offences.len());
-            finding.about(&offences, |finding| {
-                finding.expect(what, expected, found, false)
-            });
+            finding.expect_about(offences, what, expected, found, false);
         }
         None => finding.expect(what, expected, format!("so for {count} blocks"), true),
     }

@@ -58,10 +58,10 @@ fn port_state(view: &View<'_>) -> Judgement {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
         // An answer about another attribute does not show what its data is.
-        Some(answer) if answer.attribute() != asking.last().request.attribute() => finding
-            .about(&[asking.last().subject()], |finding| {
-                finding.expect(what, "an answer about PortInfo", form(answer), false)
-            }),
+        Some(answer) if answer.attribute() != asking.last().request.attribute() => {
+            let (subject, expected) = (asking.last().subject(), "an answer about PortInfo");
+            finding.expect_about([subject], what, expected, form(answer), false)
+        }
         Some(answer) if asking.last().port().is_none() => {
             finding.undecided(what, "PortInfo with status 0", form(answer))
         }
@@ -128,9 +128,7 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
             return finding.undecided(what, expected, found);
         }
         let found = format!("{none}, while NodeInfo was answered");
-        return finding.about(&[last.subject()], |finding| {
-            finding.expect(what, "an answer", found, false)
-        });
+        return finding.expect_about([last.subject()], what, "an answer", found, false);
     }
     let key = match view.current() {
         MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` \
@@ -215,9 +213,7 @@ pub fn answered<'v>(
         format!("one at {at}, while the tester or its simulated DUT stood still")
     } else if view.is_alive_after(last) {
         let found = format!("{none}, while other requests were answered");
-        finding.about(&[last.subject()], |finding| {
-            finding.expect(what, expected, found, false)
-        });
+        finding.expect_about([last.subject()], what, expected, found, false);
         return None;
     } else {
         format!("{none}, and none to anything afterwards")
@@ -242,9 +238,13 @@ pub fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) -> bool
     let attribute = asking.last().request.attribute();
     let expected = format!("{attribute} with status {}", Status::OK);
     let holds = (answer.attribute(), answer.status()) == (attribute, Status::OK);
-    finding.about(&[asking.last().subject()], |finding| {
-        finding.expect(what, expected, form(answer), holds)
-    });
+    finding.expect_about(
+        [asking.last().subject()],
+        what,
+        expected,
+        form(answer),
+        holds,
+    );
     holds
 }
 

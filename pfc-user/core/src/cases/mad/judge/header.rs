@@ -91,9 +91,7 @@ fn header(view: &View<'_>) -> Judgement {
             );
             let what = format!("{part} of the answer to {}", asked.name());
             let subjects = wrong.iter().map(|(asked, ..)| asked.subject());
-            finding.about(subjects, |finding| {
-                finding.expect(what, expected, found, false)
-            });
+            finding.expect_about(subjects, what, expected, found, false);
         }
     }
     hidden_key::judge(view, &mut finding);

@@ -39,7 +39,7 @@ fn single_answer(view: &View<'_>) -> Judgement {
     let last = last.ok_or("nothing was asked of the DUT")?;
     let mut finding = Finding::new();
     for stray in &view.strays {
-        finding.about(&[Subject::Packet(stray.at)], |finding| {
+        finding.about([Subject::Packet(stray.at)], |finding| {
             offence(view, stray, finding)
         });
     }

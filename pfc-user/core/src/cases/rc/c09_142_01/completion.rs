@@ -42,10 +42,8 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
     }
     for completion in &completions {
         if completion.work_request != READ {
-            finding.about(&[subject(completion)], |finding| {
-                let what = "work request of the completion";
-                finding.expect(what, READ, completion.work_request, false)
-            });
+            let (what, found) = ("work request of the completion", completion.work_request);
+            finding.expect_about([subject(completion)], what, READ, found, false);
         }
     }
     if let (Some(first), Some(last)) = (completions.first(), test.last()) {
@@ -68,7 +66,7 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
                 verdict => (found, verdict),
             }
         };
-        finding.about(&[subject(first)], |finding| {
+        finding.about([subject(first)], |finding| {
             let expected = format!("{} to {}", ms(shortest), ms(longest));
             finding.compare("from the last transmission to it", expected, found, verdict)
         });
@@ -80,7 +78,7 @@ pub(super) fn status(view: &View<'_>) -> Judgement {
     view.test.as_ref().ok_or(NO_TEST)?;
     let mut finding = Finding::new();
     for completion in view.completions() {
-        finding.about(&[subject(&completion)], |finding| {
+        finding.about([subject(&completion)], |finding| {
             finding.equal("status", RETRY_EXC_ERR, completion.status)
         });
     }
@@ -113,12 +111,10 @@ pub(super) fn flush(view: &View<'_>) -> Judgement {
     let waited = ms(flush.until.saturating_sub(flush.posted));
     let surplus = flushed.iter().skip(1).map(subject);
     let found = format!("{} within {waited}", flushed.len());
-    finding.about(surplus, |finding| {
-        let what = "completions of one more READ";
-        finding.expect(what, 1, found, flushed.len() == 1)
-    });
+    let what = "completions of one more READ";
+    finding.expect_about(surplus, what, 1, found, flushed.len() == 1);
     for completion in flushed {
-        finding.about(&[subject(&completion)], |finding| {
+        finding.about([subject(&completion)], |finding| {
             finding.equal("its status", WR_FLUSH_ERR, completion.status)
         });
     }

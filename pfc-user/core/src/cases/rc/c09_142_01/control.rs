@@ -45,9 +45,8 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
             true => finding.undecided(what, expected, format!("{found}, {STOOD_STILL}")),
             false => {
                 let others = control.packets().filter(|packet| !packet.is_read_request());
-                finding.about(others.map(Decoded::subject), |finding| {
-                    finding.expect(what, expected, found, false)
-                })
+                let others = others.map(Decoded::subject);
+                finding.expect_about(others, what, expected, found, false);
             }
         }
         return Ok(finding);
@@ -76,9 +75,7 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
         }
         _ => {
             let subject = first.map(|first| Subject::Completion(first.time));
-            finding.about(subject, |finding| {
-                finding.expect(what, expected, completed, in_time)
-            })
+            finding.expect_about(subject, what, expected, completed, in_time);
         }
     }
     Ok(finding)

@@ -137,7 +137,7 @@ pub(super) fn same_request(view: &View<'_>) -> Judgement {
         for (number, packet) in packets.iter().enumerate() {
             let which = format!("transmission {}", index + 1);
             let first = first.as_ref().filter(|_| index > 0 && number == 0);
-            finding.about(&[packet.subject()], |finding| {
+            finding.about([packet.subject()], |finding| {
                 icrc(&which, packet, finding);
                 sender(test, &which, packet, finding);
                 let Some(first) = first else { return };
@@ -201,9 +201,8 @@ pub(super) fn interval(view: &View<'_>) -> Judgement {
             finding.undecided(what, expected, format!("{}, {STOOD_STILL}", ms(interval)));
         } else {
             let holds = (shortest..=longest).contains(&interval);
-            finding.about(&[Subject::Packet(times[index + 1])], |finding| {
-                finding.expect(what, expected, ms(interval), holds)
-            });
+            let subject = Subject::Packet(times[index + 1]);
+            finding.expect_about([subject], what, expected, ms(interval), holds);
         }
     }
     let why = match view.e.plan.retry_count {
@@ -277,7 +276,7 @@ pub(super) fn retry_count(view: &View<'_>) -> Judgement {
         );
         let in_time = |shown: &&Shown| during(shown, &times, usize::from(retry), t_tr);
         match test.phase.shown.iter().find(in_time) {
-            Some(shown) => finding.about(&[Subject::Packet(*sent)], |finding| {
+            Some(shown) => finding.about([Subject::Packet(*sent)], |finding| {
                 finding.equal(what, expected, format!("{} left", shown.retries_left))
             }),
             None if test.phase.shown.is_empty() => {
