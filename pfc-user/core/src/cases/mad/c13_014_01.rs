@@ -118,7 +118,7 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let Some(port) = session.first_port()? else {
         return Ok(());
     };
-    if session.link(port)?.is_none() {
+    if !session.link(&port)? {
         // An answer later than the DUT's own times is what is to be timed.
         session.wait = MOST_WAIT;
     }

@@ -49,15 +49,6 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// The DUT's first answers; both ports are as the initialisation asks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Contact {
-    /// PortInfo with modifier 0, as it was found.
-    pub(super) port: PortInfo,
-    /// How long an answer may take, by the DUT's own times and the testbed's.
-    pub(super) answer_time: Duration,
-}
-
 /// One repetition under way.
 pub(super) struct Session<'s, 'l> {
     equipment: &'s mut Equipment<'l>,
@@ -66,7 +57,8 @@ pub(super) struct Session<'s, 'l> {
     pub(super) attempt: u32,
     /// Longest wait for an answer.
     pub(super) wait: Duration,
-    listen: Duration,
+    /// Longest time of an answer, by the DUT's own times, once they are known, and the testbed's.
+    pub(super) answer_time: Duration,
     /// The rest is done even if the user wishes to stop.
     pub(super) uninterrupted: bool,
     /// The user knows what a stop waits for.
@@ -101,7 +93,7 @@ impl<'s, 'l> Session<'s, 'l> {
             done,
             attempt: 1,
             wait,
-            listen: wait,
+            answer_time: wait,
             uninterrupted: false,
             announced_stop: false,
             has_set: false,
@@ -301,10 +293,11 @@ impl<'s, 'l> Session<'s, 'l> {
         Ok(answer.map(|(_, smp)| smp))
     }
 
-    /// Initialisation 1: both ends of the link, and the DUT's times. `None` where it does not hold.
-    pub(super) fn contact(&mut self) -> Result<Option<Contact>, Stop> {
+    /// Initialisation 1: both ends of the link, and the DUT's times. The DUT's PortInfo, as it was
+    /// found; `None` where the initialisation does not hold.
+    pub(super) fn contact(&mut self) -> Result<Option<PortInfo>, Stop> {
         match self.first_port()? {
-            Some(port) => self.link(port),
+            Some(port) => Ok(self.link(&port)?.then_some(port)),
             None => Ok(None),
         }
     }
@@ -330,17 +323,16 @@ impl<'s, 'l> Session<'s, 'l> {
         self.ask(Purpose::TesterPort, &request, self.current())
     }
 
-    /// The link to the DUT, whose PortInfo was `port`, and how long an answer is waited for from
-    /// now on. `None` where the link is down, or that answer came later than the DUT's own times
-    /// allow.
-    pub(super) fn link(&mut self, port: PortInfo) -> Result<Option<Contact>, Stop> {
-        let answer_time = timing::answer_time(&port, self.least_wait());
+    /// True if the link to the DUT, whose PortInfo is `port`, is up, and that answer came no later
+    /// than the DUT's own times allow. Answers are waited for by these times from now on.
+    pub(super) fn link(&mut self, port: &PortInfo) -> Result<bool, Stop> {
+        let answer_time = timing::answer_time(port, self.least_wait());
         if self.last_took().is_some_and(|took| took > answer_time) {
             // Nothing else would be answered in time.
-            return Ok(None);
+            return Ok(false);
         }
         self.wait = answer_time.min(MOST_WAIT);
-        self.listen = timing::listen_time(answer_time, self.least_wait());
+        self.answer_time = answer_time;
         // Port 0 of a switch has the M_Key, and another port the link.
         let request = self.request(
             Method::GET,
@@ -348,7 +340,7 @@ impl<'s, 'l> Session<'s, 'l> {
             port.local_port_number().into(),
         );
         let link = self.ask(Purpose::LinkPort, &request, self.current())?;
-        Ok(is_up(link).then_some(Contact { port, answer_time }))
+        Ok(is_up(link))
     }
 
     /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long
@@ -385,7 +377,8 @@ impl<'s, 'l> Session<'s, 'l> {
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still
     /// to come.
     pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
-        let deadline = self.equipment.requester.transport().now() + self.listen;
+        let listen = timing::listen_time(self.answer_time, self.least_wait());
+        let deadline = self.equipment.requester.transport().now() + listen;
         let heard = self.equipment.requester.listen(deadline);
         self.take_strays();
         heard?;

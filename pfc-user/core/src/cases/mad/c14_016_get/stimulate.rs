@@ -6,7 +6,7 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
 use crate::cases::mad::journal::Noted;
-use crate::cases::mad::session::{Contact, Session, Stop};
+use crate::cases::mad::session::{Session, Stop};
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
 use crate::m_key::{self, Protection};
@@ -16,29 +16,30 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let Some(bits) = session.done.plan.stimulus.protect_bits() else {
         return Err(Stop::Failed(anyhow!("the plan names no protect bits")));
     };
-    let Some(contact) = session.contact()? else {
+    let Some(port) = session.contact()? else {
         return Ok(());
     };
     let (current, dut) = (session.current(), MKey(session.done.plan.m_key_dut));
-    let first_key = match contact.port.m_key() == dut {
+    let first_key = match port.m_key() == dut {
         true => dut,
         false => current,
     };
-    if m_key::is_another(&contact.port, first_key) {
+    if m_key::is_another(&port, first_key) {
         // Neither the key of the testbed nor one that an earlier repetition left: no Set could be
         // taken back.
         return Ok(());
     }
-    let found = Protection::to_restore(&contact.port, current, dut);
+    let found = Protection::to_restore(&port, current, dut);
     let node: Option<NodeInfo> = session.read(Purpose::NodeInfo, current)?;
     let guid = node.map(|node| node.node_guid());
     session.is_same_node(guid)?;
+    let answer_time = session.answer_time;
     let original = match session.journal() {
         Some(journal) => {
             let noted = Noted {
                 found,
                 guid,
-                answer_time: contact.answer_time,
+                answer_time,
             };
             let remembered = journal.remember(&noted);
             remembered.context("the DUT's M_Key cannot be written down, so it is not changed")?
@@ -47,7 +48,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     };
     session.done.original = Some(original);
     // Protection that an earlier repetition could not restore hides no unknown key.
-    let is_hidden = original == found && m_key::may_be_another(&contact.port, first_key);
+    let is_hidden = original == found && m_key::may_be_another(&port, first_key);
     if is_hidden && found.lease_period != 0 {
         // One Set with a wrong key would start the timer that ends the protection.
         return forget(session);
@@ -56,7 +57,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         dut,
         first_key,
         bits,
-        contact,
+        port,
         found,
         original,
         is_hidden,
@@ -97,7 +98,8 @@ struct Subcase {
     /// Key with which the first Set is accepted.
     first_key: MKey,
     bits: u8,
-    contact: Contact,
+    /// PortInfo as it was found.
+    port: PortInfo,
     /// The DUT's present protection, as far as it can be seen.
     found: Protection,
     /// Protection to be restored.
@@ -170,7 +172,7 @@ impl Subcase {
             let port: Option<PortInfo> = session.read(Purpose::OtherKey, other)?;
             return Ok(port.map(|port| port.m_key_violations()));
         }
-        if self.contact.answer_time > MOST_WAIT {
+        if session.answer_time > MOST_WAIT {
             return Ok(None);
         }
         if session.attempt == 1 {
@@ -196,7 +198,7 @@ impl Subcase {
 
     /// The protection that the DUT has before the first Set.
     fn at_first(&self) -> Protection {
-        let found = Protection::of(&self.contact.port);
+        let found = Protection::of(&self.port);
         match found.m_key {
             // The DUT has no key, and takes any.
             MKey(0) if !self.is_hidden => found,
@@ -258,7 +260,7 @@ impl Subcase {
 
     fn set_request(&self, session: &Session<'_, '_>, protection: &Protection) -> Smp {
         let mut request = session.request(Method::SET, AttributeId::PORT_INFO, 0);
-        request.encode(&protection.to_set(&self.contact.port));
+        request.encode(&protection.to_set(&self.port));
         request
     }
 
