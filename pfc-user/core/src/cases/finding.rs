@@ -1,5 +1,6 @@
 //! The finding of a check, before its preconditions are weighed.
 
+use std::borrow::Borrow;
 use std::fmt::Display;
 
 use crate::verdict::{Assertion, Subject, Verdict};
@@ -12,6 +13,16 @@ pub enum Again {
     MayDecide,
     /// Measuring again finds the same: nothing declares or shows what the check rests on.
     InVain,
+}
+
+/// The finding of a check; where the evidence allows none, the reason, which makes the check
+/// inconclusive.
+pub(super) type Judgement = Result<Finding, String>;
+
+impl From<Judgement> for Finding {
+    fn from(judgement: Judgement) -> Self {
+        judgement.unwrap_or_else(Self::inconclusive)
+    }
 }
 
 /// A check's own finding.
@@ -72,16 +83,26 @@ impl Finding {
         Self::with(Verdict::Error, reason)
     }
 
+    /// Returns the finding if it rests on a comparison; else `reason` makes it inconclusive.
+    pub(super) fn compared(self, reason: &str) -> Judgement {
+        match self.assertions.is_empty() {
+            true => Err(reason.into()),
+            false => Ok(self),
+        }
+    }
+
     /// Names what the comparisons are about that `judge` records.
     pub(super) fn about<T>(
         &mut self,
-        subjects: &[Subject],
+        subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
         judge: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let before = self.assertions.len();
         let judged = judge(self);
+        let subjects = subjects.into_iter().map(|subject| *subject.borrow());
+        let subjects: Vec<Subject> = subjects.collect();
         for made in &mut self.assertions[before..] {
-            made.about.extend(subjects);
+            made.about.extend(&subjects);
         }
         judged
     }
@@ -100,6 +121,20 @@ impl Finding {
             actual,
             if holds { Verdict::Pass } else { Verdict::Fail },
         );
+    }
+
+    /// Records a comparison about these subjects that has to hold.
+    pub(super) fn expect_about(
+        &mut self,
+        subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+        holds: bool,
+    ) {
+        self.about(subjects, |finding| {
+            finding.expect(what, expected, actual, holds)
+        });
     }
 
     /// Records a comparison that has to hold. A `certain` failure cannot be explained by a fault of

@@ -4,7 +4,7 @@
 use super::answer::{is_discarded, stray_answer};
 use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement};
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
 use crate::cases::mad::timing::MOST_WAIT;
@@ -13,14 +13,13 @@ use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
 
-pub(super) fn no_answer(view: &View<'_>) -> Finding {
+pub(super) fn no_answer(view: &View<'_>) -> Judgement {
     let time = view.answer_time();
     if time > MOST_WAIT {
-        let reason = format!(
+        return Err(format!(
             "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
              {MOST_WAIT:?} is not waited"
-        );
-        return Finding::inconclusive(reason);
+        ));
     }
     let mut finding = Finding::new();
     let askings = view.askings(Purpose::OtherKey);
@@ -33,11 +32,9 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
             .any(|other| arrival(view, other).is_some());
         silence(view, one, has_arrived, &mut finding);
     }
-    if finding.assertions.is_empty() {
-        return Finding::inconclusive("not reached");
-    }
+    let mut finding = finding.compared("not reached")?;
     untried(view, Purpose::OtherKey, &mut finding);
-    finding
+    Ok(finding)
 }
 
 /// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
@@ -81,7 +78,7 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
     if let Some((subject, (found, verdict))) = any_answer(view, asked, has_arrived) {
-        return finding.about(&[subject], |finding| {
+        return finding.about([subject], |finding| {
             finding.compare(what, expected, found, verdict)
         });
     }

@@ -9,7 +9,7 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Asking, View};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement};
 use crate::cases::judge::{Precondition, Row};
 use crate::cases::mad::session::TRIES;
 use crate::cases::mad::timing::MOST_WAIT;
@@ -20,7 +20,7 @@ use crate::quantity::ms;
 use crate::verdict::Verdict;
 
 /// The row of every table.
-pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
+pub const PORT_STATE: Row<Mad> = Row {
     tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
     ..Row::<Mad>::new(
         "port-state",
@@ -34,36 +34,34 @@ pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
 };
 
 /// Both ends of the link are as the document asks.
-pub(in crate::cases::mad) const LINK_IS_UP: Precondition<Mad> =
-    Precondition::<Mad>::new("port-state", |view| {
-        let finding = port_state(view);
-        match finding.verdict {
-            Verdict::Pass => Ok(()),
-            _ => Err(finding.reason),
-        }
-    });
+pub const LINK_IS_UP: Precondition<Mad> = Precondition::<Mad>::new("port-state", |view| {
+    let finding = Finding::from(port_state(view));
+    match finding.verdict {
+        Verdict::Pass => Ok(()),
+        _ => Err(finding.reason),
+    }
+});
 
 /// No other M_Key than the testbed's makes the DUT refuse Sets.
-pub(in crate::cases::mad) const M_KEY_IS_KNOWN: Precondition<Mad> =
+pub const M_KEY_IS_KNOWN: Precondition<Mad> =
     Precondition::<Mad>::new("m-key", |view| other_m_key(view).map_or(Ok(()), Err));
 
-fn port_state(view: &View<'_>) -> Finding {
+fn port_state(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     if !tester(view, &mut finding) {
-        return finding;
+        return Ok(finding);
     }
-    let Some(asking) = view.asking(Purpose::DutPort) else {
-        return Finding::inconclusive("the DUT was not asked");
-    };
+    let asking = view.asking(Purpose::DutPort);
+    let asking = asking.ok_or("the DUT was not asked")?;
     let what = "the DUT's PortInfo";
     match asking.answer() {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
         // An answer about another attribute does not show what its data is.
-        Some(answer) if answer.attribute() != asking.last().request.attribute() => finding
-            .about(&[asking.last().subject()], |finding| {
-                finding.expect(what, "an answer about PortInfo", form(answer), false)
-            }),
+        Some(answer) if answer.attribute() != asking.last().request.attribute() => {
+            let (subject, expected) = (asking.last().subject(), "an answer about PortInfo");
+            finding.expect_about([subject], what, expected, form(answer), false)
+        }
         Some(answer) if asking.last().port().is_none() => {
             finding.undecided(what, "PortInfo with status 0", form(answer))
         }
@@ -75,7 +73,7 @@ fn port_state(view: &View<'_>) -> Finding {
             }
         }
     }
-    finding
+    Ok(finding)
 }
 
 /// The tester's own port.
@@ -130,9 +128,7 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
             return finding.undecided(what, expected, found);
         }
         let found = format!("{none}, while NodeInfo was answered");
-        return finding.about(&[last.subject()], |finding| {
-            finding.expect(what, "an answer", found, false)
-        });
+        return finding.expect_about([last.subject()], what, "an answer", found, false);
     }
     let key = match view.current() {
         MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` \
@@ -193,7 +189,7 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
 
 /// Records whether the last request of `asking` was answered; the answer if it was. Silence counts
 /// only if the DUT answered something later, and if it lasted as long as the DUT may take.
-pub(in crate::cases::mad) fn answered<'v>(
+pub fn answered<'v>(
     view: &View<'_>,
     finding: &mut Finding,
     asking: &Asking<'v>,
@@ -217,9 +213,7 @@ pub(in crate::cases::mad) fn answered<'v>(
         format!("one at {at}, while the tester or its simulated DUT stood still")
     } else if view.is_alive_after(last) {
         let found = format!("{none}, while other requests were answered");
-        finding.about(&[last.subject()], |finding| {
-            finding.expect(what, expected, found, false)
-        });
+        finding.expect_about([last.subject()], what, expected, found, false);
         return None;
     } else {
         format!("{none}, and none to anything afterwards")
@@ -238,15 +232,20 @@ fn tries(asking: &Asking<'_>) -> usize {
     asking.all.iter().filter(counts).count()
 }
 
-/// Records that an answer has status 0 and the attribute that was asked for.
-pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
+/// Records whether an answer has status 0 and the attribute that was asked for; true if it has.
+pub fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) -> bool {
     let what = asking.last().name();
     let attribute = asking.last().request.attribute();
     let expected = format!("{attribute} with status {}", Status::OK);
     let holds = (answer.attribute(), answer.status()) == (attribute, Status::OK);
-    finding.about(&[asking.last().subject()], |finding| {
-        finding.expect(what, expected, form(answer), holds)
-    });
+    finding.expect_about(
+        [asking.last().subject()],
+        what,
+        expected,
+        form(answer),
+        holds,
+    );
+    holds
 }
 
 fn busy(asking: &Asking<'_>) -> String {
@@ -257,7 +256,7 @@ fn busy(asking: &Asking<'_>) -> String {
     }
 }
 
-pub(in crate::cases::mad) fn form(answer: &Smp) -> String {
+pub fn form(answer: &Smp) -> String {
     format!("{} with status {}", answer.attribute(), answer.status())
 }
 

@@ -1,99 +1,82 @@
 //! Figures that are reported and not judged.
 
-use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
+use crate::agent::protocol::Device;
+use crate::cases::judge::NamedFigure;
+use crate::cases::rc::judge::Rc;
+use crate::cases::rc::judge::decoded::{Decoded, PhaseView};
 use crate::cases::rc::stimulate::FLUSHED;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
-use crate::verdict::Figure;
 
-/// Name and value of a figure.
-type Named = (String, String);
+/// All of them, in the order of reports.
+pub(super) const FIGURES: [NamedFigure<Rc>; 12] = [
+    ("DUT", |view| Some(dut(&view.e.device))),
+    ("tester's port", |view| Some(view.e.port.clone())),
+    ("queue pairs of the control", |view| {
+        view.control.as_ref().map(ends)
+    }),
+    ("packets for another queue pair in the control", |view| {
+        foreign(&view.control)
+    }),
+    ("queue pairs of the test", |view| {
+        view.test.as_ref().map(ends)
+    }),
+    ("packets for another queue pair in the test", |view| {
+        foreign(&view.test)
+    }),
+    ("T_tr", |view| Some(ms(view.test.as_ref()?.t_tr()?))),
+    ("intervals", |view| {
+        let test = view.test.as_ref()?;
+        let in_t_tr = |interval| in_t_tr(test, interval);
+        let all: Option<Vec<_>> = test.intervals().into_iter().map(in_t_tr).collect();
+        all.filter(|all| !all.is_empty()).map(|all| all.join(", "))
+    }),
+    ("completion", |view| {
+        let test = view.test.as_ref()?;
+        let (first, last) = (*view.completions().first()?, test.last()?);
+        let after = in_t_tr(test, first.time.saturating_sub(last))?;
+        Some(format!("{after} after the last packet"))
+    }),
+    ("ICRCs", |view| {
+        let icrcs: Vec<_> = view.test.as_ref()?.packets().map(icrc).collect();
+        (!icrcs.is_empty()).then(|| icrcs.join(", "))
+    }),
+    ("flush", |view| {
+        let flush = view.e.flush.as_ref().filter(|_| view.test.is_some())?;
+        let mut completions = flush.completions.iter();
+        let flushed = completions.find(|completion| completion.work_request == FLUSHED)?;
+        let after = ms(flushed.time.saturating_sub(flush.posted));
+        Some(format!("{after} after the READ was posted"))
+    }),
+    ("packets of the queue pair in error", |view| {
+        let flush = view.e.flush.as_ref().filter(|_| view.test.is_some())?;
+        let count = flush.packets.len();
+        (count > 0).then(|| count.to_string())
+    }),
+];
 
-pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
-    let mut named = surroundings(view);
-    if let Some(test) = &view.test {
-        named.extend(times(view, test));
-        if test.packets().next().is_some() {
-            let icrcs: Vec<_> = test.packets().map(icrc).collect();
-            named.push(("ICRCs".into(), icrcs.join(", ")));
-        }
-        named.extend(flush(view));
-    }
-    let figure = |(name, value)| Figure {
-        repetition: view.e.plan.name.clone(),
-        name,
-        value,
-    };
-    named.into_iter().map(figure).collect()
-}
-
-/// The DUT, the tester's port and the queue pairs.
-fn surroundings(view: &View<'_>) -> Vec<Named> {
-    let device = &view.e.device;
+fn dut(device: &Device) -> String {
     let apm = match device.apm {
         Some(true) => "supports",
         Some(false) => "does not support",
         None => "does not say whether it supports",
     };
-    let dut = format!(
+    format!(
         "{} ({}), active MTU {}; {apm} Automatic Path Migration",
         device.name, device.backend, device.active_mtu
-    );
-    let mut named = vec![
-        ("DUT".into(), dut),
-        ("tester's port".into(), view.e.port.clone()),
-    ];
-    for (name, phase) in [("control", &view.control), ("test", &view.test)] {
-        let Some(phase) = phase else { continue };
-        named.push((format!("queue pairs of the {name}"), ends(phase)));
-        if phase.phase.foreign > 0 {
-            let name = format!("packets for another queue pair in the {name}");
-            named.push((name, phase.phase.foreign.to_string()));
-        }
-    }
-    named
+    )
 }
 
-/// T_tr, and the times of the test beside it.
-fn times(view: &View<'_>, test: &PhaseView<'_>) -> Vec<Named> {
-    let Some(t_tr) = test.t_tr() else {
-        return Vec::new();
-    };
-    let in_t_tr = |time: Nanos| format!("{} ({:.3} T_tr)", ms(time), time as f64 / t_tr as f64);
-    let mut named = vec![("T_tr".into(), ms(t_tr))];
-    let intervals = test.intervals();
-    if !intervals.is_empty() {
-        let all: Vec<_> = intervals
-            .iter()
-            .map(|interval| in_t_tr(*interval))
-            .collect();
-        named.push(("intervals".into(), all.join(", ")));
-    }
-    if let (Some(first), Some(last)) = (view.completions().first(), test.last()) {
-        let after = in_t_tr(first.time.saturating_sub(last));
-        let after = format!("{after} after the last packet");
-        named.push(("completion".into(), after));
-    }
-    named
+fn foreign(phase: &Option<PhaseView<'_>>) -> Option<String> {
+    let count = phase.as_ref()?.phase.foreign;
+    (count > 0).then(|| count.to_string())
 }
 
-/// The READ that the queue pair in error has to flush.
-fn flush(view: &View<'_>) -> Vec<Named> {
-    let Some(flush) = &view.e.flush else {
-        return Vec::new();
-    };
-    let mut named = Vec::new();
-    let mut completions = flush.completions.iter();
-    if let Some(flushed) = completions.find(|completion| completion.work_request == FLUSHED) {
-        let after = ms(flushed.time.saturating_sub(flush.posted));
-        named.push(("flush".into(), format!("{after} after the READ was posted")));
-    }
-    if !flush.packets.is_empty() {
-        let count = flush.packets.len().to_string();
-        named.push(("packets of the queue pair in error".into(), count));
-    }
-    named
+/// A time, and its share of T_tr; `None` where the timer never ends.
+fn in_t_tr(test: &PhaseView<'_>, time: Nanos) -> Option<String> {
+    let share = time as f64 / test.t_tr()? as f64;
+    Some(format!("{} ({share:.3} T_tr)", ms(time)))
 }
 
 fn ends(phase: &PhaseView<'_>) -> String {
