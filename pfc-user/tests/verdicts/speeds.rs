@@ -431,6 +431,25 @@ fn above_the_rate_of_exact_counting_every_arrival_of_a_probe_is_logged_but_at_fu
     }
 }
 
+/// A line of 10 Gbit/s that such frames fill: of its burst at full load the paused flows and one
+/// other are logged.
+const FULL: Speed = Speed {
+    frame: 360,
+    ..part(10_000_000_000, 1.0)
+};
+
+#[test]
+fn a_fault_at_full_load_fails_above_the_rate_of_exact_counting() {
+    assert_eq!(effort(&FULL.plan(REPETITIONS[0]).flows).0, Clock::Batched);
+    for (faults, expected) in [
+        (&[][..], &[][..]),
+        (&["slow-when-full"], &["single paused", "single response"]),
+    ] {
+        let results = FULL.run_one(REPETITIONS[0], faults);
+        assert_eq!(with(&results, Verdict::Fail), set(expected), "{results:#?}");
+    }
+}
+
 #[test]
 fn evidence_is_whole_where_the_burst_at_full_load_is_not_logged() {
     let plan = MANY.plan(REPETITIONS[0]);

@@ -182,3 +182,40 @@ fn a_stall_excuses_only_frames_that_were_under_way_in_it_or_in_its_backlog() {
     let background = found.iter().find(|result| result.check == "background");
     assert_eq!(background.unwrap().verdict, FAIL, "{background:?}");
 }
+
+#[test]
+fn stalls_that_were_not_listed_are_excused_at_the_highest_load_of_the_bursts_they_span() {
+    // A frame of the last burst, the one at full load, comes late by 2 ms.
+    let late = |around: usize| {
+        move |e: &mut PfcEvidence| {
+            let of_probe = e
+                .received
+                .iter()
+                .filter(|received| received.phase == Phase::Probe);
+            let last = of_probe.map(|received| received.last).max().unwrap();
+            let flow = flow(e, Role::Background);
+            received(e, flow, Phase::Probe).last = last + 2 * MS;
+            let mut waits = e.waits.iter_mut().rev();
+            let wait = waits.find(|wait| wait.phase == Phase::Probe).unwrap();
+            (wait.end, wait.deadline) = (WaitEnd::Quiet, last);
+            let loads: Vec<u8> = e
+                .probes
+                .iter()
+                .rev()
+                .map(|probe| probe.burst.load)
+                .collect();
+            assert_eq!(loads[..3], [100, 50, 50]);
+            let begin = e.probes[e.probes.len() - around].begin();
+            e.sender.stalls_left_out = LeftOut {
+                count: 7,
+                total: 3 * MS,
+                from: begin - MS / 5,
+                to: begin + MS / 5,
+            };
+        }
+    };
+    let excused = [("background", INCONCLUSIVE, "stalled for 3.000 ms meanwhile")];
+    tampered("to the burst at full load", SINGLE, late(1), &excused);
+    let failed = [("background", FAIL, "within the wait")];
+    tampered("from one at half load to another", SINGLE, late(2), &failed);
+}

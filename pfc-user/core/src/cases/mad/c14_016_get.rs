@@ -253,9 +253,8 @@ const ROWS: [Row<Mad>; 17] = [
             "5",
             "protect bits 2 and 3: that answer shows violations 1 after each M_KEY_OTHER, and 0 \
              where that was answered BUSY; with 0 all is done again, and 0 fails where trap 256 \
-             names that M_KEY_OTHER or it was answered, after three zeros where no other request \
-             of the case was lost, and where loss explains the zeros of the case with probability \
-             below 1e-6; else it is inconclusive",
+             names that M_KEY_OTHER or it was answered, and where loss explains the zeros of the \
+             case with probability below 1e-6; else it is inconclusive",
             &["before-wrong-key", "dut-key-answered"],
             "no-violations",
             |view| Ok(wrong_key::one_violation(view)),
