@@ -194,6 +194,18 @@ pub struct CheckResult {
     pub reason: String,
     /// The comparisons that it rests on.
     pub assertions: Vec<Assertion>,
+    /// Where it is inconclusive or an error: the parts of the reason, whichever attempt gave them.
+    #[serde(skip)]
+    pub causes: Vec<Cause>,
+}
+
+/// Cause that left a check open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    /// The finding, in a sentence with the figure.
+    pub found: String,
+    /// The remedy.
+    pub remedy: &'static str,
 }
 
 /// The outcome of one of several attempts at a repetition.

@@ -151,6 +151,7 @@ pub fn check(check: &str, repetition: &str, verdict: Verdict) -> CheckResult {
         verdict,
         reason,
         assertions,
+        causes: Vec::new(),
     }
 }
 

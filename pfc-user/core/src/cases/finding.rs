@@ -1,8 +1,10 @@
 //! The finding of a check, before its preconditions are weighed.
 
 use std::fmt::Display;
+use std::mem;
 
-use crate::verdict::{Assertion, Subject, Verdict};
+use super::remedy;
+use crate::verdict::{Assertion, Cause, Subject, Verdict};
 
 /// The use of measuring a repetition again because of a check that could not be decided. Of several
 /// the greater counts.
@@ -21,6 +23,10 @@ pub(super) struct Finding {
     pub(super) verdict: Verdict,
     /// Why; empty on a plain pass.
     pub(super) reason: String,
+    /// Where inconclusive: what would change that.
+    pub(super) remedy: &'static str,
+    /// Preconditions that are not met, where they are the reason.
+    pub(super) unmet: Vec<Cause>,
     /// The comparisons.
     pub(super) assertions: Vec<Assertion>,
     /// True: a failure that no fault of the tester explains.
@@ -35,6 +41,8 @@ impl Finding {
         Self {
             verdict: Verdict::Pass,
             reason: String::new(),
+            remedy: remedy::OTHER,
+            unmet: Vec::new(),
             assertions: Vec::new(),
             certain: false,
             again: Again::MayDecide,
@@ -62,6 +70,14 @@ impl Finding {
         }
     }
 
+    /// What the check judges was not reached, read or asked for.
+    pub(super) fn not_reached(reason: impl Into<String>) -> Self {
+        Self {
+            remedy: remedy::NOT_REACHED,
+            ..Self::inconclusive(reason)
+        }
+    }
+
     /// A check that it depends on did not pass.
     pub(super) fn skipped(reason: impl Into<String>) -> Self {
         Self::with(Verdict::Skipped, reason)
@@ -70,6 +86,17 @@ impl Finding {
     /// The evidence cannot be judged at all.
     pub(super) fn error(reason: impl Into<String>) -> Self {
         Self::with(Verdict::Error, reason)
+    }
+
+    /// Takes out the causes of an open verdict.
+    pub(super) fn causes(&mut self) -> Vec<Cause> {
+        match self.verdict {
+            Verdict::Inconclusive | Verdict::Error if self.unmet.is_empty() => {
+                let (found, remedy) = (self.reason.clone(), self.remedy);
+                vec![Cause { found, remedy }]
+            }
+            _ => mem::take(&mut self.unmet),
+        }
     }
 
     /// Names what the comparisons are about that `judge` records.
@@ -82,6 +109,21 @@ impl Finding {
         let judged = judge(self);
         for made in &mut self.assertions[before..] {
             made.about.extend(subjects);
+        }
+        judged
+    }
+
+    /// Names what would change the verdict, where a comparison that `judge` records gives the
+    /// reason.
+    pub(super) fn remedied<T>(
+        &mut self,
+        remedy: &'static str,
+        judge: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.verdict;
+        let judged = judge(self);
+        if self.verdict > before {
+            self.remedy = remedy;
         }
         judged
     }
@@ -120,7 +162,7 @@ impl Finding {
     pub(super) fn merge(&mut self, other: Self) {
         if other.verdict > self.verdict {
             self.verdict = other.verdict;
-            self.reason = other.reason;
+            (self.reason, self.remedy) = (other.reason, other.remedy);
         }
         self.certain |= other.certain && other.verdict == Verdict::Fail;
         self.again = self.again.max(other.again);
@@ -146,6 +188,17 @@ impl Finding {
         actual: impl Display,
     ) {
         self.compare(what, expected, actual, Verdict::Inconclusive);
+    }
+
+    /// Records a comparison that could not be made, with what would change that.
+    pub(super) fn undecided_until(
+        &mut self,
+        remedy: &'static str,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+    ) {
+        self.remedied(remedy, |finding| finding.undecided(what, expected, actual));
     }
 
     /// Records a comparison that could not be made, and could not be by measuring again.

@@ -12,6 +12,7 @@ use super::judge::strays::SINGLE_ANSWER;
 use super::{MadCase, assertion, row};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, words};
+use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
@@ -124,14 +125,14 @@ pub(super) fn status(view: &View<'_>) -> Finding {
         all.merge(finding);
     }
     if all.assertions.is_empty() {
-        return Finding::inconclusive("the DUT was not asked");
+        return Finding::not_reached("the DUT was not asked");
     }
     all
 }
 
 fn resp_time_value(view: &View<'_>) -> Finding {
     let Some((port, read)) = view.port().zip(view.asking(Purpose::DutPort)) else {
-        return Finding::inconclusive("PortInfo was not read");
+        return Finding::not_reached("PortInfo was not read");
     };
     let mut finding = Finding::new();
     let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
@@ -151,7 +152,9 @@ pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Finding {
         }
     }
     if finding.assertions.is_empty() {
-        return Finding::inconclusive("no answer to Get(PortInfo) came");
+        let mut finding = Finding::inconclusive("no answer to Get(PortInfo) came");
+        finding.remedy = remedy::UNREACHABLE;
+        return finding;
     }
     finding
 }
@@ -166,7 +169,7 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
             "after {}, while the tester or its simulated DUT stood still",
             ms(took)
         );
-        finding.undecided(what, expected, found);
+        finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
         finding.about(&[asked.subject()], |finding| {

@@ -17,6 +17,7 @@ use super::{MadCase, assertion, row};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
+use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
@@ -146,7 +147,7 @@ fn in_time(view: &View<'_>) -> Finding {
             }
             finding
         }
-        None => Finding::inconclusive("PortInfo was not read"),
+        None => Finding::not_reached("PortInfo was not read"),
     }
 }
 
@@ -163,8 +164,10 @@ struct Times<'v> {
 }
 
 impl<'v> Times<'v> {
-    fn of(view: &'v View<'_>) -> Result<Self, &'static str> {
-        let port = view.port().ok_or("PortInfo was not read")?;
+    fn of(view: &'v View<'_>) -> Result<Self, Finding> {
+        let port = view
+            .port()
+            .ok_or_else(|| Finding::not_reached("PortInfo was not read"))?;
         let of_purpose = move |purpose: Purpose| {
             let asked = view.asked.iter();
             asked.filter(move |asked| asked.purpose == purpose)
@@ -178,8 +181,12 @@ impl<'v> Times<'v> {
             .map(|(asked, at)| at.saturating_sub(asked.sent));
         let own = of_purpose(Purpose::TesterPort).filter_map(Asked::took);
         Ok(Self {
-            least: took.min().ok_or("no timed Get was answered")?,
-            own: own.min().ok_or("the tester's own port was not timed")?,
+            least: took
+                .min()
+                .ok_or_else(|| Finding::inconclusive("no timed Get was answered"))?,
+            own: own
+                .min()
+                .ok_or_else(|| Finding::inconclusive("the tester's own port was not timed"))?,
             longest: longest(&port),
             answered,
         })
@@ -200,7 +207,7 @@ fn longest(port: &PortInfo) -> Nanos {
 fn resp_time(view: &View<'_>) -> Finding {
     let times = match Times::of(view) {
         Ok(times) => times,
-        Err(why) => return Finding::inconclusive(why),
+        Err(finding) => return finding,
     };
     let mut finding = Finding::new();
     let what = format!("least time of {} answers", times.answered.len());
@@ -218,7 +225,7 @@ fn resp_time(view: &View<'_>) -> Finding {
         finding.undecided(what, format!("{expected}, of {COUNT}"), found);
     } else if !holds && times.is_excused(view) {
         let found = format!("{found}, while the tester or its simulated DUT stood still");
-        finding.undecided(what, expected, found);
+        finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
         let subjects: Vec<_> = times.answered.iter().map(|(of, _)| of.subject()).collect();

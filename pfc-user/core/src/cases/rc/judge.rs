@@ -56,7 +56,7 @@ pub(super) fn repetition(case: &RcCase, e: &RcEvidence) -> Judged {
 
 /// The test was not reached.
 pub(super) fn no_test() -> Finding {
-    Finding::inconclusive("the test was not reached")
+    Finding::not_reached("the test was not reached")
 }
 
 /// A state of a queue pair for people.

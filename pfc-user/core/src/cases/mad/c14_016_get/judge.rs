@@ -9,6 +9,7 @@ use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent};
+use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
@@ -34,7 +35,7 @@ fn each(
         }
     }
     if finding.assertions.is_empty() {
-        return Finding::inconclusive("not reached");
+        return Finding::not_reached("not reached");
     }
     untried(view, purpose, &mut finding);
     finding
@@ -50,7 +51,7 @@ pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        return Finding::inconclusive("not reached");
+        return Finding::not_reached("not reached");
     }
     untried(view, purpose, &mut finding);
     finding
@@ -74,7 +75,7 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        return Finding::inconclusive("not reached");
+        return Finding::not_reached("not reached");
     }
     untried(view, purpose, &mut finding);
     finding
@@ -112,7 +113,7 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
         }
     }
     if shown.len() < view.askings(Purpose::KeySet).len() {
-        finding.undecided(AFTER_SET, "M_KEY_DUT", "not reached");
+        finding.undecided_until(remedy::NOT_REACHED, AFTER_SET, "M_KEY_DUT", "not reached");
     }
     finding
 }
@@ -192,7 +193,8 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
     let mut finding = all_set(view, Purpose::Reset);
     let shown = view.askings(Purpose::ResetShown);
     if shown.len() < view.askings(Purpose::Reset).len() {
-        finding.undecided("Get(PortInfo) after the reset", "M_Key 0", "not reached");
+        let what = "Get(PortInfo) after the reset";
+        finding.undecided_until(remedy::NOT_REACHED, what, "M_Key 0", "not reached");
     }
     for asking in &shown {
         let Some(answer) = answered(view, &mut finding, asking) else {
@@ -247,14 +249,14 @@ const WRITTEN_BACK: [Component; 6] = [
 /// The Sets of the M_Key leave the other components as they were found.
 pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
     let Some(found) = view.port() else {
-        return Finding::inconclusive("not reached");
+        return Finding::not_reached("not reached");
     };
     let gets = [Purpose::KeyShown, Purpose::ResetShown, Purpose::Restored];
     let ports = gets.into_iter().flat_map(|purpose| view.askings(purpose));
     let ports = ports.filter_map(|asking| Some((asking.last(), asking.last().port()?)));
     let ports: Vec<_> = ports.collect();
     if ports.is_empty() {
-        return Finding::inconclusive("not reached");
+        return Finding::not_reached("not reached");
     }
     let mut finding = Finding::new();
     for (name, value) in WRITTEN_BACK {

@@ -40,7 +40,7 @@ pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
 
 pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Finding {
     let Some(asking) = view.asking(purpose) else {
-        return Finding::inconclusive("not reached");
+        return Finding::not_reached("not reached");
     };
     let mut finding = Finding::new();
     if let Some(answer) = answered(view, &mut finding, &asking) {
@@ -52,7 +52,7 @@ pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Finding {
 pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
     let read = view.asking(Purpose::SwitchInfo);
     let Some((switch, read)) = switch(view).zip(read) else {
-        return Finding::inconclusive("SwitchInfo was not read");
+        return Finding::not_reached("SwitchInfo was not read");
     };
     let mut finding = Finding::new();
     finding.about(&[read.last().subject()], |finding| {

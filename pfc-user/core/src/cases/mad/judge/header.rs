@@ -74,7 +74,7 @@ fn header(view: &View<'_>) -> Finding {
         .filter_map(|asked| asked.answer.as_ref().map(|(_, answer)| (asked, answer)));
     let answered: Vec<_> = answered.collect();
     if answered.is_empty() {
-        return Finding::inconclusive("nothing was answered");
+        return Finding::not_reached("nothing was answered");
     }
     let mut finding = Finding::new();
     for (part, judge) in PARTS {

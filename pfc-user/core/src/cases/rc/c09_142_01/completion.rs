@@ -6,6 +6,7 @@ use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::{no_test, state};
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
+use crate::cases::remedy;
 use crate::evidence::rc::Completion;
 use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
@@ -35,7 +36,8 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             .last()
             .is_some_and(|last| view.is_excused(last, test.phase.until, LONGEST * t_tr)) =>
         {
-            finding.undecided(what, "1", format!("none, {STOOD_STILL}"))
+            let found = format!("none, {STOOD_STILL}");
+            finding.undecided_until(remedy::STALLED, what, "1", found)
         }
         None => {
             let found = format!("none within {}", ms(test.waited()));
@@ -57,10 +59,13 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             first.time.saturating_sub(last),
         );
         let found = ms(time);
+        let mut remedy = remedy::OTHER;
         let (found, verdict) = if may_be_late(view, test.transmissions.len() - 1, time, shortest) {
+            remedy = remedy::LATE;
             let found = format!("{found}: the transmission may have come in late");
             (found, Verdict::Inconclusive)
         } else if time > longest && view.is_excused(last, first.time, longest) {
+            remedy = remedy::STALLED;
             (format!("{found}, {STOOD_STILL}"), Verdict::Inconclusive)
         } else {
             match within(since, time, (shortest, longest)) {
@@ -72,7 +77,9 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
         };
         finding.about(&[subject(first)], |finding| {
             let expected = format!("{} to {}", ms(shortest), ms(longest));
-            finding.compare("from the last transmission to it", expected, found, verdict)
+            finding.remedied(remedy, |finding| {
+                finding.compare("from the last transmission to it", expected, found, verdict)
+            })
         });
     }
     finding
@@ -100,7 +107,7 @@ pub(super) fn qp_error(view: &View<'_>) -> Finding {
         return no_test();
     };
     let Some(found) = state(test.phase) else {
-        return Finding::inconclusive("its state was not read");
+        return Finding::not_reached("its state was not read");
     };
     let mut finding = Finding::new();
     let expected = format!("{:?}", State::Error);

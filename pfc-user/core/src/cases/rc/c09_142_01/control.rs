@@ -6,6 +6,7 @@ use super::requests::STOOD_STILL;
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
+use crate::cases::remedy;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
@@ -15,7 +16,7 @@ use crate::verdict::Subject;
 /// its requests were seen and the answer was right.
 pub(super) fn path_alive(view: &View<'_>) -> Finding {
     let Some(control) = &view.control else {
-        return Finding::inconclusive("the positive control was not reached");
+        return Finding::not_reached("the positive control was not reached");
     };
     let mut finding = Finding::new();
     let first = control.phase.completions.first();
@@ -41,7 +42,10 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         let what = "transmissions in the positive control";
         let found = format!("{seen}{form}; completion: {completed}");
         match is_excused {
-            true => finding.undecided(what, expected, format!("{found}, {STOOD_STILL}")),
+            true => {
+                let found = format!("{found}, {STOOD_STILL}");
+                finding.undecided_until(remedy::STALLED, what, expected, found)
+            }
             false => {
                 let others = control.packets().filter(|packet| !packet.is_read_request());
                 let others: Vec<_> = others.map(Decoded::subject).collect();
@@ -72,7 +76,8 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
     );
     match first {
         None if is_excused => {
-            finding.undecided(what, expected, format!("{completed}, {STOOD_STILL}"));
+            let found = format!("{completed}, {STOOD_STILL}");
+            finding.undecided_until(remedy::STALLED, what, expected, found);
         }
         _ => {
             let subject = first.map(|first| Subject::Completion(first.time));

@@ -8,6 +8,7 @@ use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::judge::no_test;
 use crate::cases::rc::stimulate::LONGEST;
+use crate::cases::remedy;
 use crate::evidence::rc::Shown;
 use crate::plan::Nanos;
 use crate::quantity::ms;
@@ -46,7 +47,7 @@ pub(super) fn requests(view: &View<'_>) -> Finding {
     // The next one may still come, where the DUT stood still.
     if found < expected && view.is_excused(latest, test.phase.until, LONGEST * t_tr) {
         let found = format!("{found}, and then {STOOD_STILL}");
-        finding.undecided("transmissions", expected, found);
+        finding.undecided_until(remedy::STALLED, "transmissions", expected, found);
         return finding;
     }
     let surplus = test.transmissions.iter().skip(expected).flatten();
@@ -202,9 +203,10 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
         if may_be_late(view, index, interval, shortest) {
             let (found, before) = (ms(interval), ms(gap_before(test, index)));
             let found = format!("{found}, after {before}: the former may have come in late");
-            finding.undecided(what, expected, found);
+            finding.undecided_until(remedy::LATE, what, expected, found);
         } else if interval > longest && view.is_excused(times[index], times[index + 1], longest) {
-            finding.undecided(what, expected, format!("{}, {STOOD_STILL}", ms(interval)));
+            let found = format!("{}, {STOOD_STILL}", ms(interval));
+            finding.undecided_until(remedy::STALLED, what, expected, found);
         } else {
             let holds = (shortest..=longest).contains(&interval);
             finding.about(&[Subject::Packet(times[index + 1])], |finding| {
@@ -294,7 +296,9 @@ pub(super) fn retry_count(view: &View<'_>) -> Finding {
                 let found = format!("{expected}, derived: the DUT does not show its counter");
                 finding.expect(what, expected, found, true);
             }
-            None => finding.undecided(what, expected, "not read in time"),
+            None => {
+                finding.undecided_until(remedy::NOT_REACHED, what, expected, "not read in time")
+            }
         }
     }
     or_nothing(finding, "the retry count is 0")
