@@ -12,6 +12,7 @@ pub(crate) mod remedy;
 mod resolution;
 mod stalls;
 mod steps;
+pub(crate) mod value;
 
 pub use attempts::again;
 pub use registry::{Known, OfFamily, PfcTask, PlannedCase, Task, all, find, nearest};

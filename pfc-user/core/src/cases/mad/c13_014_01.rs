@@ -19,6 +19,7 @@ use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
@@ -248,14 +249,14 @@ fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
 }
 
 /// The resolution of a check that passed.
-fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+fn resolution(check: &str, view: &View<'_>) -> Option<Value> {
     match check {
         "port-state" => None,
         "resp-time" => {
             let times = Times::of(view).ok()?;
             let later = (times.longest + times.own).saturating_sub(times.least);
-            let answers = times.answered.len();
-            Some(format!("{answers} answers, each {} later", ms(later)))
+            let answers = count(times.answered.len() as u64, "answers");
+            Some(answers + ", each " + time(later) + " later")
         }
         _ => wrong(view, &GETS),
     }

@@ -11,9 +11,9 @@ use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent};
 use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
-use crate::quantity::ms;
 use crate::verdict::CheckResult;
 
 /// Status code for a field that the DUT does not support.
@@ -302,7 +302,7 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
 }
 
 /// The resolution of a check that passed.
-pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<Value> {
     use Purpose::*;
     match check {
         "key-set" => wrong(view, &[KeySet, KeyShown]),
@@ -323,21 +323,17 @@ pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
     }
 }
 
-fn counted(view: &View<'_>, purpose: Purpose) -> Option<String> {
+fn counted(view: &View<'_>, purpose: Purpose) -> Option<Value> {
     let answers = answers(view, purpose);
-    (answers > 0).then(|| format!("1 violation more or fewer in 1 answer of {answers}"))
+    let found = count(1, "") + " violation more or fewer in 1 answer of ";
+    (answers > 0).then(|| found + count(answers, ""))
 }
 
 /// One answer to a wrong key, and until when it could have come.
-fn late(view: &View<'_>) -> Option<String> {
+fn late(view: &View<'_>) -> Option<Value> {
     let askings = view.askings(Purpose::OtherKey);
     let asked: Vec<_> = askings.iter().flat_map(|asking| &asking.all).collect();
-    let (requests, seen) = (
-        asked.len(),
-        asked.into_iter().map(|asked| view.seen_for(asked)),
-    );
-    let least = ms(seen.min()?);
-    Some(format!(
-        "1 answer to {requests} requests, up to {least} after each"
-    ))
+    let least = asked.iter().map(|asked| view.seen_for(asked)).min()?;
+    let found = Value::from("1 answer to ") + count(asked.len() as u64, "requests");
+    Some(found + ", up to " + time(least) + " after each")
 }

@@ -13,6 +13,7 @@ use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent, valued};
 use crate::cases::steps::{Found, checked};
+use crate::cases::value::{Value, count};
 use crate::evidence::mad::Purpose;
 use crate::verdict::{CheckResult, Verdict};
 
@@ -220,7 +221,7 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
 }
 
 /// The resolution of a check that passed.
-pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<Value> {
     use Purpose::{GetBlock, NodeInfo, SetBlock, SwitchInfo};
     match check {
         "node-info" => wrong(view, &[NodeInfo]),
@@ -229,7 +230,10 @@ pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
         "get-answered" => unanswered(view, GetBlock),
         "set-attribute" | "set-modifier" | "set-status" => wrong(view, &[SetBlock]),
         "get-attribute" | "get-modifier" | "get-status" => wrong(view, &[GetBlock]),
-        "get-data" => Some(format!("1 bit of {} octets", 64 * answers(view, GetBlock))),
+        "get-data" => {
+            let octets = count(64 * answers(view, GetBlock), "octets");
+            Some(count(1, "bit") + " of " + octets)
+        }
         _ => None,
     }
 }

@@ -6,33 +6,29 @@ use ib_mad::smp::Smp;
 
 use super::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::timing;
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
-use crate::quantity::ms;
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
-type Named = (&'static str, String);
+type Named = (&'static str, Value);
 
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     let mut named = surroundings(view);
     named.extend(found(view));
     named.extend(exchanges(view));
     named.extend(others(view));
-    let figure = |(name, value): Named| Figure {
-        repetition: view.e.plan.name.clone(),
-        name: name.into(),
-        value,
-    };
+    let figure = |(name, value): Named| value.figure(&view.e.plan.name, name);
     named.into_iter().map(figure).collect()
 }
 
 /// The way to the DUT, and the longest time of an answer.
 fn surroundings(view: &View<'_>) -> Vec<Named> {
     let way = format!("{}, {}", view.e.transport, view.e.plan.route);
-    let mut named = vec![("transport", way)];
+    let mut named = vec![("transport", way.into())];
     if !view.e.shows_unmatched {
         let unseen = "answers that match no request under way";
         named.push(("not visible", unseen.into()));
@@ -44,7 +40,7 @@ fn surroundings(view: &View<'_>) -> Vec<Named> {
             port.response_time_value(),
             port.subnet_timeout()
         );
-        named.push(("time-out", times));
+        named.push(("time-out", times.into()));
     }
     named
 }
@@ -55,15 +51,18 @@ fn found(view: &View<'_>) -> Vec<Named> {
     if let Some(port) = view.port() {
         let violations = port.m_key_violations();
         let found = format!("{}, violations {violations}", Protection::of(&port));
-        named.push(("found", found));
+        named.push(("found", found.into()));
     }
     let original = view.e.original;
     if let Some(original) = original.filter(|original| Some(*original) != view.found()) {
-        named.push(("found by an earlier repetition", original.to_string()));
+        named.push((
+            "found by an earlier repetition",
+            original.to_string().into(),
+        ));
     }
     let set = view.asking(Purpose::KeySet);
     if let Some(set) = set.and_then(|asking| asking.last().port()) {
-        named.push(("answer to the Set", Protection::of(&set).to_string()));
+        named.push(("answer to the Set", Protection::of(&set).to_string().into()));
     }
     if let Some(node) = view.attribute::<NodeInfo>(Purpose::NodeInfo) {
         let info = format!(
@@ -72,7 +71,7 @@ fn found(view: &View<'_>) -> Vec<Named> {
             node.num_ports(),
             node.node_guid()
         );
-        named.push(("NodeInfo", info));
+        named.push(("NodeInfo", info.into()));
     }
     if let Some(switch) = view.attribute::<SwitchInfo>(Purpose::SwitchInfo) {
         let info = format!(
@@ -80,7 +79,7 @@ fn found(view: &View<'_>) -> Vec<Named> {
             switch.linear_fdb_cap(),
             switch.random_fdb_cap()
         );
-        named.push(("SwitchInfo", info));
+        named.push(("SwitchInfo", info.into()));
     }
     named
 }
@@ -89,13 +88,13 @@ fn found(view: &View<'_>) -> Vec<Named> {
 fn exchanges(view: &View<'_>) -> Vec<Named> {
     let mut named = vec![("requests", requests(view))];
     let slowest = view.asked.iter().filter_map(Asked::took).max();
-    named.extend(slowest.map(|slowest| ("slowest answer", ms(slowest))));
+    named.extend(slowest.map(|slowest| ("slowest answer", time(slowest))));
     named.extend(slow(view).map(|found| ("answers later than RespTimeValue says", found)));
     named.extend(latest(view));
     named.extend(modifiers(view).map(|found| ("modifiers of answers", found)));
-    named.extend(otherwise_changed(view).map(|found| ("PortInfo changed otherwise", found)));
+    named.extend(otherwise_changed(view).map(|found| ("PortInfo changed otherwise", found.into())));
     named.extend(set_data(view).map(|data| ("data of the Sets", data)));
-    named.extend(wrong_keys(view).map(|keys| ("wrong keys", keys)));
+    named.extend(wrong_keys(view).map(|keys| ("wrong keys", keys.into())));
     named
 }
 
@@ -119,7 +118,7 @@ fn wrong_keys(view: &View<'_>) -> Option<String> {
 
 /// Answers in time that took longer than the DUT's own RespTimeValue says. The way there and back,
 /// and the tester, have a part in it that is not known.
-fn slow(view: &View<'_>) -> Option<String> {
+fn slow(view: &View<'_>) -> Option<Value> {
     let says = timing::response_time(&view.port()?).as_nanos() as Nanos;
     let known_at = view.port_known_at();
     let of_dut = |asked: &&Asked| asked.purpose != Purpose::TesterPort && asked.sent >= known_at;
@@ -127,23 +126,20 @@ fn slow(view: &View<'_>) -> Option<String> {
     let took: Vec<_> = took.collect();
     let slowest = *took.iter().max().filter(|slowest| **slowest > says)?;
     let late = took.iter().filter(|took| **took > says).count();
-    Some(format!(
-        "{late} of {}, the slowest after {}; it says {}, without the way there and back",
-        took.len(),
-        ms(slowest),
-        ms(says)
-    ))
+    let found = count(late as u64, "") + " of " + count(took.len() as u64, "");
+    let found = found + ", the slowest after " + time(slowest) + "; it says " + time(says);
+    Some(found + ", without the way there and back")
 }
 
 /// Modifiers of answers to requests with modifier 0, which are not judged, where they differ.
-fn modifiers(view: &View<'_>) -> Option<String> {
+fn modifiers(view: &View<'_>) -> Option<Value> {
     let mut others = view.asked.iter().filter_map(|asked| {
         let (_, answer) = asked.answer.as_ref()?;
         let differs = asked.request.modifier() == 0 && answer.modifier() != 0;
         differs.then(|| format!("{} to {}", answer.modifier(), asked.name()))
     });
     let first = others.next()?;
-    Some(format!("{}, the first {first}", 1 + others.count()))
+    Some(count(1 + others.count() as u64, "") + format!(", the first {first}"))
 }
 
 /// Octets of PortInfo that the Sets of the M_Key changed, but for what a check judges: the state of
@@ -181,27 +177,27 @@ fn judged_as_in(found: &PortInfo, port: &PortInfo) -> Option<PortInfo> {
 fn latest(view: &View<'_>) -> Option<Named> {
     let asking = view.asking(Purpose::OtherKey);
     let asking = asking.filter(|_| view.protect_bits() >= 2)?;
-    let after = ms(view.seen_for(asking.last()));
-    let found = format!("until {after} after");
+    let found = Value::from("until ") + time(view.seen_for(asking.last())) + " after";
     Some(("answers to a wrong key seen", found))
 }
 
-fn requests(view: &View<'_>) -> String {
-    let count = |is_it: fn(&&Asked) -> bool| view.asked.iter().filter(is_it).count();
-    let unanswered = count(|asked| asked.answer.is_none());
-    let busy = count(|asked| asked.is_busy());
-    let requests = view.asked.len();
+fn requests(view: &View<'_>) -> Value {
+    let those =
+        |is_it: fn(&&Asked) -> bool| count(view.asked.iter().filter(is_it).count() as u64, "");
+    let unanswered = those(|asked| asked.answer.is_none());
+    let busy = those(|asked| asked.is_busy());
+    let requests = count(view.asked.len() as u64, "");
     let purposes = [Purpose::SetBlock, Purpose::GetBlock].into_iter();
     let blocks: usize = purposes.map(|purpose| view.askings(purpose).len()).sum();
     let blocks = match blocks {
-        0 => String::new(),
-        blocks => format!(" ({blocks} blocks)"),
+        0 => Value::default(),
+        blocks => Value::from(" (") + count(blocks as u64, "blocks") + ")",
     };
-    format!("{requests}{blocks}, {unanswered} not answered, {busy} answered BUSY")
+    requests + blocks + ", " + unanswered + " not answered, " + busy + " answered BUSY"
 }
 
 /// The data of the Sets and of their answers: the document leaves them open.
-fn set_data(view: &View<'_>) -> Option<String> {
+fn set_data(view: &View<'_>) -> Option<Value> {
     let askings = view.askings(Purpose::SetBlock);
     let first = askings.first()?;
     let sent = first.last().request.data();
@@ -213,10 +209,9 @@ fn set_data(view: &View<'_>) -> Option<String> {
             _ => other += 1,
         }
     }
-    let sent = sent[0];
-    Some(format!(
-        "{sent:#04x} sent; came back as sent {as_sent}, zero {zero}, other {other}"
-    ))
+    let found = format!("{:#04x} sent; came back as sent ", sent[0]);
+    let found = Value::from(found) + count(as_sent, "") + ", zero " + count(zero, "");
+    Some(found + ", other " + count(other, ""))
 }
 
 /// Packets of others, and those that the DUT sent of its own accord.
@@ -227,14 +222,14 @@ fn others(view: &View<'_>) -> Vec<Named> {
         .filter(|(_, smp)| smp.method() != Method::TRAP && !is_ours(smp))
         .collect();
     if let Some((at, first)) = foreign.first() {
-        let first = format!("{}({}) at {}", first.method(), first.attribute(), ms(*at));
-        let found = format!("{}, the first {first}", foreign.len());
+        let first = format!(", the first {}({}) at ", first.method(), first.attribute());
+        let found = count(foreign.len() as u64, "") + first + time(*at);
         figures.push(("SMPs that are not the tester's affair", found));
     }
     let malformed = view.strays.iter().filter(|stray| stray.smp.is_none());
-    let malformed = malformed.count();
+    let malformed = malformed.count() as u64;
     if malformed > 0 {
-        figures.push(("packets that are no SMP", malformed.to_string()));
+        figures.push(("packets that are no SMP", count(malformed, "")));
     }
     figures
 }
@@ -249,18 +244,18 @@ fn smps<'v>(view: &'v View<'_>) -> impl Iterator<Item = (Nanos, &'v Smp)> {
 fn traps(view: &View<'_>) -> Vec<Named> {
     let mut figures = Vec::new();
     let notices = view.strays.iter();
-    let notices = notices.filter_map(|stray| Some((ms(stray.at), stray.notice()?)));
+    let notices = notices.filter_map(|stray| Some((stray.at, stray.notice()?)));
     let (bad_m_key, other): (Vec<_>, Vec<_>) =
         notices.partition(|(_, notice)| notice.bad_m_key().is_some());
-    let (keys, others) = (bad_m_key.len(), other.len());
+    let numbered = |all: usize, at| count(all as u64, "") + ", the first at " + time(at);
     if let Some((at, first)) = bad_m_key.first() {
         let key = first.bad_m_key().map(|details| details.m_key());
         let key = key.unwrap_or_default();
-        let found = format!("{keys}, the first at {at} for M_Key {key}");
+        let found = numbered(bad_m_key.len(), *at) + format!(" for M_Key {key}");
         figures.push(("trap 256", found));
     }
     if let Some((at, first)) = other.first() {
-        let found = format!("{others}, the first at {at}: {:?}", first.source());
+        let found = numbered(other.len(), *at) + format!(": {:?}", first.source());
         figures.push(("other traps", found));
     }
     figures

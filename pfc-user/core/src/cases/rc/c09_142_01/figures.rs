@@ -2,13 +2,13 @@
 
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::FLUSHED;
+use crate::cases::value::{Value, count, number, time};
 use crate::plan::Nanos;
-use crate::quantity::ms;
 use crate::roce;
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
-type Named = (String, String);
+type Named = (String, Value);
 
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     let mut named = surroundings(view);
@@ -16,15 +16,11 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
         named.extend(times(view, test));
         if test.packets().next().is_some() {
             let icrcs: Vec<_> = test.packets().map(icrc).collect();
-            named.push(("ICRCs".into(), icrcs.join(", ")));
+            named.push(("ICRCs".into(), icrcs.join(", ").into()));
         }
         named.extend(flush(view));
     }
-    let figure = |(name, value)| Figure {
-        repetition: view.e.plan.name.clone(),
-        name,
-        value,
-    };
+    let figure = |(name, value): Named| value.figure(&view.e.plan.name, name);
     named.into_iter().map(figure).collect()
 }
 
@@ -41,15 +37,15 @@ fn surroundings(view: &View<'_>) -> Vec<Named> {
         device.name, device.backend, device.active_mtu
     );
     let mut named = vec![
-        ("DUT".into(), dut),
-        ("tester's port".into(), view.e.port.clone()),
+        ("DUT".into(), dut.into()),
+        ("tester's port".into(), view.e.port.clone().into()),
     ];
     for (name, phase) in [("control", &view.control), ("test", &view.test)] {
         let Some(phase) = phase else { continue };
-        named.push((format!("queue pairs of the {name}"), ends(phase)));
+        named.push((format!("queue pairs of the {name}"), ends(phase).into()));
         if phase.phase.foreign > 0 {
             let name = format!("packets for another queue pair in the {name}");
-            named.push((name, phase.phase.foreign.to_string()));
+            named.push((name, count(phase.phase.foreign, "")));
         }
     }
     named
@@ -60,19 +56,16 @@ fn times(view: &View<'_>, test: &PhaseView<'_>) -> Vec<Named> {
     let Some(t_tr) = test.t_tr() else {
         return Vec::new();
     };
-    let in_t_tr = |time: Nanos| format!("{} ({:.3} T_tr)", ms(time), time as f64 / t_tr as f64);
-    let mut named = vec![("T_tr".into(), ms(t_tr))];
+    let in_t_tr =
+        |nanos: Nanos| time(nanos) + " (" + number(nanos as f64 / t_tr as f64, 3, "T_tr") + ")";
+    let mut named = vec![("T_tr".into(), time(t_tr))];
     let intervals = test.intervals();
     if !intervals.is_empty() {
-        let all: Vec<_> = intervals
-            .iter()
-            .map(|interval| in_t_tr(*interval))
-            .collect();
-        named.push(("intervals".into(), all.join(", ")));
+        let all = Value::joined(intervals.into_iter().map(in_t_tr));
+        named.push(("intervals".into(), all));
     }
     if let (Some(first), Some(last)) = (view.completions().first(), test.last()) {
-        let after = in_t_tr(first.time.saturating_sub(last));
-        let after = format!("{after} after the last packet");
+        let after = in_t_tr(first.time.saturating_sub(last)) + " after the last packet";
         named.push(("completion".into(), after));
     }
     named
@@ -86,12 +79,12 @@ fn flush(view: &View<'_>) -> Vec<Named> {
     let mut named = Vec::new();
     let mut completions = flush.completions.iter();
     if let Some(flushed) = completions.find(|completion| completion.work_request == FLUSHED) {
-        let after = ms(flushed.time.saturating_sub(flush.posted));
-        named.push(("flush".into(), format!("{after} after the READ was posted")));
+        let after = time(flushed.time.saturating_sub(flush.posted));
+        named.push(("flush".into(), after + " after the READ was posted"));
     }
     if !flush.packets.is_empty() {
-        let count = flush.packets.len().to_string();
-        named.push(("packets of the queue pair in error".into(), count));
+        let packets = count(flush.packets.len() as u64, "");
+        named.push(("packets of the queue pair in error".into(), packets));
     }
     named
 }
