@@ -217,11 +217,16 @@ impl<F: Family> Row<F> {
         if finding.verdict == Verdict::Pass && finding.assertions.is_empty() {
             finding = Finding::inconclusive("nothing was compared");
         }
-        let unmet = self.unmet(view, finding.verdict == Verdict::Fail && finding.certain);
-        if !unmet.is_empty() {
-            let again = unmet.iter().map(|(again, _)| *again);
-            finding.again = again.fold(finding.again, Ord::max);
-            finding.unmet = unmet.into_iter().map(|(_, cause)| cause).collect();
+        let certain = finding.verdict == Verdict::Fail && finding.certain;
+        for needed in self.needs.all {
+            if (!certain || needed.explains_certain)
+                && let Some(cause) = needed.unmet(view)
+            {
+                finding.again = finding.again.max(needed.again);
+                finding.unmet.push(cause);
+            }
+        }
+        if !finding.unmet.is_empty() {
             let reasons: Vec<_> = finding.unmet.iter().map(|cause| &*cause.found).collect();
             (finding.verdict, finding.reason) = (Verdict::Inconclusive, reasons.join("; "));
         }
@@ -236,15 +241,6 @@ impl<F: Family> Row<F> {
             }
         }
         finding
-    }
-
-    /// The preconditions that are not met and explain the finding, each with the use of measuring
-    /// again.
-    fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<(Again, Cause)> {
-        let explains = |precondition: &&Precondition<F>| !certain || precondition.explains_certain;
-        let needed = self.needs.all.iter().filter(explains);
-        let unmet = |needed: &Precondition<F>| Some((needed.again, needed.unmet(view)?));
-        needed.filter_map(unmet).collect()
     }
 }
 
