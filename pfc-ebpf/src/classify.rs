@@ -6,24 +6,6 @@ use crate::wire::Malformed;
 use crate::wire::mac_control::MacControl;
 use crate::wire::{Octets, Part, ethernet, ip, udp};
 
-/// Class of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// A test frame with a whole stamp.
-    Test {
-        /// Its stamp.
-        stamp: Stamp,
-        /// The datagram that it is in, whose checksum has not been looked at yet.
-        datagram: Datagram,
-    },
-    /// PAUSE or PFC.
-    Control(MacControl),
-    /// Anything else that can be read.
-    Other,
-    /// Could not be read.
-    Malformed(Malformed),
-}
-
 /// Place of a datagram in its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
@@ -43,19 +25,6 @@ impl Datagram {
     pub fn is_filled(&self, frame: &(impl Filled + ?Sized)) -> bool {
         const BEFORE: usize = udp::LEN + stamp::LEN;
         frame.is_filling(self.ip.payload + BEFORE, self.udp.length - BEFORE)
-    }
-}
-
-impl Class {
-    /// True if the frame belongs to the test, also where it is damaged: such frames go no further
-    /// than the port, where the host would answer or count them.
-    #[inline(always)]
-    pub const fn is_consumed(&self) -> bool {
-        match self {
-            Self::Test { .. } | Self::Control(_) => true,
-            Self::Other => false,
-            Self::Malformed(reason) => reason.is_consumed(),
-        }
     }
 }
 
@@ -79,15 +48,6 @@ impl Marks {
     };
 }
 
-/// A frame's class, and what tells its priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Classified {
-    /// Marks that tell its priority.
-    pub marks: Marks,
-    /// Its class.
-    pub class: Class,
-}
-
 /// Actions on a frame of each class: exactly one of these is called. So that the program in the
 /// kernel goes straight on where it knows the class, and does not put it into a value to take it
 /// out again.
@@ -102,51 +62,6 @@ pub trait Visitor: Sized {
     fn other(self, marks: Marks) -> Self::Output;
     /// Could not be read.
     fn malformed(self, marks: Marks, reason: Malformed) -> Self::Output;
-}
-
-/// Makes a value of it.
-struct Collect;
-
-impl Visitor for Collect {
-    type Output = Classified;
-
-    #[inline(always)]
-    fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> Classified {
-        Classified {
-            marks,
-            class: Class::Test { stamp, datagram },
-        }
-    }
-
-    #[inline(always)]
-    fn control(self, control: MacControl) -> Classified {
-        Classified {
-            marks: Marks::NONE,
-            class: Class::Control(control),
-        }
-    }
-
-    #[inline(always)]
-    fn other(self, marks: Marks) -> Classified {
-        Classified {
-            marks,
-            class: Class::Other,
-        }
-    }
-
-    #[inline(always)]
-    fn malformed(self, marks: Marks, reason: Malformed) -> Classified {
-        Classified {
-            marks,
-            class: Class::Malformed(reason),
-        }
-    }
-}
-
-/// Reads a frame as far as its class needs.
-#[inline(always)]
-pub fn classify(frame: &(impl Octets + ?Sized)) -> Classified {
-    visit(frame, Collect)
 }
 
 /// Reads a frame as far as its class needs, and calls what is to be done with it.

@@ -113,7 +113,7 @@ impl Observed {
 
 /// Reads a frame with the tag that stands beside it, if one does.
 ///
-/// Other than [`crate::classify::classify`] it sums no payload, and takes a frame to the test port
+/// Other than [`crate::classify::visit`] it sums no payload, and takes a frame to the test port
 /// with a damaged stamp for any sender's.
 #[inline(always)]
 pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed {

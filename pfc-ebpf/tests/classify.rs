@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use exercise::classified::{Class, classify};
 use frames::{Frames, TestFrame};
-use pfc_ebpf::classify::{Class, classify};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;

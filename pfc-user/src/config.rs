@@ -4,7 +4,6 @@ mod address;
 pub mod arguments;
 mod constraints;
 mod document;
-pub mod keys;
 mod mistakes;
 #[cfg(feature = "otg")]
 pub mod otg;
@@ -16,10 +15,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use plan::{IntervalError, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use plan::{IntervalError, PLAN, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
     Addresses, Destination, Dut, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
-    RcTestbed, Sender, Testbed, Tolerances, XdpMode,
+    RcTestbed, Sender, TESTBED, Testbed, Tolerances, XdpMode,
 };
 
 use document::Document;
@@ -144,14 +143,7 @@ pub enum ConfigError {
 }
 
 /// Reads testbed and plan, applies the `--set key=value` arguments in `sets`, and checks the whole.
-///
-/// `known_cases` are the ids of all cases that the tool has.
-pub fn load(
-    testbed: &Path,
-    choice: &PlanChoice,
-    sets: &[String],
-    known_cases: &[&str],
-) -> Result<Config, ConfigError> {
+pub fn load(testbed: &Path, choice: &PlanChoice, sets: &[String]) -> Result<Config, ConfigError> {
     let testbed_file = testbed.display().to_string();
     let testbed_text = read(&testbed_file)?;
     let (plan_file, plan_text) = find_plan(choice.plan())?;
@@ -165,9 +157,9 @@ pub fn load(
             apply(argument, &mut testbed, &mut plan)?;
         }
         let testbed = mistakes::all(testbed, testbed::read)?;
-        let mut plan = mistakes::all(plan, |plan| plan::read(plan, known_cases, &testbed))?;
+        let mut plan = mistakes::all(plan, |plan| plan::read(plan, &testbed))?;
         if let PlanChoice::Cases { ids, .. } = choice {
-            plan.cases = select(&plan, ids, known_cases)?;
+            plan.cases = select(&plan, ids)?;
         }
         Ok(Config {
             testbed,
@@ -267,11 +259,7 @@ fn built_in_with(case: &str) -> Option<&'static str> {
     plans.find_map(|(name, text)| text.lines().any(|of_it| of_it == line).then_some(name))
 }
 
-fn select(
-    plan: &Plan,
-    ids: &[String],
-    known_cases: &[&str],
-) -> Result<Vec<PlannedCase>, ConfigError> {
+fn select(plan: &Plan, ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
     let cases = &plan.cases;
     if let Some(unknown) = ids
         .iter()
@@ -280,7 +268,7 @@ fn select(
         let problem = if let Some(other) = built_in_with(unknown) {
             format!("no case of the plan {}; `--plan {other}` has it", plan.name)
         } else if plan.name == DEFAULT_PLAN {
-            format!("unknown case; {}", plan::expected(unknown, known_cases))
+            format!("unknown case; {}", plan::expected(unknown, &plan::known()))
         } else {
             let of_plan: Vec<_> = cases.iter().map(|case| case.case().id).collect();
             let expected = plan::expected(unknown, &of_plan);

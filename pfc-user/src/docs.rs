@@ -6,10 +6,11 @@
 use anyhow::{Context, Result, bail};
 use clap::CommandFactory;
 use validator_core::cases;
+use validator_core::keys::{Key, Table};
 use validator_core::verdict::{Case, Check};
 
 use crate::cli::Cli;
-use crate::config::keys::{self, Key, Table};
+use crate::config::{PLAN, TESTBED};
 use crate::output::wrapped;
 
 /// First line of each generated page.
@@ -109,7 +110,7 @@ fn keys() -> String {
            | priority | 0 to 7 |\n\
            | key | text in hexadecimal, such as `\"0x0123456789abcdef\"` |\n\
            | port | a table, such as `{ interface = \"eth1\" }` |\n";
-    for (title, tables) in [("Testbed", keys::TESTBED), ("Plan", keys::PLAN)] {
+    for (title, tables) in [("Testbed", TESTBED), ("Plan", PLAN)] {
         page += &format!("\n## {title}\n");
         for table in tables {
             page += &key_table(table);

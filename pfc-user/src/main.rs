@@ -105,9 +105,8 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     let Some(file) = &args.testbed else {
         return undo(args.format);
     };
-    let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let choice = PlanChoice::Plan(args.plan.clone());
-    let config = config::load(file, &choice, &args.set, &known)?;
+    let config = config::load(file, &choice, &args.set)?;
     let testbed = &config.testbed;
     let depth = if args.passive {
         Depth::Passive
@@ -158,8 +157,7 @@ fn undo(format: Format) -> Result<Exit> {
 }
 
 fn run_cases(args: &RunArgs) -> Result<Exit> {
-    let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
-    let mut config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
+    let mut config = config::load(&args.testbed, &args.choice(), &args.set)?;
     config.out = args.out.as_ref().map(std::path::absolute).transpose()?;
     if args.dry_run {
         return dry_run(&config, args.format);

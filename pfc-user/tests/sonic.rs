@@ -13,7 +13,6 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use validator::config::{self, PlanChoice};
-use validator_core::cases;
 use validator_core::evidence::hooks::{HookOutput, changes};
 use validator_core::plan::Nanos;
 
@@ -407,9 +406,8 @@ fn timeout_of(testbed: &str) -> Nanos {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("testbed.toml");
     fs::write(&path, testbed).unwrap();
-    let known: Vec<_> = cases::all().iter().map(|case| case.id).collect();
     let plan = PlanChoice::Plan("pfc".to_owned());
-    let config = config::load(&path, &plan, &[], &known).unwrap();
+    let config = config::load(&path, &plan, &[]).unwrap();
     config.testbed.pfc.unwrap().hooks.timeout
 }
 

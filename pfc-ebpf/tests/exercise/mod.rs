@@ -1,13 +1,17 @@
 //! Exercises the parsers of the programs with a frame of somebody else.
 
+#[path = "../classified/mod.rs"]
+pub mod classified;
+
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::watch::{Config, Counters, Volume};
-use pfc_ebpf::classify::{Class, classify};
 use pfc_ebpf::flow_stamp::{self, FlowStamp};
 use pfc_ebpf::observe::{Tag, observe};
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::mac_control::MacControl;
 use pfc_ebpf::wire::{neighbour, roce, segment, wrap};
+
+use classified::{Class, classify};
 
 /// Reads a frame by each of them, and asserts what holds for any.
 pub fn exercise(frame: &[u8]) {

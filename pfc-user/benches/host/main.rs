@@ -6,6 +6,8 @@
 
 #[path = "../../tests/bench/mod.rs"]
 mod bench;
+#[path = "../../../pfc-ebpf/tests/classified/mod.rs"]
+mod classified;
 #[path = "../common/mod.rs"]
 mod common;
 #[expect(dead_code, reason = "the tests use all of it")]
@@ -15,10 +17,10 @@ mod frames;
 use std::hint::black_box;
 use std::time::Duration;
 
+use classified::classify;
 use common::Extent;
 use criterion::{BatchSize, Criterion, Throughput};
 use frames::TestFrame;
-use pfc_ebpf::classify::classify;
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::report::{self, Folder, json, text};

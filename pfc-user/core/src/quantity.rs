@@ -1,6 +1,7 @@
 //! Quantities as people write them in files and on the command line: `300ms`, `512KiB`, `2.5G`.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use pfc_ebpf::units::{LineRate, Nanos};
 use serde::de::value::{Error, StrDeserializer};
@@ -188,6 +189,18 @@ pub fn ms(nanos: Nanos) -> String {
     format!("{:.3} ms", nanos as f64 / 1e6)
 }
 
+/// The octets of a MAC address such as `02:00:00:00:00:01`, with colons or hyphens between, and so
+/// many digits for each; `None` for any other text.
+pub fn mac(text: &str, digits: RangeInclusive<usize>) -> Option<[u8; 6]> {
+    let octet = |part: &str| {
+        // `from_str_radix` takes a sign.
+        let is_octet = digits.contains(&part.len()) && !part.starts_with('+');
+        u8::from_str_radix(part, 16).ok().filter(|_| is_octet)
+    };
+    let octets: Option<Vec<u8>> = text.split([':', '-']).map(octet).collect();
+    octets?.try_into().ok()
+}
+
 /// Octets as hexadecimal digits: `0180c2`.
 pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
@@ -265,6 +278,24 @@ mod tests {
                 let text = Shown(kind, value).to_string();
                 assert_eq!(kind.parse(&text), Some(value), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn both_spellings_of_addresses_are_read_and_others_are_not() {
+        let read = |text| mac(text, 2..=2);
+        assert_eq!(read("02:00:5e:10:FF:01"), Some([2, 0, 0x5e, 0x10, 0xff, 1]));
+        assert_eq!(read("02-00-00-00-00-01"), Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!(mac("2:0:0:0:0:1", 1..=2), Some([2, 0, 0, 0, 0, 1]));
+        for text in [
+            "",
+            "02:00:00:00:00",
+            "02:00:00:00:00:01:02",
+            "2:0:0:0:0:1",
+            "+2:00:00:00:00:01",
+            "0200.0000.0001",
+        ] {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 

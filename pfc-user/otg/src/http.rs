@@ -18,6 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use validator_core::prometheus::CONTENT_TYPE;
 
 use crate::api::{Answer, OPERATIONS, Operation};
 use crate::body::Taken;
@@ -31,8 +32,6 @@ const JSON: &str = "application/json";
 /// Content type of octets. Its character set says nothing of them: without one, snappi searches a
 /// whole capture for signs of one, and takes a minute for 100 MB.
 const OCTETS: &str = "application/octet-stream; charset=iso-8859-1";
-/// Prometheus' text format.
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The protocol's name in TLS.
 pub const PROTOCOL: &str = "http/1.1";
@@ -184,7 +183,7 @@ async fn counters(State(shared): State<Arc<Shared>>) -> Result<Response, Refusal
 /// Serves Prometheus, which asks for as long as it runs, whether or not there is a client.
 async fn prometheus(State(shared): State<Arc<Shared>>) -> Result<Response, Refusal> {
     let counters = shared.look(Session::counters).await?;
-    Ok(reply(StatusCode::OK, TEXT, counters.prometheus()))
+    Ok(reply(StatusCode::OK, CONTENT_TYPE, counters.prometheus()))
 }
 
 async fn unknown(method: Method, request: Request) -> Refusal {

@@ -350,6 +350,13 @@ impl<'a> Reader<'a> {
         integer(self.value(field)?)
     }
 
+    /// A number of at least 1, the model's default.
+    pub fn count(&self, field: &str) -> Option<u64> {
+        let count = self.integer(field).unwrap_or(1);
+        let some = (count > 0).then_some(count);
+        self.or_error(field, some, || "must be 1 or more, found 0")
+    }
+
     /// A list of integers.
     pub fn integers(&self, field: &str) -> Vec<u64> {
         self.list(field).iter().filter_map(integer).collect()

@@ -82,12 +82,6 @@ impl Backend for VerbsBackend {
     }
 
     fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Failure> {
-        if self.open.is_some() {
-            return Err(Failure::new(
-                FailureKind::Request,
-                "a channel is open already: expected a close before the next open",
-            ));
-        }
         let gid = port::source(&self.context, self.port, self.gid_index, channel.remote)?;
         let open = Open::new(&self.context, self.port, &gid, channel)?;
         let opened = Channel {

@@ -3,22 +3,11 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use pfc_ebpf::units::Priority;
-use validator_core::cases::pfc::parameters::sorted_set;
 use validator_core::plan::Nanos;
 use validator_core::quantity::Span;
 
 use super::ConfigError;
 use super::document::Document;
-
-/// `given` in ascending order; an error when a priority is in it twice, or none at all.
-pub(super) fn priority_set(
-    document: &Document,
-    key: &str,
-    given: &[Priority],
-) -> Result<Vec<Priority>, ConfigError> {
-    sorted_set(given).map_err(|problem| document.error(key, problem))
-}
 
 /// The value of a key that has to be there.
 pub(super) fn required<T>(

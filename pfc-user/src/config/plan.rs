@@ -5,17 +5,38 @@ use pfc_ebpf::abi::Trust;
 use serde::Deserialize;
 pub use validator_core::cases::PlannedCase;
 use validator_core::cases::parameters::{
-    CaseTable, DurationsTable, Misfit, PlanTables, StormTable,
+    CaseTable, DurationsTable, Misfit, PlanTables, QueuePairTable, RepetitionTable, StormTable,
 };
 use validator_core::cases::pfc::parameters;
 pub use validator_core::cases::pfc::parameters::{
     IntervalError, PfcParameters, PlannedRepetition, Storm,
 };
 use validator_core::cases::{self, Known};
+use validator_core::keys;
 
 use super::ConfigError;
 use super::document::Document;
 use super::testbed::Testbed;
+
+/// Tables of a plan.
+pub const PLAN: &[keys::Table] = &[
+    keys::table! {
+        /// A plan has a name and at least one `[[case]]`.
+        "", "" {
+            /// Its name in reports. Mandatory.
+            name = "text", "";
+            /// On an external DUT without `hooks.configure`, whose lossless set stands in the place
+            /// of the plan's, a case has no more repetitions than are listed.
+            short = "`true`, `false`", "`false`";
+        }
+    },
+    DurationsTable::TABLE,
+    TrafficTable::TABLE,
+    StormTable::TABLE,
+    CaseTable::TABLE,
+    RepetitionTable::TABLE,
+    QueuePairTable::TABLE,
+];
 
 /// Cases to run, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,18 +64,18 @@ struct File {
     case: Vec<CaseTable>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TrafficTable {
-    frame: Option<usize>,
+keys::table! {
+    /// Test frames of the PFC cases.
+    #[derive(Default, Deserialize)]
+    struct TrafficTable: "traffic", "traffic." {
+        /// Length in octets without FCS: 60 to 3400 for IPv4, 80 to 3400 for IPv6; 4 more for a
+        /// tag.
+        frame: Option<usize> = "number", "1024";
+    }
 }
 
-/// The plan in `document`, checked against the known cases and the testbed.
-pub(super) fn read(
-    document: &Document,
-    known_cases: &[&str],
-    testbed: &Testbed,
-) -> Result<Plan, ConfigError> {
+/// The plan in `document`, checked against the testbed.
+pub(super) fn read(document: &Document, testbed: &Testbed) -> Result<Plan, ConfigError> {
     let file: File = document.decode()?;
     if file.case.is_empty() {
         return Err(document.error("case", "expected at least one [[case]], found none"));
@@ -74,7 +95,7 @@ pub(super) fn read(
     for (index, table) in file.case.into_iter().enumerate() {
         let at = format!("case[{index}]");
         let id = format!("{at}.id");
-        let known = find(&table.id, known_cases).map_err(|problem| document.error(&id, problem))?;
+        let known = find(&table.id).map_err(|problem| document.error(&id, problem))?;
         if cases.iter().any(|case| case.case().id == table.id) {
             return Err(document.error(&id, format!("case `{}` is listed twice", table.id)));
         }
@@ -94,10 +115,14 @@ pub(super) fn read(
     })
 }
 
-/// The case of that id among `known_cases`.
-fn find(id: &str, known_cases: &[&str]) -> Result<Known, String> {
-    let known = cases::find(id).filter(|_| known_cases.contains(&id));
-    known.ok_or_else(|| format!("unknown case `{id}`; {}", expected(id, known_cases)))
+/// The case of that id.
+fn find(id: &str) -> Result<Known, String> {
+    cases::find(id).ok_or_else(|| format!("unknown case `{id}`; {}", expected(id, &known())))
+}
+
+/// Ids of all cases.
+pub(super) fn known() -> Vec<&'static str> {
+    cases::all().iter().map(|case| case.id).collect()
 }
 
 /// The expectation in place of an unknown id: all ids, and the nearest one if one is near.

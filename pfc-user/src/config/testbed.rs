@@ -18,9 +18,9 @@ pub use rc::{RcDut, RcTestbed};
 use validator_core::evidence;
 pub use validator_core::evidence::xdp::XdpMode;
 use validator_core::fault::switch::Fault;
+use validator_core::keys;
 use validator_core::plan::{self, Nanos};
 
-use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
 
 /// Ports and DUT by family of cases. The cases of an absent family are not applicable.

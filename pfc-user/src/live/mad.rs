@@ -95,8 +95,7 @@ impl<'c> Live<'c> {
         }
         let m_key_dut = self.config.m_key_dut;
         self.with_equipment(interrupt, events, |equipment| {
-            stimulate::put_back(equipment, m_key_dut);
-            Ok(())
+            stimulate::put_back(equipment, m_key_dut)
         })
     }
 
@@ -104,12 +103,12 @@ impl<'c> Live<'c> {
         &mut self,
         interrupt: &mut Interrupt,
         events: &mut dyn FnMut(Event),
-        run: impl FnOnce(&mut Equipment<'_>) -> Result<R>,
+        run: impl FnOnce(&mut Equipment<'_>) -> R,
     ) -> Result<R> {
         let transport = self.port.transport.clone();
         let (requester, mut stalls) = self.port.parts();
         requester.transport().set_wake(Some(interrupt.wake()?));
-        run(&mut Equipment {
+        Ok(run(&mut Equipment {
             route: &self.config.route,
             requester,
             transport,
@@ -118,6 +117,6 @@ impl<'c> Live<'c> {
             journal: Some(&mut self.journal),
             guid: &mut self.guid,
             stalls: &mut stalls,
-        })
+        }))
     }
 }

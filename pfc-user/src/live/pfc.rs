@@ -215,6 +215,9 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     let _awake = Awake::hold();
     configure(live, plan, clock::now())?;
     introduce(live)?;
+    for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
+        port.alive |= port.account.port()?.frames > 0;
+    }
     let epoch = clock::now();
     configure(live, plan, epoch)?;
     let mut sender = open_sender(live, plan, epoch)?;

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use validator_core::plan::Nanos;
-use validator_core::quantity::{Span, value};
+use validator_core::quantity::{Span, time};
 
 const ACCESS: &str = "\
 Who reaches the addresses sends frames as root. Beyond loopback, either a token is therefore
@@ -30,7 +29,7 @@ pub struct OtgArgs {
     pub http: SocketAddr,
     /// Stop flows without an end when no request came for so long; those for /metrics do not count.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
-    pub lease: Nanos,
+    pub lease: Span,
     /// File with the token that clients have to present; surrounding white space is ignored.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -45,11 +44,4 @@ pub struct OtgArgs {
     /// The private key of --cert (PEM).
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-}
-
-fn time(text: &str) -> Result<Nanos, String> {
-    match value::<Span>(text)?.0 {
-        0 => Err("expected a time above 0".to_owned()),
-        time => Ok(time),
-    }
 }

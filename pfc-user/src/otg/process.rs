@@ -47,7 +47,7 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
             http: args.http,
             access,
             tls,
-            lease: Duration::from_nanos(args.lease),
+            lease: Duration::from_nanos(args.lease.0),
             tell: |text| output::note(format_args!("validator: {text}")),
         })
         .await?;

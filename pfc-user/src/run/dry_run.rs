@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Quanta};
 use serde_json::json;
+use validator_core::cases::mad;
 use validator_core::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use validator_core::cases::{PfcTask, Task};
 use validator_core::evidence;
@@ -55,11 +56,11 @@ pub fn steps(config: &Config, task: &Task) -> String {
         Task::Pfc(case, PfcTask { plan, limits }) => {
             pfc(case.case.id, plan, limits) + &hooks(&hooks_around(config, task))
         }
-        Task::Mad(case, plan) => {
+        Task::Mad(_, plan) => {
             let way = live::mad::way(testbed.mad.as_ref().expect(UP));
             let key = MKey(plan.m_key_current);
             let way = format!("by {way}, {}, with M_Key {key}", plan.route);
-            let changes = (case.changes)(plan).map(|changes| ("changed meanwhile", changes));
+            let changes = mad::changes(plan).map(|changes| ("changed meanwhile", changes));
             by_document(task, [("to the DUT", way)].into_iter().chain(changes))
         }
         Task::Rc(_, plan) => {

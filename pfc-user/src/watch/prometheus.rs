@@ -1,16 +1,10 @@
-//! Prometheus' text format, version 0.0.4.
+//! Counts for Prometheus.
 
-use std::fmt::Write;
+use validator_core::prometheus::{Label, Text};
 
 use super::metrics::{FAMILIES, Unit};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
-
-/// Its media type.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// A label's name and value.
-type Label = (&'static str, String);
 
 /// A port as it is served.
 pub struct Exposed {
@@ -46,23 +40,23 @@ impl Present {
 
 /// The state and the counts of ports; `dropped`: lines that the reader of the output did not take.
 pub fn render(ports: &[Exposed], dropped: u64) -> String {
-    let mut text = Text(String::new());
+    let mut text = Text::default();
     let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
     text.family(
-        "build_info",
+        "validator_build_info",
         "gauge",
         "The program that serves this: 1.",
         [(vec![version], "1".to_owned())],
     );
     text.family(
-        "output_dropped_total",
+        "validator_output_dropped_total",
         "counter",
         "Lines and tables that the reader of standard output did not take.",
         [(Vec::new(), dropped.to_string())],
     );
     let flag = |is: bool| u8::from(is).to_string();
     text.family(
-        "port_up",
+        "validator_port_up",
         "gauge",
         "1: the interface is counted; 0: it is gone, and so are its other series.",
         ports
@@ -74,19 +68,19 @@ pub fn render(ports: &[Exposed], dropped: u64) -> String {
         ports.filter_map(|port| Some((&port.labels, port.present.as_ref()?)))
     };
     text.family(
-        "port_info",
+        "validator_port_info",
         "gauge",
         "Place where frames are counted, and the field and map that tell priorities: 1.",
         present().map(|(labels, port)| ([&labels[..], &port.settings()].concat(), "1".to_owned())),
     );
     text.family(
-        "port_carrier",
+        "validator_port_carrier",
         "gauge",
         "1: there is a link to the other end.",
         present().map(|(labels, port)| (labels.clone(), flag(port.carrier))),
     );
     text.family(
-        "port_line_rate_bytes_per_second",
+        "validator_port_line_rate_bytes_per_second",
         "gauge",
         "Speed that turns quanta into time; no value where it is not known.",
         present().filter_map(|(labels, port)| {
@@ -106,51 +100,15 @@ pub fn render(ports: &[Exposed], dropped: u64) -> String {
                 (labels.iter().cloned().chain(own).collect(), value)
             })
         });
-        let name = format!("{}_total", family.name);
+        let name = format!("validator_{}_total", family.name);
         text.family(&name, "counter", family.help, samples);
     }
     text.0
 }
 
-/// The text while it is written.
-struct Text(String);
-
-impl Text {
-    /// Writes a family with the labels and the value of each sample.
-    fn family(
-        &mut self,
-        name: &str,
-        kind: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (Vec<Label>, String)>,
-    ) {
-        // Infallible, as below: a string.
-        let _ = writeln!(self.0, "# HELP validator_{name} {help}");
-        let _ = writeln!(self.0, "# TYPE validator_{name} {kind}");
-        for (labels, value) in samples {
-            let labels = labels.iter();
-            let labels: Vec<_> = labels
-                .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-                .collect();
-            let labels = match labels.join(",") {
-                none if none.is_empty() => none,
-                labels => format!("{{{labels}}}"),
-            };
-            let _ = writeln!(self.0, "validator_{name}{labels} {value}");
-        }
-    }
-}
-
 /// Exact, unlike a division of floating-point numbers.
 fn seconds(nanos: u64) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
-}
-
-fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -15,8 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-
-use super::prometheus;
+use validator_core::prometheus;
 
 /// Connections at a time. A further one takes the place of the oldest, which has had its time: so
 /// clients that stay silent shut no other out.

@@ -666,6 +666,7 @@ impl VirtualBench<'_> {
             xdp: "virtual".into(),
             pfc_visible: seen.clone(),
             takes_own_pfc: None,
+            alive: true,
         };
         let dut = DutReport {
             model_drops: self

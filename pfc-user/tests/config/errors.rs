@@ -9,19 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use validator::config::{self, PlanChoice};
+use validator_core::cases;
 
 use crate::snapshot;
 
-/// Every case that the built-in plans name.
-const KNOWN: [&str; 7] = [
-    "pfc.pause-single-lossless",
-    "pfc.pause-multi-lossless",
-    "pfc.pause-lossy",
-    "pfc.global-pause",
-    "mad.c14-024-10-01",
-    "mad.c14-016-get",
-    "rc.c09-142-01",
-];
 const SIM: &str = "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rate = \"1G\"\n";
 const EXTERNAL: &str = "name = \"t\"\ndut.kind = \"external\"\nqos.dscp_map = \"sonic\"\n\
                         qos.lossless = [3, 4]\nports.tx.interface = \"a\"\n\
@@ -46,7 +37,7 @@ fn error(entry: &str) -> String {
     fs::write(path("t.toml"), &testbed).unwrap();
     fs::write(path("p.toml"), &plan).unwrap();
     let choice = PlanChoice::Plan(path("p.toml").display().to_string());
-    config::load(&path("t.toml"), &choice, &sets, &KNOWN)
+    config::load(&path("t.toml"), &choice, &sets)
         .expect_err(&format!("accepted:\n{entry}"))
         .to_string()
         .replace(&format!("{}/", dir.path().display()), "")
@@ -131,22 +122,19 @@ fn arguments() {
 
 #[test]
 fn files_and_names_that_are_not_there() {
-    let load = |testbed: &Path, choice| {
-        config::load(testbed, &choice, &[], &KNOWN)
-            .unwrap_err()
-            .to_string()
-    };
+    let load =
+        |testbed: &Path, choice| config::load(testbed, &choice, &[]).unwrap_err().to_string();
     let dir = tempfile::tempdir().unwrap();
     let testbed = dir.path().join("t.toml");
-    let all = PlanChoice::Plan("all".to_owned());
     assert_eq!(
-        load(&testbed, all.clone()),
+        load(&testbed, PlanChoice::Plan("all".to_owned())),
         format!(
             "{}: cannot be read: No such file or directory (os error 2)",
             testbed.display()
         )
     );
     fs::write(&testbed, SIM).unwrap();
+    let known: Vec<_> = cases::all().iter().map(|case| case.id).collect();
     assert_eq!(
         load(&testbed, PlanChoice::Plan("smok".to_owned())),
         "--plan smok: neither a file nor a built-in plan (all, mad, mad-full, mad-siblings, pfc, pfc-further, \
@@ -162,14 +150,7 @@ fn files_and_names_that_are_not_there() {
         ),
         format!(
             "--case pfc.lossy: unknown case; expected one of {}",
-            KNOWN.join(", ")
+            known.join(", ")
         )
-    );
-    assert_eq!(
-        config::load(&testbed, &all, &[], &["mad.c14-016-get"])
-            .unwrap_err()
-            .to_string(),
-        "built-in plan all:16:6: case[0].id: unknown case `pfc.pause-single-lossless`; expected \
-         one of mad.c14-016-get"
     );
 }

@@ -37,7 +37,7 @@ fn file(name: &str) -> PathBuf {
 
 fn load(testbed: &Path, plan: &str, sets: &[&str]) -> Config {
     let sets: Vec<_> = sets.iter().map(|set| set.to_string()).collect();
-    config::load(testbed, &PlanChoice::Plan(plan.to_owned()), &sets, &CASES)
+    config::load(testbed, &PlanChoice::Plan(plan.to_owned()), &sets)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -191,7 +191,7 @@ fn a_case_of_another_plan_is_refused_with_that_plan() {
         plan: "all".to_owned(),
         ids: vec![CASES[7].to_owned()],
     };
-    let error = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap_err();
+    let error = config::load(&file("testbeds/sim.toml"), &choice, &[]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "--case pfc.enable-vector: no case of the plan all; `--plan pfc-further` has it"
@@ -206,7 +206,7 @@ fn a_value_counts_for_the_chosen_cases_alone() {
             ids: vec![case.to_owned()],
         };
         let sets = ["testbed.dut.faults=[\"leaks=100\"]".to_owned()];
-        let loaded = config::load(&file("testbeds/sim.toml"), &choice, &sets, &CASES);
+        let loaded = config::load(&file("testbeds/sim.toml"), &choice, &sets);
         assert_eq!(loaded.is_ok(), taken, "{case}: {loaded:?}");
     }
 }
@@ -226,14 +226,14 @@ fn chosen_cases_come_from_their_plan_in_its_order() {
         plan: plan.to_owned(),
         ids: [CASES[3], CASES[2], CASES[3]].map(str::to_owned).to_vec(),
     };
-    let smoke = config::load(&file("testbeds/sim.toml"), &chosen("smoke"), &[], &CASES).unwrap();
+    let smoke = config::load(&file("testbeds/sim.toml"), &chosen("smoke"), &[]).unwrap();
     let all = sim("smoke", &[]).plan.cases;
     assert_eq!(
         (smoke.plan.name.as_str(), &smoke.plan.cases[..]),
         ("smoke", &all[2..4])
     );
     let choice = chosen("all");
-    let config = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap();
+    let config = config::load(&file("testbeds/sim.toml"), &choice, &[]).unwrap();
     assert_eq!(
         config
             .plan

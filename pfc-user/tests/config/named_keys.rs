@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use validator::config::keys::{self, Table};
+use validator::config::{PLAN, TESTBED};
+use validator_core::keys::Table;
 
 /// Tables whose keys are named with the table before them.
 fn tables() -> impl Iterator<Item = &'static str> {
-    let all = keys::TESTBED.iter().chain(keys::PLAN);
+    let all = TESTBED.iter().chain(PLAN);
     // The keys above all tables have no name before them.
     all.map(|table| table.name).filter(|name| !name.is_empty())
 }
@@ -98,10 +99,7 @@ fn keys_are_found_in_literals_and_sentences() {
 #[test]
 fn each_key_that_a_text_names_can_be_set() {
     let of = |tables: &'static [Table]| tables.iter().flat_map(|table| table.keys);
-    let known: Vec<&str> = of(keys::TESTBED)
-        .chain(of(keys::PLAN))
-        .map(|key| key.path)
-        .collect();
+    let known: Vec<&str> = of(TESTBED).chain(of(PLAN)).map(|key| key.path).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut texts = Vec::new();
     for folder in ["src", "core/src"] {

@@ -8,15 +8,6 @@ use validator::config::{self, Config, ConfigError, PlanChoice, PlannedCase, RcDu
 use validator_core::plan::rc::RcParameters;
 
 const PLAN: &str = "name = \"p\"\n[[case]]\nid = \"rc.c09-142-01\"\n";
-const KNOWN: [&str; 7] = [
-    "pfc.pause-single-lossless",
-    "pfc.pause-multi-lossless",
-    "pfc.pause-lossy",
-    "pfc.global-pause",
-    "mad.c14-024-10-01",
-    "mad.c14-016-get",
-    "rc.c09-142-01",
-];
 
 /// Loads a testbed with these lines in its table `[rc]`.
 fn load(lines: &str, plan: &str) -> Result<Config, String> {
@@ -25,7 +16,7 @@ fn load(lines: &str, plan: &str) -> Result<Config, String> {
     fs::write(path("t.toml"), format!("name = \"t\"\n[rc]\n{lines}\n")).unwrap();
     fs::write(path("p.toml"), plan).unwrap();
     let choice = PlanChoice::Plan(path("p.toml").display().to_string());
-    let loaded = config::load(&path("t.toml"), &choice, &[], &KNOWN);
+    let loaded = config::load(&path("t.toml"), &choice, &[]);
     loaded.map_err(|error: ConfigError| {
         error
             .to_string()
@@ -42,13 +33,7 @@ fn of_repository(name: &str) -> std::path::PathBuf {
 #[test]
 fn the_testbeds_that_the_tool_brings_along_are_read() {
     let read = |name: &str, plan: &str| {
-        config::load(
-            &of_repository(name),
-            &PlanChoice::Plan(plan.into()),
-            &[],
-            &KNOWN,
-        )
-        .unwrap()
+        config::load(&of_repository(name), &PlanChoice::Plan(plan.into()), &[]).unwrap()
     };
     let sim = read("testbeds/sim.toml", "rc").testbed.rc.unwrap();
     assert_eq!(

@@ -137,7 +137,10 @@ const FIELDS: &[(&str, &[Reader])] = &[
     ),
     // The tx port sends the test traffic; the DUT's PFC arrives there.
     ("tx_port.frames", &[Whole(Rule::Ports)]),
-    ("tx_port.test_frames", &[Whole(Rule::Ports)]),
+    (
+        "tx_port.test_frames",
+        &[Checks(&["no-reflection"]), Whole(Rule::Ports)],
+    ),
     ("tx_port.foreign_run", &[FOREIGN, Whole(Rule::Ports)]),
     ("tx_port.other", &[FOREIGN, Whole(Rule::Ports)]),
     ("tx_port.by_priority", &[BY_PRIORITY]),
@@ -199,7 +202,10 @@ const FIELDS: &[(&str, &[Reader])] = &[
     ("rx_port.pfc[].xoff", &[Checks(&["no-pfc-on-lossy"])]),
     ("rx_port.pfc[].xon", &[RX_CONTROL]),
     ("rx_port.pfc[].last_quanta", &[LAST_QUANTA]),
-    ("rx_port.own_control", &[Whole(Rule::Ports)]),
+    (
+        "rx_port.own_control",
+        &[Checks(&["no-mac-control-forwarded"]), Whole(Rule::Ports)],
+    ),
     ("rx_port.malformed", &[FOREIGN, Whole(Rule::Ports)]),
     (
         "rx_port.damaged",

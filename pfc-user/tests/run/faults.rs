@@ -103,13 +103,15 @@ faults! {
         "multi lets-go", "multi resume", "multi response", "multi xon", "multi isolation",
         "multi no-dip", "lossy background", "lossy no-delay", "global no-dip", "global no-delay",
     ];
-    // Each has a check of its own that looks at single frames: one run shows all four.
-    root_wrong_frames: "duplicates", "corrupts", "remarks", "forwards-control" => [
+    // Each has a check of its own that looks at single frames: one run shows all.
+    root_wrong_frames: "duplicates", "corrupts", "remarks", "reflects", "forwards-control" => [
         "single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate",
         "single no-corruption", "multi no-corruption", "lossy no-corruption",
         "global no-corruption", "single no-remark", "multi no-remark", "lossy no-remark",
         "global no-remark", "single no-mac-control-forwarded", "multi no-mac-control-forwarded",
         "lossy no-mac-control-forwarded", "global no-mac-control-forwarded",
+        "single no-reflection", "multi no-reflection", "lossy no-reflection",
+        "global no-reflection",
     ];
 }
 

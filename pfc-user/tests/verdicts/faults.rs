@@ -408,6 +408,28 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero no-mac-control-forwarded",
         ],
     ),
+    (
+        "reflects-control",
+        &[
+            "single no-mac-control-forwarded",
+            "multi no-mac-control-forwarded",
+            "lossy no-mac-control-forwarded",
+            "global no-mac-control-forwarded",
+            "enable no-mac-control-forwarded",
+            "zero no-mac-control-forwarded",
+        ],
+    ),
+    (
+        "reflects",
+        &[
+            "single no-reflection",
+            "multi no-reflection",
+            "lossy no-reflection",
+            "global no-reflection",
+            "enable no-reflection",
+            "zero no-reflection",
+        ],
+    ),
     // Losses that only some of the traffic shows. One frame in 100 is no dip below 0.99.
     // An odd number: frames of two lossless flows take turns.
     (

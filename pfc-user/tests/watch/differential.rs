@@ -2,12 +2,12 @@
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::watch::{ClassCounters, Counters, Hidden, Volume};
-use pfc_ebpf::classify::{Class, classify};
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 use pfc_ebpf::wire::{Octets, ethernet, ip, roce};
 use validator::driver::bpf::watch::{Point, Watch};
 
+use crate::classified::{Class, classify};
 use crate::common::{corpus, need_root};
 use crate::tunnels::{EXTENDED, TUNNELS};
 use crate::{PASS, frames, hex, roce_frames, settings};

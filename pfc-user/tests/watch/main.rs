@@ -7,6 +7,8 @@
     reason = "both makers of frames bring the same damage"
 )]
 
+#[path = "../../../pfc-ebpf/tests/classified/mod.rs"]
+mod classified;
 mod clsact;
 #[path = "../common/mod.rs"]
 mod common;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{ClassCounters, Config, PfcCounters, PortCounters, SEEN_WINDOW};
-use pfc_ebpf::classify::{Class, Classified, classify};
 use pfc_ebpf::own::is_test_frame;
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::AccountProgram as Account;
 
+use crate::classified::{Class, Classified, classify};
 use crate::common::corpus;
 use crate::frames::Frames;
 use crate::{
@@ -119,11 +119,12 @@ impl Model {
                 damaged(reason);
             }
         }
-        if frame.class.is_consumed() {
-            DROP
-        } else {
-            PASS
-        }
+        let is_consumed = match frame.class {
+            Class::Test { .. } | Class::Control(_) => true,
+            Class::Other => false,
+            Class::Malformed(reason) => reason.is_consumed(),
+        };
+        if is_consumed { DROP } else { PASS }
     }
 
     fn test(

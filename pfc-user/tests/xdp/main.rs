@@ -5,6 +5,8 @@
 
 mod account; // lane: programs
 mod attach; // lane: programs
+#[path = "../../../pfc-ebpf/tests/classified/mod.rs"]
+mod classified;
 #[path = "../common/mod.rs"]
 mod common;
 mod differential; // lane: programs

@@ -1,5 +1,6 @@
 //! The finding of a check, before its preconditions are weighed.
 
+use std::borrow::{Borrow, Cow};
 use std::fmt::Display;
 use std::mem;
 
@@ -14,6 +15,45 @@ pub enum Again {
     MayDecide,
     /// Measuring again finds the same: nothing declares or shows what the check rests on.
     InVain,
+}
+
+/// The finding of a check; where the evidence allows none, the reason, which makes the check
+/// inconclusive.
+pub(super) type Judgement = Result<Finding, Undecided>;
+
+impl From<Judgement> for Finding {
+    fn from(judgement: Judgement) -> Self {
+        judgement.unwrap_or_else(|undecided| Self {
+            remedy: undecided.remedy,
+            ..Self::inconclusive(undecided.reason)
+        })
+    }
+}
+
+/// Reason why the evidence allows no finding, and the remedy.
+#[derive(Debug)]
+pub(super) struct Undecided {
+    reason: Cow<'static, str>,
+    pub(super) remedy: &'static str,
+}
+
+impl<R: Into<Cow<'static, str>>> From<R> for Undecided {
+    fn from(reason: R) -> Self {
+        Self {
+            reason: reason.into(),
+            remedy: remedy::OTHER,
+        }
+    }
+}
+
+impl Undecided {
+    /// What is judged was not reached, read or asked for.
+    pub(super) const fn not_reached(reason: &'static str) -> Self {
+        Self {
+            reason: Cow::Borrowed(reason),
+            remedy: remedy::NOT_REACHED,
+        }
+    }
 }
 
 /// A check's own finding.
@@ -70,14 +110,6 @@ impl Finding {
         }
     }
 
-    /// What the check judges was not reached, read or asked for.
-    pub(super) fn not_reached(reason: impl Into<String>) -> Self {
-        Self {
-            remedy: remedy::NOT_REACHED,
-            ..Self::inconclusive(reason)
-        }
-    }
-
     /// A check that it depends on did not pass.
     pub(super) fn skipped(reason: impl Into<String>) -> Self {
         Self::with(Verdict::Skipped, reason)
@@ -86,6 +118,14 @@ impl Finding {
     /// The evidence cannot be judged at all.
     pub(super) fn error(reason: impl Into<String>) -> Self {
         Self::with(Verdict::Error, reason)
+    }
+
+    /// Returns the finding if it rests on a comparison; else `reason` makes it inconclusive.
+    pub(super) fn compared(self, reason: impl Into<Undecided>) -> Judgement {
+        match self.assertions.is_empty() {
+            true => Err(reason.into()),
+            false => Ok(self),
+        }
     }
 
     /// Takes out the causes of an open verdict.
@@ -102,13 +142,15 @@ impl Finding {
     /// Names what the comparisons are about that `judge` records.
     pub(super) fn about<T>(
         &mut self,
-        subjects: &[Subject],
+        subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
         judge: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let before = self.assertions.len();
         let judged = judge(self);
+        let subjects = subjects.into_iter().map(|subject| *subject.borrow());
+        let subjects: Vec<Subject> = subjects.collect();
         for made in &mut self.assertions[before..] {
-            made.about.extend(subjects);
+            made.about.extend(&subjects);
         }
         judged
     }
@@ -142,6 +184,20 @@ impl Finding {
             actual,
             if holds { Verdict::Pass } else { Verdict::Fail },
         );
+    }
+
+    /// Records a comparison about these subjects that has to hold.
+    pub(super) fn expect_about(
+        &mut self,
+        subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+        holds: bool,
+    ) {
+        self.about(subjects, |finding| {
+            finding.expect(what, expected, actual, holds)
+        });
     }
 
     /// Records a comparison that has to hold. A `certain` failure cannot be explained by a fault of

@@ -17,12 +17,16 @@
 
 use super::finding::{Again, Finding};
 use super::remedy;
-use crate::verdict::{Cause, Check, CheckResult, Verdict};
+use super::value::Value;
+use crate::verdict::{Cause, Check, CheckResult, Figure, Judged, StepResult, Verdict};
 
 /// A family of cases: the form in which its checks see the evidence of a repetition.
 pub trait Family: Sized + 'static {
     /// The evidence, decoded.
     type View<'e>;
+
+    /// Result of the function of a check.
+    type Outcome: Into<Finding>;
 
     /// True if the user ended the repetition.
     fn is_interrupted(view: &Self::View<'_>) -> bool;
@@ -35,7 +39,10 @@ pub trait Family: Sized + 'static {
 }
 
 /// The function behind a check.
-pub type Judge<F> = fn(&<F as Family>::View<'_>) -> Finding;
+pub type Judge<F> = fn(&<F as Family>::View<'_>) -> <F as Family>::Outcome;
+
+/// Name of a figure that is reported and not judged, and its value where the evidence has one.
+pub type NamedFigure<F> = (&'static str, fn(&<F as Family>::View<'_>) -> Option<Value>);
 
 /// A condition; an error is the reason why it does not hold.
 pub type Condition<F> = fn(&<F as Family>::View<'_>) -> Result<(), String>;
@@ -98,7 +105,7 @@ impl<F: Family> Precondition<F> {
             Met::InCheck => return None,
             Met::If(condition) => (condition(view).err()?, self.remedy),
             Met::By(judge) => {
-                let finding = judge(view);
+                let finding: Finding = judge(view).into();
                 if finding.verdict <= Verdict::Pass {
                     return None;
                 }
@@ -210,7 +217,7 @@ impl<F: Family> Row<F> {
         if let Some(reason) = reason_to_skip(self.depends_on, earlier) {
             return Finding::skipped(reason);
         }
-        let mut finding = (self.judge)(view);
+        let mut finding: Finding = (self.judge)(view).into();
         if finding.verdict == Verdict::NotApplicable {
             return finding;
         }
@@ -279,6 +286,32 @@ impl<F: Family> Table<F> {
     /// itself.
     pub fn judge(&self, repetition: &str, view: Result<&F::View<'_>, &str>) -> Vec<CheckResult> {
         self.judge_attempt(repetition, view).0
+    }
+
+    /// Judges a repetition. Of one whose evidence makes sense there are also these figures, and the
+    /// steps and resolutions that `further` has.
+    pub(super) fn judge_all<'e>(
+        &self,
+        repetition: &str,
+        view: Result<F::View<'e>, String>,
+        figures: &[NamedFigure<F>],
+        further: impl FnOnce(&F::View<'e>, &[CheckResult]) -> (Vec<StepResult>, Vec<Figure>),
+    ) -> Judged {
+        let checks = self.judge(repetition, view.as_ref().map_err(String::as_str));
+        let Ok(view) = view else {
+            return Judged {
+                checks,
+                ..Judged::default()
+            };
+        };
+        let figure = |(name, value): &NamedFigure<F>| Some(value(&view)?.figure(repetition, *name));
+        let (steps, resolutions) = further(&view, &checks);
+        let figures = figures.iter().filter_map(figure).chain(resolutions);
+        Judged {
+            steps,
+            figures: figures.collect(),
+            checks,
+        }
     }
 
     /// Returns a result for each row, and the inconclusive checks that measuring again may decide.

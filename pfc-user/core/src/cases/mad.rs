@@ -12,20 +12,22 @@ pub mod session;
 pub mod stimulate;
 pub mod timing;
 
+pub use c14_016_get::changes;
+
 use judge::Mad;
 use judge::consistency;
-use judge::contact::LINK_IS_UP;
+use judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN};
 use judge::decoded::View;
 use planning::PortContext;
 use session::{Session, Stop};
 
-use super::finding::Finding;
+use super::finding::Judgement;
 use super::judge::{Row, Table, needs};
 use super::steps::Found;
 use super::value::Value;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
-use crate::verdict::{Case, CheckResult, DocumentAssertion, Judged};
+use crate::verdict::{Case, CheckResult, DocumentAssertion};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
@@ -36,10 +38,6 @@ pub struct MadCase {
     pub case: Case,
     /// Its repetitions.
     pub plan: fn(&PortContext) -> Vec<MadPlan>,
-    /// The settings of the DUT that a repetition changes for its time, for people.
-    pub changes: fn(&MadPlan) -> Option<String>,
-    /// True if it tries wrong M_Keys.
-    pub(super) tries_wrong_keys: bool,
     /// Sends the requests of a repetition.
     stimulate: fn(&mut Session<'_, '_>) -> Result<(), Stop>,
     /// Its checks.
@@ -84,7 +82,7 @@ const fn row(
     passes_when: &'static str,
     depends_on: &'static [&'static str],
     fault: &'static str,
-    judge: fn(&View<'_>) -> Finding,
+    judge: fn(&View<'_>) -> Judgement,
 ) -> Row<Mad> {
     Row {
         needs: needs![LINK_IS_UP],
@@ -93,19 +91,22 @@ const fn row(
     }
 }
 
+/// A row about what Sets do, which a DUT with another M_Key may refuse.
+const fn row_of_set(
+    id: &'static str,
+    step: &'static str,
+    passes_when: &'static str,
+    depends_on: &'static [&'static str],
+    fault: &'static str,
+    judge: fn(&View<'_>) -> Judgement,
+) -> Row<Mad> {
+    Row {
+        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
+        ..row(id, step, passes_when, depends_on, fault, judge)
+    }
+}
+
 impl MadCase {
-    /// Judges one repetition by itself.
-    pub fn judge(&self, evidence: &MadEvidence) -> Judged {
-        self.judge_among(&[evidence], 0)
-    }
-
-    /// Judges the repetition of that index among all of the case, in their order. An answer belongs
-    /// to the request whose TID it carries, however late it comes, and what one repetition lost may
-    /// have been lost in another.
-    pub fn judge_among(&self, all: &[&MadEvidence], index: usize) -> Judged {
-        judge::repetition(self, all, index)
-    }
-
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

@@ -4,63 +4,85 @@
 use pfc_ebpf::units::{LineRate, Priority};
 use serde::Deserialize;
 
+use crate::keys;
 use crate::quantity::Span;
 
-/// A table `[[case]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CaseTable {
-    /// Case id.
-    pub id: String,
-    /// Times, where they are not those of the whole plan.
-    #[serde(default)]
-    pub durations: DurationsTable,
-    /// The storm, where it is not that of the whole plan.
-    #[serde(default)]
-    pub storm: StormTable,
-    /// Repetitions of a PFC case.
-    pub repetitions: Option<Vec<RepetitionTable>>,
-    /// Repetitions of an RC case.
-    pub queue_pairs: Option<Vec<QueuePairTable>>,
-    /// Wrong keys for all bits of an M_Key.
-    pub all_key_bits: Option<bool>,
+keys::table! {
+    /// A case to run; each case once, in the order of the file.
+    #[derive(Debug, Deserialize)]
+    pub struct CaseTable: "[case]", "" {
+        /// Case id. Mandatory.
+        pub id: String = "text", "";
+        /// Only of PFC cases.
+        #[serde(default)]
+        pub durations: DurationsTable = "table", "the plan's";
+        /// Only of PFC cases.
+        #[serde(default)]
+        pub storm: StormTable = "table", "the plan's";
+        /// Sets of priorities. Mandatory for PFC cases, and only there.
+        pub repetitions: Option<Vec<RepetitionTable>> = "list of tables", "";
+        /// Queue pairs. Only of RC cases.
+        pub queue_pairs: Option<Vec<QueuePairTable>> = "list of tables", "that of the document";
+        /// True: a wrong M_Key for each of the 64 bits, and not for eight of them that each run
+        /// draws. Only of `mad.c14-016-get`.
+        pub all_key_bits: Option<bool> = "true or false", "false";
+    }
 }
 
-/// A table `durations`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DurationsTable {
-    pub(super) baseline: Option<Span>,
-    pub(super) lead: Option<Span>,
-    pub(super) traffic: Option<Span>,
-    pub(super) tail: Option<Span>,
-    pub(super) resume: Option<Span>,
-    pub(super) drain_max: Option<Span>,
+keys::table! {
+    /// Times of the PFC cases, each 1ms to 60min. A case may have a table `durations` of its own.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+    pub struct DurationsTable: "durations", "durations." {
+        /// Data before the storm.
+        pub(super) baseline: Option<Span> = "time", "\"300ms\"";
+        /// The storm before the data.
+        pub(super) lead: Option<Span> = "time", "\"1s\"";
+        /// Data during the storm.
+        pub(super) traffic: Option<Span> = "time", "\"1s\"";
+        /// The storm after the data.
+        pub(super) tail: Option<Span> = "time", "\"200ms\"";
+        /// Data after the storm, where the case has such a phase.
+        pub(super) resume: Option<Span> = "time", "\"1s\"";
+        /// Longest wait for what the DUT still holds.
+        pub(super) drain_max: Option<Span> = "time", "\"2s\"";
+    }
 }
 
-/// A table `storm`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StormTable {
-    pub(super) quanta: Option<i64>,
-    pub(super) interval: Option<Span>,
+keys::table! {
+    /// Pause frames of the PFC cases. A case may have a table `storm` of its own.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+    pub struct StormTable: "storm", "storm." {
+        /// Pause time of each frame, 1 to 65535. A third of it, the default interval, must be at
+        /// least 5us.
+        pub(super) quanta: Option<i64> = "number", "65535";
+        /// Time from one frame to the next; at least 5us, and below the pause time.
+        pub(super) interval: Option<Span> = "time", "a third of the pause time";
+    }
 }
 
-/// An entry of `repetitions`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RepetitionTable {
-    pub(super) lossless: Vec<Priority>,
-    pub(super) storm: Option<Vec<Priority>>,
+keys::table! {
+    /// One repetition of a PFC case.
+    #[derive(Debug, Deserialize)]
+    pub struct RepetitionTable: "case.repetitions", "" {
+        /// Lossless priorities. Mandatory.
+        pub(super) lossless: Vec<Priority> = "list of priorities", "";
+        /// Priorities that are stormed. Only of `pfc.pause-multi-lossless`, and of
+        /// `pfc.enable-vector`, where the list may be empty.
+        pub(super) storm: Option<Vec<Priority>> = "list of priorities", "all of them";
+    }
 }
 
-/// An entry of `queue_pairs`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QueuePairTable {
-    pub(super) retry_count: Option<i64>,
-    pub(super) timeout: Option<i64>,
-    pub(super) path_mtu: Option<i64>,
+keys::table! {
+    /// One repetition of an RC case.
+    #[derive(Clone, Copy, Debug, Deserialize)]
+    pub struct QueuePairTable: "case.queue_pairs", "" {
+        /// 0 to 7.
+        pub(super) retry_count: Option<i64> = "number", "2";
+        /// Local ACK time-out n, 1 to 31: 4.096 us * 2^n.
+        pub(super) timeout: Option<i64> = "number", "18";
+        /// 256, 512, 1024, 2048 or 4096 octets.
+        pub(super) path_mtu: Option<i64> = "number", "1024";
+    }
 }
 
 /// The tables of a whole plan that PFC cases share.
@@ -126,9 +148,9 @@ impl CaseTable {
         refuse(self.repetitions.is_some(), "repetitions", &problem)
     }
 
-    /// Refuses the key of the case that tries wrong M_Keys.
+    /// Refuses the key of the case that tries wrong M_Keys, in any other case.
     pub(super) fn refuse_key_bits(&self) -> Result<(), Misfit> {
-        let given = self.all_key_bits.is_some();
+        let given = self.all_key_bits.is_some() && self.id != "mad.c14-016-get";
         refuse(given, "all_key_bits", "only `mad.c14-016-get` takes it")
     }
 

@@ -8,14 +8,14 @@ mod transmission;
 
 use judge::Rc;
 use judge::decoded::View;
-use stimulate::{Numbers, Steps, Stop};
+use stimulate::{Steps, Stop};
 
-use super::judge::Table;
+use super::judge::{NamedFigure, Table};
 use super::steps::Found;
 use super::value::Value;
 use crate::evidence::rc::RcEvidence;
 use crate::plan::rc::{RcParameters, RcPlan};
-use crate::verdict::{Case, CheckResult, Figure, Judged};
+use crate::verdict::{Case, CheckResult};
 
 /// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
@@ -27,13 +27,13 @@ pub struct RcCase {
     /// The repetition with these parameters.
     pub plan: fn(&RcParameters) -> RcPlan,
     /// Drives a repetition and fills in its evidence.
-    stimulate: fn(&mut Steps<'_>, &mut Numbers, &mut RcEvidence) -> Result<(), Stop>,
+    stimulate: fn(&mut Steps<'_>, &mut RcEvidence) -> Result<(), Stop>,
     /// Its checks.
     table: Table<Rc>,
     /// The outcome of a numbered step of the document.
     step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
     /// Figures that are reported and not judged.
-    figures: fn(&View<'_>) -> Vec<Figure>,
+    figures: &'static [NamedFigure<Rc>],
     /// The smallest violation that a check would have found.
     resolution: fn(&str, &View<'_>) -> Option<Value>,
 }
@@ -47,10 +47,6 @@ pub(super) fn consistent(evidence: &RcEvidence) -> Result<(), String> {
 }
 
 impl RcCase {
-    /// Judges one repetition.
-    pub fn judge(&self, evidence: &RcEvidence) -> Judged {
-        judge::repetition(self, evidence)
-    }
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

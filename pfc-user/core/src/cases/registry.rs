@@ -64,9 +64,7 @@ impl Known {
             Self::Mad(case, ()) => {
                 table.refuse_queue_pairs()?;
                 table.refuse_pfc_keys()?;
-                if !case.tries_wrong_keys {
-                    table.refuse_key_bits()?;
-                }
+                table.refuse_key_bits()?;
                 PlannedCase::Mad(case, table.all_key_bits.unwrap_or_default())
             }
             Self::Rc(case, ()) => PlannedCase::Rc(case, rc::parameters::read(table)?),

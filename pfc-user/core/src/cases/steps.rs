@@ -1,6 +1,6 @@
 //! Numbered steps of a document, with what was found.
 
-use crate::verdict::{CheckResult, Verdict};
+use crate::verdict::{CheckResult, StepResult, Verdict};
 
 /// The outcome of a step: words and verdict.
 pub(super) type Found = (String, Verdict);
@@ -13,6 +13,25 @@ pub(super) fn numbered(
     steps: &'static [&'static str],
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
     steps.iter().filter_map(|line| line.split_once("  "))
+}
+
+/// The result of each of these steps, by number and text, in the repetition of that name.
+pub(super) fn results(
+    repetition: &str,
+    steps: impl Iterator<Item = (&'static str, &'static str)>,
+    found: impl Fn(&str) -> Found,
+) -> Vec<StepResult> {
+    let result = |(step, what): (&str, &str)| {
+        let (found, verdict) = found(step);
+        StepResult {
+            repetition: repetition.into(),
+            step: step.into(),
+            what: what.into(),
+            found,
+            verdict,
+        }
+    };
+    steps.map(result).collect()
 }
 
 /// A step that checks decide.

@@ -233,6 +233,12 @@ ib_mad::faults! {
             "remarks": "changes the DSCP (or PCP) of one frame in N (1000)" => "no-remark";
         ForwardsControl
             "forwards-control": "forwards PAUSE and PFC frames" => "no-mac-control-forwarded";
+        ReflectsControl
+            "reflects-control": "sends PAUSE and PFC frames back by the port at which they came in"
+                => "no-mac-control-forwarded";
+        Reflects(n: OneIn, FRAMES, "1000")
+            "reflects": "sends a copy of one frame in N (1000) back by the port at which it came in"
+                => "no-reflection";
         MapsOwnDscpAlone
             "maps-own-dscp-alone": "has only the DSCP that is the priority's number in the map; \
              others have priority 0"

@@ -8,25 +8,36 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::Transport;
+use serde::{Deserialize, Serialize};
 
 use super::{Protection, is_another, may_be_another};
 
 /// Requests are lost on the way now and then (VL15).
 const ATTEMPTS: u32 = 3;
 
+/// Least time that a later run waits for an answer. Entries of earlier versions of the journal,
+/// which do not say how long the DUT may take, have this.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+fn patience() -> u64 {
+    PATIENCE.as_millis() as u64
+}
+
 /// All that is needed to unlock a DUT.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unlock {
     /// Way to the DUT.
     pub route: Route,
     /// The protection that it had.
     pub found: Protection,
-    /// Its NodeGUID; `None` where it was not read.
+    /// Its NodeGUID; `None` where it was not read, and in entries of earlier versions.
+    #[serde(default)]
     pub guid: Option<u64>,
     /// M_KEY_DUT, which it may have now.
     pub m_key_dut: MKey,
-    /// Longest wait for an answer.
-    pub wait: Duration,
+    /// Longest wait for an answer, in milliseconds.
+    #[serde(default = "patience")]
+    pub wait_ms: u64,
 }
 
 impl Unlock {
@@ -116,10 +127,11 @@ impl Unlock {
         requester: &mut Requester<dyn Transport>,
         request: &Smp,
     ) -> Result<Option<Smp>> {
+        let wait = Duration::from_millis(self.wait_ms);
         let mut not_sent = None;
         let mut sent = false;
         for _ in 0..ATTEMPTS {
-            let exchange = requester.exchange(request.clone(), &self.route, self.wait)?;
+            let exchange = requester.exchange(request.clone(), &self.route, wait)?;
             match exchange.outcome {
                 Outcome::Answered { smp, .. } if !smp.status().is_busy() => return Ok(Some(smp)),
                 Outcome::Answered { .. } | Outcome::TimedOut => sent = true,

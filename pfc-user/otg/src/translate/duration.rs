@@ -23,7 +23,7 @@ pub fn read(flow: &Reader<'_>) -> Option<Schedule> {
     let chosen = duration.choice("continuous");
     let end: fn(&Reader<'_>) -> Option<End> = match &*chosen {
         "continuous" => |_| Some(End::Never),
-        "fixed_packets" => |reader| packets(reader).map(End::Frames),
+        "fixed_packets" => |reader| reader.count("packets").map(End::Frames),
         "fixed_seconds" => |reader| seconds(reader).map(End::Time),
         "burst" => burst,
         other => {
@@ -54,15 +54,6 @@ fn gap(reader: &Reader<'_>) -> Option<u32> {
     })
 }
 
-fn packets(reader: &Reader<'_>) -> Option<u64> {
-    let packets = reader.integer("packets").unwrap_or(1);
-    reader.or_error(
-        "packets",
-        (packets > 0).then_some(packets),
-        || "must be 1 or more, found 0",
-    )
-}
-
 fn seconds(reader: &Reader<'_>) -> Option<Nanos> {
     let seconds = reader.float("seconds").unwrap_or(1.0);
     let found = nanos(seconds * 1e9).filter(|nanos| *nanos > 0);
@@ -72,7 +63,7 @@ fn seconds(reader: &Reader<'_>) -> Option<Nanos> {
 }
 
 fn burst(reader: &Reader<'_>) -> Option<End> {
-    let frames = packets(reader)?;
+    let frames = reader.count("packets")?;
     let bursts = reader.integer("bursts");
     let gap = span(&reader.object("inter_burst_gap"), f64::from(GAP))?;
     Some(End::Bursts {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::ServerOptions;
 use super::connection::{Connection, Ending};
 use super::worker::Job;
-use crate::agent::protocol::{Device, Failure, FailureKind, Request, Response, VERSION};
+use crate::agent::protocol::{Failure, FailureKind, Request, Response, VERSION};
 
 /// Time limit for a client's `Hello`.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -33,19 +33,11 @@ pub struct Session {
 struct Owned(OwnedMutexGuard<Sender<Job>>);
 
 impl Owned {
-    async fn start(&self) -> Result<Device, Ending> {
+    /// Gives its thread a job, and waits for the reply.
+    async fn order<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, Ending> {
         let (reply, answer) = oneshot::channel();
         // Its thread outlives this one; otherwise the server ends.
-        let _ = self.0.send(Job::Start { reply });
-        answer
-            .await
-            .map_err(|_| Ending::Gone)?
-            .map_err(Ending::Refused)
-    }
-
-    async fn ask(&self, request: Request) -> Result<Response, Ending> {
-        let (reply, answer) = oneshot::channel();
-        let _ = self.0.send(Job::Ask { request, reply });
+        let _ = self.0.send(job(reply));
         answer.await.map_err(|_| Ending::Gone)
     }
 }
@@ -82,9 +74,10 @@ impl Session {
         };
         let backend = Owned(jobs);
         let device = tokio::select! {
-            device = backend.start() => device?,
+            device = backend.order(|reply| Job::Start { reply }) => device?,
             ending = connection.ended() => return Err(ending),
         };
+        let device = device.map_err(Ending::Refused)?;
         connection
             .send(&Response::Welcome {
                 version: VERSION,
@@ -95,7 +88,7 @@ impl Session {
             let response = match connection.receive(self.options.idle).await? {
                 Err(unknown) => Response::Failed(unknown),
                 Ok(request) => tokio::select! {
-                    response = backend.ask(request) => response?,
+                    response = backend.order(|reply| Job::Ask { request, reply }) => response?,
                     ending = connection.ended() => return Err(ending),
                 },
             };

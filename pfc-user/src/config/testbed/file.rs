@@ -4,9 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Dscp, Priority};
+use pfc_ebpf::units::{Dscp, Priority, SECOND};
 use serde::Deserialize;
+use validator_core::cases::pfc::parameters::sorted_set;
 use validator_core::evidence::Identity;
+use validator_core::keys;
 use validator_core::plan::Nanos;
 use validator_core::quantity::{Octets, Rate, Span};
 
@@ -16,12 +18,9 @@ use super::{
 };
 use crate::config::ConfigError;
 use crate::config::address::{UnicastMac, is_of_a_host};
-use crate::config::constraints::{faults, positive, priority_set, refuse, required};
+use crate::config::constraints::{faults, positive, refuse, required};
 use crate::config::document::Document;
-use crate::config::keys;
 use crate::dut::switch::config::Scheduler;
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// Tables of a testbed.
 pub const TESTBED: &[keys::Table] = &[
@@ -489,7 +488,7 @@ fn lossless(
         given => {
             let what = "say which priorities are lossless on the DUT, such as lossless = [3, 4]";
             let priorities = required(document, "qos.lossless", given, what)?;
-            priority_set(document, "qos.lossless", &priorities)
+            sorted_set(&priorities).map_err(|problem| document.error("qos.lossless", problem))
         }
     }
 }

@@ -7,13 +7,13 @@ use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::fault::Fault;
 use ib_mad::smp::{Path, Route};
 use serde::{Deserialize, Deserializer, Serialize, de};
+use validator_core::keys;
 use validator_core::plan::Nanos;
 use validator_core::quantity::Span;
 
 use crate::config::ConfigError;
 use crate::config::constraints::{faults, positive, refuse, required};
 use crate::config::document::Document;
-use crate::config::keys;
 
 /// The tester's port of the MAD cases, and the way to the DUT.
 #[derive(Clone, Debug, PartialEq)]

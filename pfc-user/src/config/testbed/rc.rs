@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use validator_core::fault::requester::Fault;
+use validator_core::keys;
 
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
 use crate::config::address::is_of_a_host;
 use crate::config::constraints::{faults, refuse, required};
 use crate::config::document::Document;
-use crate::config::keys;
 
 /// The tester's port of the RC cases, and what drives the DUT's queue pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]

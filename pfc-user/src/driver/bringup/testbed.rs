@@ -63,6 +63,8 @@ pub struct TesterPort {
     pub pfc_seen: Option<String>,
     /// The self-test's frames from the other port reached its MAC's counters and not its program.
     pub takes_own_pfc: Option<String>,
+    /// The program has counted a frame.
+    pub alive: bool,
     /// Result of the self-test: pause frames were sent to the port before anything was measured.
     pub self_test: Option<SelfTest>,
     /// Proof, in this run, that its MAC's counters count.
@@ -365,6 +367,7 @@ impl TesterPort {
             xdp: self.account.mode().into(),
             pfc_visible: self.pfc_visible.clone().or(self.pfc_seen.clone()),
             takes_own_pfc: self.takes_own_pfc.clone(),
+            alive: self.alive,
         })
     }
 }
@@ -510,6 +513,7 @@ impl Found {
             pfc_visible: declared_pfc(config, &state.driver),
             pfc_seen: None,
             takes_own_pfc: None,
+            alive: false,
             state,
             mac_alive: Alive::default(),
             self_test: None,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use validator_core::fault::requester::Fault;
+use validator_core::quantity;
 
 /// Default environment variable of the token; `validator agent` reads the same one.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
@@ -36,14 +37,7 @@ pub struct RequesterArgs {
 }
 
 fn mac(text: &str) -> Result<Mac, String> {
-    // from_str_radix would accept a sign.
-    let is_octet =
-        |text: &str| text.len() == 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let octet = |text: &str| u8::from_str_radix(text, 16).ok().filter(|_| is_octet(text));
-    let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
-    let mac = octets
-        .and_then(|octets| Mac::try_from(octets).ok())
-        .filter(|mac| mac[0] & 1 == 0);
+    let mac = quantity::mac(text, 2..=2).filter(|mac| mac[0] & 1 == 0);
     mac.ok_or_else(|| {
         format!(
             "expected the MAC address of one interface such as 02:00:00:00:00:01, found {text:?}"
@@ -53,24 +47,14 @@ fn mac(text: &str) -> Result<Mac, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        requester: RequesterArgs,
-    }
+    use crate::dut::parsed;
 
     const LEAST: &str =
         "--interface a --address 192.0.2.1 --peer-mac 02:00:00:00:0a:Fe --listen 127.0.0.1:0";
 
     fn options(flags: &str) -> Result<RequesterArgs, String> {
-        let line = format!("requester {flags}");
-        let command =
-            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        Ok(command.requester)
+        parsed(&format!("requester {flags}"))
     }
 
     #[test]

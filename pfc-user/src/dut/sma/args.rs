@@ -156,20 +156,11 @@ fn m_key(text: &str) -> Result<MKey, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        sma: SmaArgs,
-    }
+    use crate::dut::parsed;
 
     fn options(line: &str) -> Result<SmaArgs, String> {
-        let command =
-            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        Ok(command.sma)
+        parsed(line)
     }
 
     #[test]

@@ -114,23 +114,15 @@ fn dscp_map(text: &str) -> Result<DscpMap, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::super::config::Priorities;
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        switch: SwitchArgs,
-    }
+    use crate::dut::parsed;
 
     fn options(line: &str) -> Result<SwitchArgs, String> {
-        let command =
-            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        let ports = command.switch.ports().map(drop);
+        let switch: SwitchArgs = parsed(line)?;
+        let ports = switch.ports().map(drop);
         ports.map_err(|error| error.to_string())?;
-        Ok(command.switch)
+        Ok(switch)
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn sized(case: &str, check: &str, size: f64, inject: impl Fn(&mut PfcEvidence, f
 type One = (&'static str, &'static str, Tamper);
 
 /// One frame, by each check that counts frames.
-const ONE_FRAME: [One; 13] = [
+const ONE_FRAME: [One; 14] = [
     (SINGLE, "paused", |e| {
         leak(e, e.storm.as_ref().unwrap().last.before)
     }),
@@ -95,6 +95,7 @@ const ONE_FRAME: [One; 13] = [
     (SINGLE, "no-mac-control-forwarded", |e| {
         e.tx_port.own_control += 1
     }),
+    (SINGLE, "no-reflection", |e| e.tx_port.test_frames += 1),
 ];
 
 #[test]

@@ -157,6 +157,30 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
             &[("no-mac-control-forwarded", FAIL, "found 1")],
         );
         tampered(
+            "storm frames at rx",
+            case,
+            |e| e.rx_port.own_control = 1,
+            &[(
+                "no-mac-control-forwarded",
+                FAIL,
+                "rx port: expected 0, found 1",
+            )],
+        );
+        tampered(
+            "test frames at tx",
+            case,
+            |e| e.tx_port.test_frames = 1,
+            &[("no-reflection", FAIL, "found 1")],
+        );
+        let mut unseen = good(case);
+        unseen.ports.tx.alive = false;
+        unseen.tx_port = validator_core::evidence::pfc::PortReceived::default();
+        let results = results(case, &unseen);
+        let reflection = results
+            .iter()
+            .find(|result| result.check == "no-reflection");
+        assert_eq!(reflection.unwrap().verdict, INCONCLUSIVE);
+        tampered(
             "XOFF at rx",
             case,
             |e| e.rx_port.pfc[7].xoff = 2,

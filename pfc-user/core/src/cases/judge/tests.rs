@@ -19,6 +19,7 @@ struct Sample;
 
 impl Family for Sample {
     type View<'e> = Tiny;
+    type Outcome = Finding;
 
     fn is_interrupted(view: &Tiny) -> bool {
         view.is_interrupted

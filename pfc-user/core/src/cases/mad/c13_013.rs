@@ -10,7 +10,7 @@ use super::judge::resolution::wrong;
 use super::judge::steps::{sent, valued};
 use super::judge::strays::SINGLE_ANSWER;
 use super::{MadCase, assertion, row};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
@@ -33,8 +33,6 @@ pub(super) const CASE: MadCase = MadCase {
         checks: &words(&ROWS),
     },
     plan: |port| vec![port.repetition("port-info", MadStimulus::PortInfo)],
-    changes: |_| None,
-    tries_wrong_keys: false,
     // The Get that finds out the DUT's times is the one of the document.
     stimulate: |session| session.contact().map(drop),
     table: Table {
@@ -113,37 +111,30 @@ fn gets<'v>(view: &'v View<'_>) -> impl Iterator<Item = Asking<'v>> {
         .flat_map(move |purpose| view.askings(purpose))
 }
 
-pub(super) fn status(view: &View<'_>) -> Finding {
-    let mut all = Finding::new();
+pub(super) fn status(view: &View<'_>) -> Judgement {
+    let mut finding = Finding::new();
     for asking in gets(view) {
-        let mut finding = Finding::new();
         if let Some(answer) = answered(view, &mut finding, &asking) {
-            is_good(&mut finding, &asking, answer);
             // The answer came by the link, whose state a refusal does not show.
-            finding.certain = true;
+            let is_refused = !is_good(&mut finding, &asking, answer);
+            finding.certain |= is_refused;
         }
-        all.merge(finding);
     }
-    if all.assertions.is_empty() {
-        return Finding::not_reached("the DUT was not asked");
-    }
-    all
+    finding.compared(Undecided::not_reached("the DUT was not asked"))
 }
 
-fn resp_time_value(view: &View<'_>) -> Finding {
-    let Some((port, read)) = view.port().zip(view.asking(Purpose::DutPort)) else {
-        return Finding::not_reached("PortInfo was not read");
-    };
+fn resp_time_value(view: &View<'_>) -> Judgement {
+    let read = view.port().zip(view.asking(Purpose::DutPort));
+    let (port, read) = read.ok_or(Undecided::not_reached("PortInfo was not read"))?;
     let mut finding = Finding::new();
     let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
-    finding.about(&[read.last().subject()], |finding| {
-        finding.expect("RespTimeValue", expected, found, found <= GREATEST)
-    });
-    finding
+    let (subject, holds) = (read.last().subject(), found <= GREATEST);
+    finding.expect_about([subject], "RespTimeValue", expected, found, holds);
+    Ok(finding)
 }
 
 /// Judges how long each answer took.
-pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Finding {
+pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Judgement {
     let mut finding = Finding::new();
     let longest = longest.as_nanos() as Nanos;
     for asked in gets(view).flat_map(|asking| asking.all) {
@@ -151,12 +142,9 @@ pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Finding {
             within(view, &mut finding, asked, at, longest);
         }
     }
-    if finding.assertions.is_empty() {
-        let mut finding = Finding::inconclusive("no answer to Get(PortInfo) came");
-        finding.remedy = remedy::UNREACHABLE;
-        return finding;
-    }
-    finding
+    let mut none = Undecided::from("no answer to Get(PortInfo) came");
+    none.remedy = remedy::UNREACHABLE;
+    finding.compared(none)
 }
 
 /// Records how long the answer to `asked` took that came at `at`.
@@ -172,7 +160,7 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
-        finding.about(&[asked.subject()], |finding| {
+        finding.about([asked.subject()], |finding| {
             finding.prove(
                 what,
                 expected,

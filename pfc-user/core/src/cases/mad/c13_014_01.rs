@@ -14,7 +14,7 @@ use super::judge::steps::sent;
 use super::judge::strays::SINGLE_ANSWER;
 use super::session::{Session, Stop};
 use super::{MadCase, assertion, row};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
@@ -39,8 +39,6 @@ pub(super) const CASE: MadCase = MadCase {
         checks: &words(&ROWS),
     },
     plan: |port| vec![port.repetition("timed", MadStimulus::TimedPortInfo)],
-    changes: |_| None,
-    tries_wrong_keys: false,
     stimulate,
     table: Table {
         rows: &ROWS,
@@ -122,7 +120,7 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let Some(port) = session.first_port()? else {
         return Ok(());
     };
-    if session.link(port)?.is_none() {
+    if !session.link(&port)? {
         // An answer later than the DUT's own times is what is to be timed.
         session.wait = MOST_WAIT;
     }
@@ -138,18 +136,17 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn in_time(view: &View<'_>) -> Finding {
-    match view.port() {
-        Some(port) => {
-            let mut finding = each_within(view, GREATEST + 2 * timing::way_time(&port));
-            let timed = view.askings(Purpose::TimedPort).len();
-            if timed < COUNT as usize {
-                finding.undecided("timed Gets", COUNT, timed);
-            }
-            finding
-        }
-        None => Finding::not_reached("PortInfo was not read"),
+const NOT_READ: Undecided = Undecided::not_reached("PortInfo was not read");
+
+fn in_time(view: &View<'_>) -> Judgement {
+    let port = view.port().ok_or(NOT_READ)?;
+    let longest = GREATEST + 2 * timing::way_time(&port);
+    let mut finding = Finding::from(each_within(view, longest));
+    let timed = view.askings(Purpose::TimedPort).len();
+    if timed < COUNT as usize {
+        finding.undecided("timed Gets", COUNT, timed);
     }
+    Ok(finding)
 }
 
 /// Times that the timed Gets show.
@@ -165,10 +162,8 @@ struct Times<'v> {
 }
 
 impl<'v> Times<'v> {
-    fn of(view: &'v View<'_>) -> Result<Self, Finding> {
-        let port = view
-            .port()
-            .ok_or_else(|| Finding::not_reached("PortInfo was not read"))?;
+    fn of(view: &'v View<'_>) -> Result<Self, Undecided> {
+        let port = view.port().ok_or(NOT_READ)?;
         let of_purpose = move |purpose: Purpose| {
             let asked = view.asked.iter();
             asked.filter(move |asked| asked.purpose == purpose)
@@ -182,12 +177,8 @@ impl<'v> Times<'v> {
             .map(|(asked, at)| at.saturating_sub(asked.sent));
         let own = of_purpose(Purpose::TesterPort).filter_map(Asked::took);
         Ok(Self {
-            least: took
-                .min()
-                .ok_or_else(|| Finding::inconclusive("no timed Get was answered"))?,
-            own: own
-                .min()
-                .ok_or_else(|| Finding::inconclusive("the tester's own port was not timed"))?,
+            least: took.min().ok_or("no timed Get was answered")?,
+            own: own.min().ok_or("the tester's own port was not timed")?,
             longest: longest(&port),
             answered,
         })
@@ -205,11 +196,8 @@ fn longest(port: &PortInfo) -> Nanos {
     (timing::response_time(port) + 2 * WAY).as_nanos() as Nanos
 }
 
-fn resp_time(view: &View<'_>) -> Finding {
-    let times = match Times::of(view) {
-        Ok(times) => times,
-        Err(finding) => return finding,
-    };
+fn resp_time(view: &View<'_>) -> Judgement {
+    let times = Times::of(view)?;
     let mut finding = Finding::new();
     let what = format!("least time of {} answers", times.answered.len());
     let expected = format!("within {}", ms(times.longest + times.own));
@@ -229,12 +217,12 @@ fn resp_time(view: &View<'_>) -> Finding {
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
-        let subjects: Vec<_> = times.answered.iter().map(|(of, _)| of.subject()).collect();
-        finding.about(&subjects, |finding| {
+        let subjects = times.answered.iter().map(|(of, _)| of.subject());
+        finding.about(subjects, |finding| {
             finding.prove(what, expected, found, holds, true)
         });
     }
-    finding
+    Ok(finding)
 }
 
 /// The outcome of a step.

@@ -10,11 +10,11 @@ mod wrong_key;
 use ib_mad::mad::MKey;
 
 use super::judge::Mad;
-use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
+use super::judge::contact::PORT_STATE;
 use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
-use super::{MadCase, assertion, row};
-use crate::cases::judge::{Row, Table, needs, words};
+use super::{MadCase, assertion, row, row_of_set};
+use crate::cases::judge::{Row, Table, words};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::{ATTEMPTS, MadPlan, MadStimulus};
 use crate::verdict::{Case, DocumentAssertion};
@@ -38,15 +38,6 @@ pub(super) const CASE: MadCase = MadCase {
         };
         (0..=3).map(subcase).collect()
     },
-    changes: |plan| {
-        Some(format!(
-            "M_Key {}, M_KeyProtectBits {}, lease 0; M_KEY_OTHER is {}",
-            MKey(plan.m_key_dut),
-            plan.stimulus.protect_bits()?,
-            wrong_keys(plan)
-        ))
-    },
-    tries_wrong_keys: true,
     stimulate: stimulate::run,
     table: Table {
         rows: &ROWS,
@@ -55,6 +46,16 @@ pub(super) const CASE: MadCase = MadCase {
     step: judge::step,
     resolution: judge::resolution,
 };
+
+/// The settings of the DUT that a repetition changes for its time, for people.
+pub fn changes(plan: &MadPlan) -> Option<String> {
+    Some(format!(
+        "M_Key {}, M_KeyProtectBits {}, lease 0; M_KEY_OTHER is {}",
+        MKey(plan.m_key_dut),
+        plan.stimulus.protect_bits()?,
+        wrong_keys(plan)
+    ))
+}
 
 /// The wrong keys, the first of each kind, for people.
 fn wrong_keys(plan: &MadPlan) -> String {
@@ -134,18 +135,15 @@ const OWN_KEY: &[&str] = &["key-set", "own-key-answered", "own-key-value"];
 
 const ROWS: [Row<Mad>; 17] = [
     PORT_STATE,
-    Row {
-        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
-        ..row(
-            "key-set",
-            "init 2, 3",
-            "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get \
-             shows both",
-            &["port-state"],
-            "ignores-key-set",
-            judge::key_set,
-        )
-    },
+    row_of_set(
+        "key-set",
+        "init 2, 3",
+        "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get \
+         shows both",
+        &["port-state"],
+        "ignores-key-set",
+        judge::key_set,
+    ),
     row(
         "own-key-answered",
         "1.1, 1.2",
@@ -260,21 +258,18 @@ const ROWS: [Row<Mad>; 17] = [
              below 1e-6; else it is inconclusive",
             &["before-wrong-key", "dut-key-answered"],
             "no-violations",
-            wrong_key::one_violation,
+            |view| Ok(wrong_key::one_violation(view)),
         )
     },
-    Row {
-        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
-        ..row(
-            "reset",
-            "4 or 6",
-            "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, \
-             and a Get shows all three",
-            &[],
-            "keeps-key",
-            judge::reset,
-        )
-    },
+    row_of_set(
+        "reset",
+        "4 or 6",
+        "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, \
+         and a Get shows all three",
+        &[],
+        "keeps-key",
+        judge::reset,
+    ),
     Row {
         extra: true,
         // The fate of the DUT's key is reported in any case.

@@ -4,13 +4,11 @@ mod judge;
 mod stimulate;
 
 use super::judge::Mad;
-use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
-use super::judge::decoded::View;
+use super::judge::contact::PORT_STATE;
 use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
-use super::{MadCase, assertion, row};
-use crate::cases::finding::Finding;
-use crate::cases::judge::{Row, Table, needs, words};
+use super::{MadCase, assertion, row, row_of_set};
+use crate::cases::judge::{Row, Table, words};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
 use crate::verdict::{Case, DocumentAssertion};
@@ -31,8 +29,6 @@ pub(super) const CASE: MadCase = MadCase {
         let stimulus = MadStimulus::LinearForwardingTable;
         vec![port.repetition("blocks-0-to-767", stimulus)]
     },
-    changes: |_| None,
-    tries_wrong_keys: false,
     stimulate: stimulate::run,
     table: Table {
         rows: &ROWS,
@@ -118,7 +114,7 @@ const ROWS: [Row<Mad>; 15] = [
         "no-random-fdb",
         judge::random_fdb_cap,
     ),
-    of_table(
+    row_of_set(
         "set-answered",
         "11",
         "each of the 768 Sets is answered",
@@ -126,7 +122,7 @@ const ROWS: [Row<Mad>; 15] = [
         "silent=linear-forwarding-table",
         |view| judge::all_answered(view, Purpose::SetBlock),
     ),
-    of_table(
+    row_of_set(
         "set-attribute",
         "12",
         "each answer to a Set has AttributeID LinearForwardingTable",
@@ -134,7 +130,7 @@ const ROWS: [Row<Mad>; 15] = [
         "lft-attribute",
         |view| judge::attribute(view, Purpose::SetBlock),
     ),
-    of_table(
+    row_of_set(
         "set-modifier",
         "12",
         "each answer to a Set has the modifier of its request",
@@ -142,7 +138,7 @@ const ROWS: [Row<Mad>; 15] = [
         "lft-modifier",
         |view| judge::modifier(view, Purpose::SetBlock),
     ),
-    of_table(
+    row_of_set(
         "set-status",
         "12",
         "bits 4:2 of the status of each answer to a Set are 7",
@@ -150,7 +146,7 @@ const ROWS: [Row<Mad>; 15] = [
         "lft-set-status",
         |view| judge::status(view, Purpose::SetBlock),
     ),
-    of_table(
+    row_of_set(
         "get-answered",
         "15",
         "each of the 768 Gets is answered",
@@ -158,7 +154,7 @@ const ROWS: [Row<Mad>; 15] = [
         "silent=linear-forwarding-table",
         |view| judge::all_answered(view, Purpose::GetBlock),
     ),
-    of_table(
+    row_of_set(
         "get-attribute",
         "16",
         "each answer to a Get has AttributeID LinearForwardingTable",
@@ -166,7 +162,7 @@ const ROWS: [Row<Mad>; 15] = [
         "lft-attribute",
         |view| judge::attribute(view, Purpose::GetBlock),
     ),
-    of_table(
+    row_of_set(
         "get-modifier",
         "16",
         "each answer to a Get has the modifier of its request",
@@ -174,7 +170,7 @@ const ROWS: [Row<Mad>; 15] = [
         "lft-modifier",
         |view| judge::modifier(view, Purpose::GetBlock),
     ),
-    of_table(
+    row_of_set(
         "get-status",
         "16",
         "bits 4:2 of the status of each answer to a Get are 7",
@@ -182,7 +178,7 @@ const ROWS: [Row<Mad>; 15] = [
         "lft-get-status",
         |view| judge::status(view, Purpose::GetBlock),
     ),
-    of_table(
+    row_of_set(
         "get-data",
         "16",
         "all 64 octets of data of each answer to a Get are 0",
@@ -193,18 +189,3 @@ const ROWS: [Row<Mad>; 15] = [
     HEADER,
     SINGLE_ANSWER,
 ];
-
-/// A row about answers of the table, which a DUT with another M_Key may refuse.
-const fn of_table(
-    id: &'static str,
-    step: &'static str,
-    passes_when: &'static str,
-    depends_on: &'static [&'static str],
-    fault: &'static str,
-    judge: fn(&View<'_>) -> Finding,
-) -> Row<Mad> {
-    Row {
-        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
-        ..row(id, step, passes_when, depends_on, fault, judge)
-    }
-}

@@ -14,6 +14,7 @@ pub(super) mod strays;
 use decoded::View;
 
 use super::MadCase;
+use crate::cases::finding::Judgement;
 use crate::cases::judge::Family;
 use crate::evidence::mad::MadEvidence;
 use crate::verdict::Judged;
@@ -23,6 +24,7 @@ pub(super) struct Mad;
 
 impl Family for Mad {
     type View<'e> = View<'e>;
+    type Outcome = Judgement;
 
     fn is_interrupted(view: &View<'_>) -> bool {
         view.e.interrupted
@@ -33,26 +35,21 @@ impl Family for Mad {
     }
 }
 
-/// Judges one of the repetitions of `case`.
-pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> Judged {
-    let e = all[index];
-    let view = consistency::view(all, index);
-    let checks = case
-        .table
-        .judge(&e.plan.name, view.as_ref().map_err(String::as_str));
-    let Ok(view) = view else {
-        return Judged {
-            checks,
-            ..Judged::default()
-        };
-    };
-    Judged {
-        steps: steps::of(case, &view, &checks),
-        figures: [
-            figures::of(&view),
-            resolution::figures(case, &checks, &view),
-        ]
-        .concat(),
-        checks,
+impl MadCase {
+    /// Judges one repetition by itself.
+    pub fn judge(&self, evidence: &MadEvidence) -> Judged {
+        self.judge_among(&[evidence], 0)
+    }
+
+    /// Judges the repetition of that index among all of the case, in their order. An answer belongs
+    /// to the request whose TID it carries, however late it comes, and what one repetition lost may
+    /// have been lost in another.
+    pub fn judge_among(&self, all: &[&MadEvidence], index: usize) -> Judged {
+        let (name, view) = (&all[index].plan.name, consistency::view(all, index));
+        let (table, figures) = (&self.table, &figures::FIGURES);
+        table.judge_all(name, view, figures, |view, checks| {
+            let resolutions = resolution::figures(self, checks, view);
+            (steps::of(self, view, checks), resolutions)
+        })
     }
 }

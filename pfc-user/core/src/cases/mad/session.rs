@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use ib_mad::attr::PortInfo;
+use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Tid};
-use ib_mad::requester::{self, LeftOut, Outcome, StrayKind};
+use ib_mad::requester::{self, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
 use ib_mad::transport::{ReceiveError, Time};
 
@@ -15,7 +15,6 @@ use super::journal::KeyJournal;
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
-use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 use crate::verdict::Event;
@@ -50,66 +49,66 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// The DUT's first answers; both ports are as the initialisation asks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Contact {
-    /// PortInfo with modifier 0, as it was found.
-    pub(super) port: PortInfo,
-    /// How long an answer may take, by the DUT's own times and the testbed's.
-    pub(super) answer_time: Duration,
-}
-
 /// One repetition under way.
 pub(super) struct Session<'s, 'l> {
     equipment: &'s mut Equipment<'l>,
-    pub(super) plan: &'s MadPlan,
+    /// The evidence so far.
+    pub(super) done: MadEvidence,
     pub(super) attempt: u32,
-    /// The protection to restore.
-    pub(super) original: Option<Protection>,
-    /// The user wished to stop.
-    pub(super) interrupted: bool,
     /// Longest wait for an answer.
     pub(super) wait: Duration,
-    listen: Duration,
+    /// Longest time of an answer, by the DUT's own times, once they are known, and the testbed's.
+    pub(super) answer_time: Duration,
     /// The rest is done even if the user wishes to stop.
     pub(super) uninterrupted: bool,
     /// The user knows what a stop waits for.
     announced_stop: bool,
     /// A Set has left the tester, answered or not.
     pub(super) has_set: bool,
-    listened_until: Time,
-    exchanges: Vec<Exchange>,
-    strays: Vec<Stray>,
-    /// Strays kept, those that answer nothing first.
-    kept: [usize; 2],
-    left_out: LeftOut,
+    /// Numbers of recorded strays: of those that answer nothing, and of those that may answer.
+    recorded: [usize; 2],
 }
 
 impl<'s, 'l> Session<'s, 'l> {
-    pub(super) fn new(equipment: &'s mut Equipment<'l>, plan: &'s MadPlan) -> Self {
+    pub(super) fn new(equipment: &'s mut Equipment<'l>, plan: &MadPlan) -> Self {
         let wait = Duration::from_nanos(plan.timeout);
+        let transport = equipment.requester.transport();
+        let done = MadEvidence {
+            plan: plan.clone(),
+            transport: equipment.transport.clone(),
+            shows_unmatched: transport.shows_unmatched(),
+            keeps_tids: transport.keeps_tids(),
+            exchanges: Vec::new(),
+            strays: Vec::new(),
+            strays_left_out: 0,
+            traps_left_out: 0,
+            stalls: Vec::new(),
+            listened_until: 0,
+            interrupted: false,
+            original: None,
+            error: None,
+        };
         Self {
             equipment,
-            plan,
+            done,
             attempt: 1,
-            original: None,
-            interrupted: false,
             wait,
-            listen: wait,
+            answer_time: wait,
             uninterrupted: false,
             announced_stop: false,
             has_set: false,
-            listened_until: Time::ZERO,
-            exchanges: Vec::new(),
-            strays: Vec::new(),
-            kept: [0; 2],
-            left_out: LeftOut::default(),
+            recorded: [0; 2],
         }
     }
 
     /// Key that the DUT has before the run, by the testbed.
     pub(super) fn current(&self) -> MKey {
-        MKey(self.plan.m_key_current)
+        MKey(self.done.plan.m_key_current)
+    }
+
+    /// The least time to wait for an answer.
+    fn least_wait(&self) -> Duration {
+        Duration::from_nanos(self.done.plan.timeout)
     }
 
     /// How often the user has wished to stop. The first time ends everything but what is
@@ -158,9 +157,13 @@ impl<'s, 'l> Session<'s, 'l> {
         self.ask(purpose, &request, key)
     }
 
-    /// PortInfo of the DUT, as [`Self::get`] finds it.
-    pub(super) fn port(&mut self, purpose: Purpose, key: MKey) -> Result<Option<PortInfo>, Stop> {
-        let answer = self.get(purpose, AttributeId::PORT_INFO, key)?;
+    /// An attribute of the DUT, as [`Self::get`] finds it.
+    pub(super) fn read<A: Attribute>(
+        &mut self,
+        purpose: Purpose,
+        key: MKey,
+    ) -> Result<Option<A>, Stop> {
+        let answer = self.get(purpose, A::ID, key)?;
         Ok(answer.and_then(|answer| answer.granted()))
     }
 
@@ -214,13 +217,7 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         key: MKey,
     ) -> Result<Option<Smp>, Stop> {
-        for _ in 0..TRIES {
-            match self.once(purpose, request, key)? {
-                Some(answer) if answer.status().is_busy() => {}
-                other => return Ok(other),
-            }
-        }
-        Ok(None)
+        self.ask_again(purpose, request, key, |_| Ok(None))
     }
 
     /// Asks once; the answer may be BUSY.
@@ -280,8 +277,8 @@ impl<'s, 'l> Session<'s, 'l> {
                 return Err(Stop::NotSent(error));
             }
         };
-        self.listened_until = self.equipment.requester.transport().now();
-        self.exchanges.push(Exchange {
+        self.done.listened_until = nanos(self.equipment.requester.transport().now());
+        self.done.exchanges.push(Exchange {
             purpose,
             attempt: self.attempt,
             sent: nanos(sent),
@@ -296,10 +293,11 @@ impl<'s, 'l> Session<'s, 'l> {
         Ok(answer.map(|(_, smp)| smp))
     }
 
-    /// Initialisation 1: both ends of the link, and the DUT's times. `None` where it does not hold.
-    pub(super) fn contact(&mut self) -> Result<Option<Contact>, Stop> {
+    /// Initialisation 1: both ends of the link, and the DUT's times. The DUT's PortInfo, as it was
+    /// found; `None` where the initialisation does not hold.
+    pub(super) fn contact(&mut self) -> Result<Option<PortInfo>, Stop> {
         match self.first_port()? {
-            Some(port) => self.link(port),
+            Some(port) => Ok(self.link(&port)?.then_some(port)),
             None => Ok(None),
         }
     }
@@ -325,17 +323,16 @@ impl<'s, 'l> Session<'s, 'l> {
         self.ask(Purpose::TesterPort, &request, self.current())
     }
 
-    /// The link to the DUT, whose PortInfo was `port`, and how long an answer is waited for from
-    /// now on. `None` where the link is down, or that answer came later than the DUT's own times
-    /// allow.
-    pub(super) fn link(&mut self, port: PortInfo) -> Result<Option<Contact>, Stop> {
-        let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
+    /// True if the link to the DUT, whose PortInfo is `port`, is up, and that answer came no later
+    /// than the DUT's own times allow. Answers are waited for by these times from now on.
+    pub(super) fn link(&mut self, port: &PortInfo) -> Result<bool, Stop> {
+        let answer_time = timing::answer_time(port, self.least_wait());
         if self.last_took().is_some_and(|took| took > answer_time) {
             // Nothing else would be answered in time.
-            return Ok(None);
+            return Ok(false);
         }
         self.wait = answer_time.min(MOST_WAIT);
-        self.listen = timing::listen_time(answer_time, Duration::from_nanos(self.plan.timeout));
+        self.answer_time = answer_time;
         // Port 0 of a switch has the M_Key, and another port the link.
         let request = self.request(
             Method::GET,
@@ -343,7 +340,7 @@ impl<'s, 'l> Session<'s, 'l> {
             port.local_port_number().into(),
         );
         let link = self.ask(Purpose::LinkPort, &request, self.current())?;
-        Ok(is_up(link).then_some(Contact { port, answer_time }))
+        Ok(is_up(link))
     }
 
     /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long
@@ -366,7 +363,7 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Time from the last request to its answer.
     fn last_took(&self) -> Option<Duration> {
-        let last = self.exchanges.last()?;
+        let last = self.done.exchanges.last()?;
         let took = last.answer.as_ref()?.at.saturating_sub(last.sent);
         Some(Duration::from_nanos(took))
     }
@@ -380,31 +377,30 @@ impl<'s, 'l> Session<'s, 'l> {
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still
     /// to come.
     pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
-        let deadline = self.equipment.requester.transport().now() + self.listen;
+        let listen = timing::listen_time(self.answer_time, self.least_wait());
+        let deadline = self.equipment.requester.transport().now() + listen;
         let heard = self.equipment.requester.listen(deadline);
         self.take_strays();
         heard?;
-        self.listened_until = deadline;
+        self.done.listened_until = nanos(deadline);
         Ok(())
     }
 
     fn take_strays(&mut self) {
-        let left_out = self.equipment.requester.take_left_out();
-        self.left_out.unsolicited += left_out.unsolicited;
-        self.left_out.others += left_out.others;
+        let mut left_out = self.equipment.requester.take_left_out();
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
-            let kept = &mut self.kept[usize::from(kind.may_answer())];
-            if *kept == MOST_STRAYS {
-                self.left_out.add(kind);
+            let recorded = &mut self.recorded[usize::from(kind.may_answer())];
+            if *recorded == MOST_STRAYS {
+                left_out.add(kind);
                 continue;
             }
-            *kept += 1;
+            *recorded += 1;
             let of_earlier = match kind {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
                 StrayKind::Forgotten(_) => true,
                 _ => false,
             };
-            self.strays.push(Stray {
+            self.done.strays.push(Stray {
                 packet: Packet {
                     at: nanos(at),
                     octets: Octets(octets),
@@ -412,12 +408,13 @@ impl<'s, 'l> Session<'s, 'l> {
                 of_earlier,
             });
         }
+        self.done.traps_left_out += left_out.unsolicited;
+        self.done.strays_left_out += left_out.others;
     }
 
     fn has_sent(&self, tid: Tid) -> bool {
-        self.exchanges
-            .iter()
-            .any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
+        let mut exchanges = self.done.exchanges.iter();
+        exchanges.any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
     }
 
     /// Compares the DUT's NodeGUID with the one that was read first in the run.
@@ -456,22 +453,9 @@ impl<'s, 'l> Session<'s, 'l> {
         stalls
     }
 
-    pub(super) fn evidence(mut self, error: Option<String>) -> MadEvidence {
-        MadEvidence {
-            stalls: self.stalls(),
-            plan: self.plan.clone(),
-            transport: self.equipment.transport.clone(),
-            shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
-            keeps_tids: self.equipment.requester.transport().keeps_tids(),
-            exchanges: self.exchanges,
-            strays: self.strays,
-            strays_left_out: self.left_out.others,
-            traps_left_out: self.left_out.unsolicited,
-            listened_until: nanos(self.listened_until),
-            interrupted: self.interrupted,
-            original: self.original,
-            error,
-        }
+    pub(super) fn evidence(mut self) -> MadEvidence {
+        self.done.stalls = self.stalls();
+        self.done
     }
 }
 

@@ -1,6 +1,5 @@
 //! A repetition by a transport: requests one at a time, and the evidence that they make.
 
-use anyhow::Result;
 use ib_mad::mad::MKey;
 
 use super::MadCase;
@@ -14,20 +13,18 @@ use crate::verdict::Event;
 
 /// Runs one repetition of `case`. The evidence says if it was interrupted, and if something but the
 /// DUT failed. Whatever happens, the DUT's M_Key is restored as far as possible.
-pub fn run(equipment: &mut Equipment<'_>, case: &MadCase, plan: &MadPlan) -> Result<MadEvidence> {
+pub fn run(equipment: &mut Equipment<'_>, case: &MadCase, plan: &MadPlan) -> MadEvidence {
     put_back(equipment, MKey(plan.m_key_dut));
     let mut session = Session::new(equipment, plan);
     let done = (case.stimulate)(&mut session);
-    Ok(match done.and_then(|()| session.listen_for_more()) {
-        Ok(()) => session.evidence(None),
-        Err(Stop::Interrupted) => {
-            session.interrupted = true;
-            session.evidence(None)
-        }
+    match done.and_then(|()| session.listen_for_more()) {
+        Ok(()) => {}
+        Err(Stop::Interrupted) => session.done.interrupted = true,
         Err(Stop::Failed(error) | Stop::NotSent(error)) => {
-            session.evidence(Some(format!("{error:#}")))
+            session.done.error = Some(format!("{error:#}"));
         }
-    })
+    }
+    session.evidence()
 }
 
 /// Puts back what an earlier repetition could not: the DUT may be there again. To be called at the
@@ -39,12 +36,13 @@ pub fn put_back(equipment: &mut Equipment<'_>, m_key_dut: MKey) {
     let Some(noted) = journal.pending() else {
         return;
     };
+    let wait = noted.answer_time.min(MOST_WAIT);
     let unlock = Unlock {
         route: equipment.route.clone(),
         found: noted.found,
         guid: noted.guid,
         m_key_dut,
-        wait: noted.answer_time.min(MOST_WAIT),
+        wait_ms: wait.as_nanos().div_ceil(1_000_000) as u64,
     };
     let done = unlock.by(equipment.requester);
     let found = noted.found;

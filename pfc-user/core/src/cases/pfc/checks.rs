@@ -415,9 +415,23 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "no-mac-control-forwarded",
         "-",
-        "no PAUSE/PFC frame of the rx port's storm appears at the tx port",
+        "no PAUSE/PFC frame of the rx port's storm appears at the tx port, or comes back to the rx \
+         port",
         "forwards-control",
         integrity::no_mac_control_forwarded,
+    )
+};
+
+const NO_REFLECTION: Row<Pfc> = Row {
+    extra: true,
+    needs: needs![PORTS_OF_ARRIVALS, BASELINE],
+    ..Row::<Pfc>::new(
+        "no-reflection",
+        "-",
+        "no test frame comes back to the tx port, over all phases (802.1Q 8.6.1: a frame does not \
+         leave by the port at which it came in)",
+        "reflects",
+        integrity::no_reflection,
     )
 };
 
@@ -520,12 +534,13 @@ macro_rules! with_those_of_all {
             NO_RESIZE,
             NO_REMARK,
             NO_MAC_CONTROL_FORWARDED,
+            NO_REFLECTION,
         ]
     };
 }
 
 /// The table of cases 1 and 2.
-pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = with_those_of_all![
+pub(super) const LOSSLESS_STORM: [Row<Pfc>; 19] = with_those_of_all![
     PAUSED,
     BACKGROUND,
     ISOLATION,
@@ -539,17 +554,17 @@ pub(super) const LOSSLESS_STORM: [Row<Pfc>; 18] = with_those_of_all![
 ];
 
 /// The table of case 3.
-pub(super) const LOSSY_STORM: [Row<Pfc>; 12] =
+pub(super) const LOSSY_STORM: [Row<Pfc>; 13] =
     with_those_of_all![TEST_TRAFFIC, BACKGROUND_LOSSLESS, NO_DIP, NO_DELAY,];
 
 /// The table of case 4.
-pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 12] =
+pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 13] =
     with_those_of_all![NO_LOSS, THROUGHPUT, NO_DIP, NO_DELAY,];
 
 /// The table of pfc.enable-vector.
-pub(super) const ENABLE_VECTOR: [Row<Pfc>; 13] =
+pub(super) const ENABLE_VECTOR: [Row<Pfc>; 14] =
     with_those_of_all![IGNORED, ONLY_ENABLED, ENABLED_DELIVERED, NO_DIP, NO_DELAY,];
 
 /// The table of pfc.zero-time.
-pub(super) const ZERO_TIME: [Row<Pfc>; 12] =
+pub(super) const ZERO_TIME: [Row<Pfc>; 13] =
     with_those_of_all![RESUMES, ZERO_IGNORED, NO_DIP, ZERO_NO_DELAY,];

@@ -16,6 +16,7 @@ pub(super) mod throughput;
 mod withheld;
 
 use super::{PfcCase, resolution};
+use crate::cases::finding::Finding;
 use crate::cases::judge::Family;
 use crate::evidence::pfc::PfcEvidence;
 use crate::verdict::Judged;
@@ -25,6 +26,7 @@ pub(super) struct Pfc;
 
 impl Family for Pfc {
     type View<'e> = PfcEvidence;
+    type Outcome = Finding;
 
     fn is_interrupted(view: &PfcEvidence) -> bool {
         view.interrupted

@@ -46,6 +46,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
             .map(|delay| Value::from("the median later by ") + time(delay) + " at some priority"),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
         "no-pause" => Some("one PAUSE frame".into()),
+        "no-reflection" => smallest_share("reflected", sent(e, None, &ALL)),
         "no-mac-control-forwarded" => smallest_share(
             "forwarded",
             e.storm.as_ref().map_or(0, |storm| storm.frames),

@@ -17,7 +17,7 @@ use preconditions::{
 use super::RcCase;
 use super::judge::Rc;
 use super::judge::decoded::View;
-use crate::cases::finding::Finding;
+use crate::cases::finding::Judgement;
 use crate::cases::judge::{Needs, Row, Table, needs, words};
 use crate::plan::rc::{RcParameters, RcPlan};
 use crate::verdict::{Case, DocumentAssertion, Verdict};
@@ -35,7 +35,7 @@ pub(super) const CASE: RcCase = RcCase {
         checks: &words(&ROWS),
     },
     plan,
-    stimulate: |steps, numbers, done| steps.run(numbers, done),
+    stimulate: |steps, done| steps.run(done),
     table: Table {
         rows: &ROWS,
         applies: Some(|view| {
@@ -47,7 +47,7 @@ pub(super) const CASE: RcCase = RcCase {
         }),
     },
     step: steps::step,
-    figures: figures::of,
+    figures: &figures::FIGURES,
     resolution: resolution::of,
 };
 
@@ -134,7 +134,7 @@ const ROWS: [Row<Rc>; 11] = [
             "the DUT does not support Automatic Path Migration, by `apm` of the testbed or else by \
              the device's flag; where it does the case is not applicable",
             "apm",
-            preconditions::qualifier,
+            |view| Ok(preconditions::qualifier(view)),
         )
     },
     Row {
@@ -259,7 +259,7 @@ const fn row(
     step: &'static str,
     passes_when: &'static str,
     fault: &'static str,
-    judge: fn(&View<'_>) -> Finding,
+    judge: fn(&View<'_>) -> Judgement,
 ) -> Row<Rc> {
     Row {
         needs: ON_THE_WIRE,

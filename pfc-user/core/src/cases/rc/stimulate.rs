@@ -122,13 +122,13 @@ pub fn run(
         interrupted: false,
         stalls: Vec::new(),
     };
-    let mut numbers = Numbers(port.seed);
     let mut steps = Steps {
         bench,
         plan,
         tester: port.tester,
+        numbers: Numbers(port.seed),
     };
-    match (case.stimulate)(&mut steps, &mut numbers, &mut evidence) {
+    match (case.stimulate)(&mut steps, &mut evidence) {
         Ok(()) => {}
         Err(Stop::Interrupted) => evidence.interrupted = true,
         Err(Stop::Refused(failure)) => {
@@ -144,6 +144,7 @@ pub(super) struct Steps<'s> {
     pub(super) bench: &'s mut dyn Bench,
     pub(super) plan: &'s RcPlan,
     pub(super) tester: IpAddr,
+    pub(super) numbers: Numbers,
 }
 
 /// Queue pair of the tester and first PSN of the DUT.

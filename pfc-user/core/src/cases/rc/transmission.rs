@@ -1,4 +1,4 @@
-//! Which packets belong to one transmission of a request.
+//! Transmissions of a request: the packets that belong to one.
 
 use pfc_ebpf::wire::roce;
 
@@ -74,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Which of the packets begin a transmission.
+    /// True for each packet that begins a transmission.
     fn begin(packets: &[(Nanos, Option<u32>)]) -> Vec<bool> {
         let mut sorted = Transmissions::default();
         let begins = |&(time, psn): &(Nanos, Option<u32>)| {

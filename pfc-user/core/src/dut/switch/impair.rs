@@ -59,6 +59,7 @@ pub struct Impairments {
     /// Priorities that have died, where they do.
     dead: Option<Priorities>,
     leaks: Option<Every>,
+    reflects: Option<Every>,
     duplicates: Option<Every>,
     duplicates_late: Option<Every>,
     reorders: Option<Every>,
@@ -125,6 +126,7 @@ impl Impairments {
                 Fault::LosesHeld(n) => set.loses_held = Some(Every::new(n)),
                 Fault::DiesAfterPause => set.dead = Some(Priorities::default()),
                 Fault::Leaks(n) => set.leaks = Some(Every::new(n)),
+                Fault::Reflects(n) => set.reflects = Some(Every::new(n)),
                 Fault::Duplicates(n) => set.duplicates = Some(Every::new(n)),
                 Fault::Reorders(n) => set.reorders = Some(Every::new(n)),
                 Fault::DelaysLossyInStorm(delay) => set.delay = Some(delay.as_nanos() as Nanos),
@@ -170,6 +172,11 @@ impl Impairments {
     /// True if the frame's arrival lets one of its queue leave despite the pause.
     pub fn leaks(&mut self, arrival: &Arrival) -> bool {
         hits(&mut self.leaks, arrival.paused)
+    }
+
+    /// True if a copy of the frame goes back by the port at which it came in.
+    pub fn reflects(&mut self) -> bool {
+        hits(&mut self.reflects, true)
     }
 
     /// Changes, doubles or keeps back a frame.

@@ -66,6 +66,7 @@ pub struct Switch {
     config: SwitchConfig,
     reaction: Reaction,
     forwards_control: bool,
+    reflects_control: bool,
     /// Field from which the switch takes priorities, rightly or not.
     reads: Trust,
     /// All events before this time have taken place.
@@ -86,6 +87,7 @@ impl Switch {
         Self {
             reaction: Reaction::new(&config, faults),
             forwards_control: faults.contains(&Fault::ForwardsControl),
+            reflects_control: faults.contains(&Fault::ReflectsControl),
             reads: reads(config.trust, faults),
             now: 0,
             ports: config.macs.map(|mac| Port::new(&config, mac, faults)),
@@ -142,6 +144,9 @@ impl Switch {
                 let delay = self.reaction.delay + late;
                 self.deferred.push_back((self.now + delay, port, control));
                 self.act();
+            }
+            if self.reflects_control {
+                self.reflect(port, layout, &frame);
             }
             if !self.forwards_control {
                 return;
@@ -231,6 +236,9 @@ impl Switch {
             self.drop_frame("fault");
             return;
         }
+        if self.impairments[port].reflects() {
+            self.reflect(port, layout, &frame);
+        }
         if self.impairments[port].leaks(&arrival) {
             self.ports[other(port)].queues.leak(priority, 1);
         }
@@ -238,6 +246,12 @@ impl Switch {
         for (arrival, frame) in admitted.into_iter().flatten() {
             self.enqueue(port, arrival, frame);
         }
+    }
+
+    /// Sends a copy of a frame back by the port at which it came in.
+    fn reflect(&mut self, port: usize, layout: Layout, frame: &[u8]) {
+        let priority = layout.priority(frame, self.reads, &self.config.dscp_to_priority);
+        self.ports[port].queues.push(priority, frame.to_vec());
     }
 
     /// Buffers a frame that came in at `port`. As there is one way out, what a port's priority

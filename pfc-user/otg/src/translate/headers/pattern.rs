@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use pfc_ebpf::wire::mac_control::number;
 use validator_core::engine::packet::Value;
+use validator_core::quantity;
 
 use crate::reader::Reader;
 
@@ -51,17 +52,7 @@ pub fn checksum(reader: &Reader<'_>) -> Option<Value> {
 
 /// A MAC address.
 pub fn mac(text: &str) -> Option<[u8; 6]> {
-    let mut octets = [0; 6];
-    let mut parts = text.split([':', '-']);
-    for octet in &mut octets {
-        let part = parts.next()?;
-        // `from_str_radix` takes a sign.
-        if part.is_empty() || part.len() > 2 || part.starts_with('+') {
-            return None;
-        }
-        *octet = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(octets)
+    quantity::mac(text, 1..=2)
 }
 
 /// Takes `auto` for computed fields, which need no value; refuses it for addresses, which would
@@ -97,7 +88,7 @@ fn values(reader: &Reader<'_>, bits: usize) -> Option<Value> {
 fn counter(reader: &Reader<'_>, bits: usize, start: u128) -> Option<(u128, u128, u64)> {
     let start = or(reader, "start", bits, start);
     let step = or(reader, "step", bits, 1);
-    Some((start?, step?, count(reader)?))
+    Some((start?, step?, reader.count("count")?))
 }
 
 fn random(reader: &Reader<'_>, bits: usize) -> Option<Value> {
@@ -110,18 +101,8 @@ fn random(reader: &Reader<'_>, bits: usize) -> Option<Value> {
         min,
         max,
         seed: reader.integer("seed").unwrap_or(1),
-        count: count(reader)?,
+        count: reader.count("count")?,
     })
-}
-
-/// The length of a walk: 1, the model's default, does not move.
-fn count(reader: &Reader<'_>) -> Option<u64> {
-    let count = reader.integer("count").unwrap_or(1);
-    reader.or_error(
-        "count",
-        (count > 0).then_some(count),
-        || "must be 1 or more, found 0",
-    )
 }
 
 fn or(reader: &Reader<'_>, name: &str, bits: usize, default: u128) -> Option<u128> {

@@ -1,26 +1,18 @@
 //! The DUT's M_Key put back after a run that was killed while the DUT had another.
 
 use std::fmt;
-use std::time::Duration;
 
 use anyhow::Result;
-use ib_mad::mad::MKey;
 use ib_mad::requester::Requester;
-use ib_mad::smp::Route;
-use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
 use validator_core::cases::mad::journal::{KeyJournal, Noted};
 use validator_core::cases::mad::timing::MOST_WAIT;
 use validator_core::m_key::Protection;
-use validator_core::m_key::unlock::Unlock;
+use validator_core::m_key::unlock::{PATIENCE, Unlock};
 
 use super::claim::{Claimed, Node, Target};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Claim, Journal, KeyNote};
-
-/// Least time to wait for an answer. Entries of earlier versions, which do not say how long the DUT
-/// may take, have this.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The machine's journal, for all repetitions of a run.
 pub struct MachineJournal<'c> {
@@ -57,20 +49,16 @@ impl KeyJournal for MachineJournal<'_> {
         }
         // A simulated DUT ends with the run.
         if !matches!(self.config.transport, MadTransport::Sim { .. }) {
-            let MadTestbed {
-                transport,
-                route,
-                m_key_dut,
-                ..
-            } = self.config;
-            let wait_ms = noted.answer_time.clamp(PATIENCE, MOST_WAIT).as_millis() as u64;
+            let wait = noted.answer_time.clamp(PATIENCE, MOST_WAIT);
             let entry = KeyEntry {
-                transport: transport.clone(),
-                route: route.clone(),
-                found: noted.found,
-                guid: noted.guid,
-                m_key_dut: *m_key_dut,
-                wait_ms,
+                transport: self.config.transport.clone(),
+                unlock: Unlock {
+                    route: self.config.route.clone(),
+                    found: noted.found,
+                    guid: noted.guid,
+                    m_key_dut: self.config.m_key_dut,
+                    wait_ms: wait.as_millis() as u64,
+                },
             };
             self.note = Some(Journal::open().note_key(entry)?);
         }
@@ -92,19 +80,8 @@ impl KeyJournal for MachineJournal<'_> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyEntry {
     transport: MadTransport,
-    route: Route,
-    found: Protection,
-    /// NodeGUID; `None` where it was not read, and in entries of earlier versions.
-    #[serde(default)]
-    guid: Option<u64>,
-    m_key_dut: MKey,
-    /// Longest wait for an answer.
-    #[serde(default = "patience")]
-    wait_ms: u64,
-}
-
-fn patience() -> u64 {
-    PATIENCE.as_millis() as u64
+    #[serde(flatten)]
+    unlock: Unlock,
 }
 
 impl KeyEntry {
@@ -112,7 +89,7 @@ impl KeyEntry {
     pub fn target(&self) -> Target {
         Target {
             transport: self.transport.clone(),
-            route: self.route.clone(),
+            route: self.unlock.route.clone(),
         }
     }
 
@@ -121,7 +98,8 @@ impl KeyEntry {
         match claimed {
             Claimed::Way(target) => self.target() == *target,
             Claimed::Node(node) => {
-                let own = self.guid.and_then(|guid| Node::of(&self.transport, guid));
+                let guid = self.unlock.guid;
+                let own = guid.and_then(|guid| Node::of(&self.transport, guid));
                 own.as_ref() == Some(node)
             }
         }
@@ -135,21 +113,10 @@ impl KeyEntry {
     /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached,
     /// or has another key by now.
     pub fn undo(&self) -> Result<()> {
-        self.undo_by(&mut Requester::new(
+        self.unlock.by(&mut Requester::new(
             super::open(&self.transport)?,
             u64::from(std::process::id() << 16),
         ))
-    }
-
-    fn undo_by(&self, requester: &mut Requester<dyn Transport>) -> Result<()> {
-        let unlock = Unlock {
-            route: self.route.clone(),
-            found: self.found,
-            guid: self.guid,
-            m_key_dut: self.m_key_dut,
-            wait: Duration::from_millis(self.wait_ms),
-        };
-        unlock.by(requester)
     }
 }
 
@@ -158,9 +125,9 @@ impl fmt::Display for KeyEntry {
         write!(
             f,
             "the node at {} of {}: {}",
-            self.route,
+            self.unlock.route,
             self.transport.place(),
-            self.found
+            self.unlock.found
         )
     }
 }
@@ -168,10 +135,12 @@ impl fmt::Display for KeyEntry {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
-    use ib_mad::mad::{Lid, Method};
+    use ib_mad::mad::{Lid, MKey, Method};
     use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
-    use ib_mad::smp::Smp;
+    use ib_mad::smp::{Route, Smp};
+    use ib_mad::transport::Transport;
     use ib_mad::transport::simulated::{Fate, Simulated};
 
     use super::*;
@@ -206,11 +175,13 @@ mod tests {
         let route = Route::Directed("0,1".parse().unwrap());
         let entry = KeyEntry {
             transport,
-            route,
-            found,
-            guid: None,
-            m_key_dut: DUT,
-            wait_ms: patience(),
+            unlock: Unlock {
+                route,
+                found,
+                guid: None,
+                m_key_dut: DUT,
+                wait_ms: PATIENCE.as_millis() as u64,
+            },
         };
         let tester = Sma::new(node(1, Protection::NONE), Vec::new());
         let fabric = Simulated::new(Fabric {
@@ -234,7 +205,7 @@ mod tests {
                 Fate::Pass
             }
         }));
-        let undone = entry.undo_by(&mut Requester::new(Box::new(fabric), 1));
+        let undone = entry.unlock.by(&mut Requester::new(Box::new(fabric), 1));
         let sent = sent.lock().unwrap().clone();
         (sent, undone)
     }
@@ -367,7 +338,8 @@ mod tests {
         // The Get at the end is answered strangely too, so that nothing shows that it is done.
         assert!(
             entry
-                .undo_by(&mut Requester::new(Box::new(strange), 1))
+                .unlock
+                .by(&mut Requester::new(Box::new(strange), 1))
                 .is_err()
         );
         assert_eq!(*sent.lock().unwrap(), 1);

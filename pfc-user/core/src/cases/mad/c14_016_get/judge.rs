@@ -1,10 +1,10 @@
 //! The checks of C14_016_Get. Where the whole was done more than once, each time counts.
 
 use ib_mad::attr::PortInfo;
-use ib_mad::mad::{MKey, Status};
+use ib_mad::mad::{MKey, Method, Status};
 
 use super::attempt::{not_cleared, untried};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
@@ -23,62 +23,42 @@ const CODE: u8 = 7;
 fn each(
     view: &View<'_>,
     purpose: Purpose,
-    mut judge: impl FnMut(&mut Finding, &Asking<'_>, PortInfo),
-) -> Finding {
+    judge: impl Fn(&mut Finding, &Asking<'_>, PortInfo),
+) -> Judgement {
     let askings = view.askings(purpose);
     let mut finding = Finding::new();
     for asking in &askings {
         if let Some(port) = asking.last().port() {
-            finding.about(&[asking.last().subject()], |finding| {
+            finding.about([asking.last().subject()], |finding| {
                 judge(finding, asking, port)
             });
         }
     }
-    if finding.assertions.is_empty() {
-        return Finding::not_reached("not reached");
-    }
+    let mut finding = finding.compared(Undecided::not_reached("not reached"))?;
     untried(view, purpose, &mut finding);
-    finding
+    Ok(finding)
 }
 
 /// Judges that each asking of `purpose` was answered, with status 0.
-pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
-    let askings = view.askings(purpose);
+pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Judgement {
     let mut finding = Finding::new();
-    for asking in &askings {
-        if let Some(answer) = answered(view, &mut finding, asking) {
-            is_good(&mut finding, asking, answer);
-        }
-    }
-    if askings.is_empty() {
-        return Finding::not_reached("not reached");
-    }
-    untried(view, purpose, &mut finding);
-    finding
-}
-
-/// Judges that each Set of `purpose` was answered with status 0.
-fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
-    let mut finding = Finding::new();
-    let askings = view.askings(purpose);
-    for asking in &askings {
-        let Some(answer) = answered(view, &mut finding, asking) else {
+    for asking in view.askings(purpose) {
+        let Some(answer) = answered(view, &mut finding, &asking) else {
             continue;
         };
-        match without_lid(view).filter(|_| answer.status().code() == CODE) {
-            Some(advice) => {
-                let expected = format!("status {}", Status::OK);
-                let found = format!("{}: {advice}", form(answer));
-                finding.undecided(asking.last().name(), expected, found)
-            }
-            None => is_good(&mut finding, asking, answer),
+        let request = &asking.last().request;
+        let may_be_done = request.method() == Method::SET && answer.status().code() == CODE;
+        if let Some(advice) = without_lid(view).filter(|_| may_be_done) {
+            let expected = format!("status {}", Status::OK);
+            let found = format!("{}: {advice}", form(answer));
+            finding.undecided(asking.last().name(), expected, found);
+        } else {
+            is_good(&mut finding, &asking, answer);
         }
     }
-    if askings.is_empty() {
-        return Finding::not_reached("not reached");
-    }
+    let mut finding = finding.compared(Undecided::not_reached("not reached"))?;
     untried(view, purpose, &mut finding);
-    finding
+    Ok(finding)
 }
 
 /// Returns why a Set may be answered with code 7 whether or not it was done. What was read is
@@ -97,12 +77,12 @@ fn without_lid(view: &View<'_>) -> Option<String> {
 
 /// The effect of a Set is judged by the Get after it alone: the Set's own answer shows M_Key 0
 /// where it carried the key before it.
-pub(super) fn key_set(view: &View<'_>) -> Finding {
-    let mut finding = all_set(view, Purpose::KeySet);
+pub(super) fn key_set(view: &View<'_>) -> Judgement {
+    let mut finding = Finding::from(all_answered(view, Purpose::KeySet));
     let shown = view.askings(Purpose::KeyShown);
     for asking in &shown {
         match asking.last().port() {
-            Some(port) => finding.about(&[asking.last().subject()], |finding| {
+            Some(port) => finding.about([asking.last().subject()], |finding| {
                 let by = "that a Get with M_KEY_DUT shows";
                 finding.equal(format!("M_Key {by}"), view.dut_key(), port.m_key());
                 let bits = (view.protect_bits(), port.m_key_protect_bits());
@@ -115,12 +95,12 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
     if shown.len() < view.askings(Purpose::KeySet).len() {
         finding.undecided_until(remedy::NOT_REACHED, AFTER_SET, "M_KEY_DUT", "not reached");
     }
-    finding
+    Ok(finding)
 }
 
 const AFTER_SET: &str = "Get(PortInfo) with M_KEY_DUT after the Set";
 
-pub(super) fn own_key_value(view: &View<'_>) -> Finding {
+pub(super) fn own_key_value(view: &View<'_>) -> Judgement {
     each(view, Purpose::OwnKey, |finding, _, port| {
         finding.equal("M_Key", view.dut_key(), port.m_key())
     })
@@ -142,7 +122,7 @@ pub(super) fn refuses_other_key(view: &View<'_>) -> Result<(), String> {
     }
 }
 
-pub(super) fn other_key_value(view: &View<'_>) -> Finding {
+pub(super) fn other_key_value(view: &View<'_>) -> Judgement {
     let expected = match view.protect_bits() {
         0 => view.dut_key(),
         _ => MKey(0),
@@ -152,7 +132,7 @@ pub(super) fn other_key_value(view: &View<'_>) -> Finding {
     })
 }
 
-pub(super) fn no_violation(view: &View<'_>) -> Finding {
+pub(super) fn no_violation(view: &View<'_>) -> Judgement {
     each(view, Purpose::OtherKey, |finding, asking, port| {
         if let Some(left) = not_cleared(view, asking.last()) {
             return finding.undecided("M_KeyViolations", 0, left);
@@ -162,7 +142,7 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
 }
 
 /// The Get with M_KEY_DUT just before the one with the wrong key, against which that is counted.
-pub(super) fn before_wrong_key(view: &View<'_>) -> Finding {
+pub(super) fn before_wrong_key(view: &View<'_>) -> Judgement {
     each(view, Purpose::OwnKey, |finding, asking, port| {
         let bits = (view.protect_bits(), port.m_key_protect_bits());
         finding.equal("M_KeyProtectBits before M_KEY_OTHER", bits.0, bits.1);
@@ -181,7 +161,7 @@ pub(super) fn before_wrong_key(view: &View<'_>) -> Finding {
 }
 
 /// The protection is as it was set, after a violation too.
-pub(super) fn dut_key_value(view: &View<'_>) -> Finding {
+pub(super) fn dut_key_value(view: &View<'_>) -> Judgement {
     each(view, Purpose::DutKey, |finding, _, port| {
         let bits = (view.protect_bits(), port.m_key_protect_bits());
         finding.equal("M_Key after M_KEY_OTHER", view.dut_key(), port.m_key());
@@ -189,8 +169,8 @@ pub(super) fn dut_key_value(view: &View<'_>) -> Finding {
     })
 }
 
-pub(super) fn reset(view: &View<'_>) -> Finding {
-    let mut finding = all_set(view, Purpose::Reset);
+pub(super) fn reset(view: &View<'_>) -> Judgement {
+    let mut finding = Finding::from(all_answered(view, Purpose::Reset));
     let shown = view.askings(Purpose::ResetShown);
     if shown.len() < view.askings(Purpose::Reset).len() {
         let what = "Get(PortInfo) after the reset";
@@ -205,32 +185,34 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
             continue;
         };
         let (bits, violations) = (port.m_key_protect_bits(), port.m_key_violations());
-        finding.about(&[asking.last().subject()], |finding| {
+        finding.about([asking.last().subject()], |finding| {
             finding.equal("M_Key after the reset", MKey(0), port.m_key());
             finding.equal("M_KeyProtectBits after the reset", 0, bits);
             finding.equal("M_KeyViolations after the reset", 0, violations);
         });
     }
-    finding
+    Ok(finding)
 }
 
-pub(super) fn restored(view: &View<'_>) -> Finding {
+pub(super) fn restored(view: &View<'_>) -> Judgement {
     let (Some(original), Some(asking)) = (view.e.original, view.asking(Purpose::Restored)) else {
-        let sets = [Purpose::KeySet, Purpose::Reset, Purpose::Restore];
-        return match sets.into_iter().find_map(|purpose| view.asking(purpose)) {
-            None => Finding::inconclusive("no Set was sent, so that nothing was to be restored"),
-            Some(_) => Finding::inconclusive("it was not shown by a Get"),
-        };
+        let mut asked = view.asked.iter();
+        return Err(
+            match asked.any(|asked| asked.request.method() == Method::SET) {
+                true => "it was not shown by a Get".into(),
+                false => "no Set was sent, so that nothing was to be restored".into(),
+            },
+        );
     };
     let mut finding = Finding::new();
     let what = "what a Get shows at the end";
     match asking.last().port() {
-        Some(port) => finding.about(&[asking.last().subject()], |finding| {
+        Some(port) => finding.about([asking.last().subject()], |finding| {
             finding.equal(what, original, Protection::of(&port))
         }),
         None => finding.undecided(what, original, "no PortInfo in answer"),
     }
-    finding
+    Ok(finding)
 }
 
 /// Name of a component of PortInfo, and its value.
@@ -247,16 +229,14 @@ const WRITTEN_BACK: [Component; 6] = [
 ];
 
 /// The Sets of the M_Key leave the other components as they were found.
-pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
-    let Some(found) = view.port() else {
-        return Finding::not_reached("not reached");
-    };
+pub(super) fn nothing_else_changed(view: &View<'_>) -> Judgement {
+    let found = view.port().ok_or(Undecided::not_reached("not reached"))?;
     let gets = [Purpose::KeyShown, Purpose::ResetShown, Purpose::Restored];
     let ports = gets.into_iter().flat_map(|purpose| view.askings(purpose));
     let ports = ports.filter_map(|asking| Some((asking.last(), asking.last().port()?)));
     let ports: Vec<_> = ports.collect();
     if ports.is_empty() {
-        return Finding::not_reached("not reached");
+        return Err(Undecided::not_reached("not reached"));
     }
     let mut finding = Finding::new();
     for (name, value) in WRITTEN_BACK {
@@ -267,16 +247,15 @@ pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
         let others = others.filter(|(_, shown)| *shown != expected);
         let (subjects, others): (Vec<_>, Vec<_>) = others.unzip();
         let shown = others.first().copied().unwrap_or(expected);
-        finding.about(&subjects, |finding| {
-            finding.expect(
-                format!("{name} after a Set of the M_Key"),
-                format_args!("{expected:#x}"),
-                format_args!("{shown:#x}"),
-                shown == expected,
-            )
-        });
+        finding.expect_about(
+            subjects,
+            format!("{name} after a Set of the M_Key"),
+            format_args!("{expected:#x}"),
+            format_args!("{shown:#x}"),
+            shown == expected,
+        );
     }
-    finding
+    Ok(finding)
 }
 
 /// The outcome of a step of the document.

@@ -6,50 +6,59 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
 use crate::cases::mad::journal::Noted;
-use crate::cases::mad::session::{Contact, Session, Stop};
+use crate::cases::mad::session::{Session, Stop};
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
 use crate::m_key::{self, Protection};
 use crate::plan::mad::ATTEMPTS;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
-    let Some(bits) = session.plan.stimulus.protect_bits() else {
+    let Some(bits) = session.done.plan.stimulus.protect_bits() else {
         return Err(Stop::Failed(anyhow!("the plan names no protect bits")));
     };
-    let Some(contact) = session.contact()? else {
+    let Some(port) = session.contact()? else {
         return Ok(());
     };
-    let keys = Keys::of(session, &contact);
-    if m_key::is_another(&contact.port, keys.at_first) {
+    let (current, dut) = (session.current(), MKey(session.done.plan.m_key_dut));
+    let first_key = match port.m_key() == dut {
+        true => dut,
+        false => current,
+    };
+    if m_key::is_another(&port, first_key) {
         // Neither the key of the testbed nor one that an earlier repetition left: no Set could be
         // taken back.
         return Ok(());
     }
-    let guid = node_guid(session)?;
+    let found = Protection::to_restore(&port, current, dut);
+    let node: Option<NodeInfo> = session.read(Purpose::NodeInfo, current)?;
+    let guid = node.map(|node| node.node_guid());
     session.is_same_node(guid)?;
+    let answer_time = session.answer_time;
     let original = match session.journal() {
         Some(journal) => {
             let noted = Noted {
-                found: keys.found,
+                found,
                 guid,
-                answer_time: contact.answer_time,
+                answer_time,
             };
             let remembered = journal.remember(&noted);
             remembered.context("the DUT's M_Key cannot be written down, so it is not changed")?
         }
-        None => keys.found,
+        None => found,
     };
-    session.original = Some(original);
+    session.done.original = Some(original);
     // Protection that an earlier repetition could not restore hides no unknown key.
-    let is_hidden = original == keys.found && m_key::may_be_another(&contact.port, keys.at_first);
-    if is_hidden && keys.found.lease_period != 0 {
+    let is_hidden = original == found && m_key::may_be_another(&port, first_key);
+    if is_hidden && found.lease_period != 0 {
         // One Set with a wrong key would start the timer that ends the protection.
         return forget(session);
     }
     let mut subcase = Subcase {
-        keys,
+        dut,
+        first_key,
         bits,
-        contact,
+        port,
+        found,
         original,
         is_hidden,
         is_reset: false,
@@ -65,53 +74,34 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         Ok(()) => return done,
         Err(Stop::Interrupted) => {
             session.note(format!(
-                "left to the next run: the DUT may still have M_Key {}",
-                keys.dut
+                "left to the next run: the DUT may still have M_Key {dut}"
             ));
             return done.and(Err(Stop::Interrupted));
         }
         Err(Stop::Failed(error) | Stop::NotSent(error)) => {
-            error.context(format!("the DUT may still have M_Key {}", keys.dut))
+            error.context(format!("the DUT may still have M_Key {dut}"))
         }
     };
     Err(Stop::Failed(match done {
         Ok(()) => unrestored,
         Err(Stop::Interrupted) => {
-            session.interrupted = true;
+            session.done.interrupted = true;
             unrestored
         }
         Err(Stop::Failed(error) | Stop::NotSent(error)) => anyhow!("{error:#}; {unrestored:#}"),
     }))
 }
 
-/// The keys of the plan, and what the DUT had.
-#[derive(Clone, Copy)]
-struct Keys {
+struct Subcase {
+    /// M_KEY_DUT.
     dut: MKey,
     /// Key with which the first Set is accepted.
-    at_first: MKey,
+    first_key: MKey,
+    bits: u8,
+    /// PortInfo as it was found.
+    port: PortInfo,
     /// The DUT's present protection, as far as it can be seen.
     found: Protection,
-}
-
-impl Keys {
-    fn of(session: &Session<'_, '_>, contact: &Contact) -> Self {
-        let (current, dut) = (session.current(), MKey(session.plan.m_key_dut));
-        Self {
-            dut,
-            at_first: match contact.port.m_key() == dut {
-                true => dut,
-                false => current,
-            },
-            found: Protection::to_restore(&contact.port, current, dut),
-        }
-    }
-}
-
-struct Subcase {
-    keys: Keys,
-    bits: u8,
-    contact: Contact,
     /// Protection to be restored.
     original: Protection,
     /// The DUT may have another key than is known.
@@ -129,7 +119,7 @@ struct Subcase {
 impl Subcase {
     /// Each kind of wrong key in turn, and again where nothing shows that it has arrived.
     fn attempts(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
-        for index in 0..session.plan.differences().len() as u32 {
+        for index in 0..session.done.plan.differences().len() as u32 {
             for nth in 1..=ATTEMPTS {
                 session.attempt = index * ATTEMPTS + nth;
                 (self.is_reset, self.has_no_key) = (false, false);
@@ -148,19 +138,18 @@ impl Subcase {
     /// Initialisation and all steps before the reset; `None` where a step could not be reached,
     /// else the violations at last.
     fn steps(&mut self, session: &mut Session<'_, '_>) -> Result<Option<u16>, Stop> {
-        let Keys { dut, at_first, .. } = self.keys;
-        let other = MKey(session.plan.wrong_key(session.attempt));
+        let dut = self.dut;
+        let other = MKey(session.done.plan.wrong_key(session.attempt));
         let wanted = self.wanted();
-        let first = if session.attempt == 1 { at_first } else { dut };
+        let (key, before) = match session.attempt {
+            1 => (self.first_key, self.at_first()),
+            _ => (dut, Protection::NONE),
+        };
         let set = if self.is_hidden && session.attempt == 1 {
             let request = self.set_request(session, &wanted);
-            session.ask_warily(Purpose::KeySet, &request, first)?
+            session.ask_warily(Purpose::KeySet, &request, key)?
         } else {
-            let before = match session.attempt {
-                1 => self.at_first(),
-                _ => Protection::NONE,
-            };
-            self.set(session, Purpose::KeySet, &wanted, first, before)?
+            self.set(session, Purpose::KeySet, &wanted, key, before)?
         };
         let shown = session.get(Purpose::KeyShown, PortInfo::ID, dut)?;
         let port: Option<PortInfo> = shown.as_ref().and_then(Smp::granted);
@@ -174,16 +163,16 @@ impl Subcase {
             return Ok(None);
         }
         session.announce("M_KEY_DUT");
-        let own = session.port(Purpose::OwnKey, dut)?;
+        let own: Option<PortInfo> = session.read(Purpose::OwnKey, dut)?;
         if own.is_none_or(|own| own.m_key() != dut) || shown.is_some() && !is_done {
             return Ok(None);
         }
         session.announce("M_KEY_OTHER");
         if self.bits < 2 {
-            let port = session.port(Purpose::OtherKey, other)?;
+            let port: Option<PortInfo> = session.read(Purpose::OtherKey, other)?;
             return Ok(port.map(|port| port.m_key_violations()));
         }
-        if self.contact.answer_time > MOST_WAIT {
+        if session.answer_time > MOST_WAIT {
             return Ok(None);
         }
         if session.attempt == 1 {
@@ -194,14 +183,14 @@ impl Subcase {
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
         // Once: each is a violation. An answer after its time is seen too.
         session.once_kept(Purpose::OtherKey, &request, other, MOST_WAIT)?;
-        let port = session.port(Purpose::DutKey, dut)?;
+        let port: Option<PortInfo> = session.read(Purpose::DutKey, dut)?;
         Ok(port.map(|port| port.m_key_violations()))
     }
 
     /// The protection that the subcase gives the DUT.
     fn wanted(&self) -> Protection {
         Protection {
-            m_key: self.keys.dut,
+            m_key: self.dut,
             protect_bits: self.bits,
             lease_period: 0,
         }
@@ -209,12 +198,12 @@ impl Subcase {
 
     /// The protection that the DUT has before the first Set.
     fn at_first(&self) -> Protection {
-        let found = Protection::of(&self.contact.port);
+        let found = Protection::of(&self.port);
         match found.m_key {
             // The DUT has no key, and takes any.
             MKey(0) if !self.is_hidden => found,
             _ => Protection {
-                m_key: self.keys.at_first,
+                m_key: self.first_key,
                 ..found
             },
         }
@@ -271,13 +260,13 @@ impl Subcase {
 
     fn set_request(&self, session: &Session<'_, '_>, protection: &Protection) -> Smp {
         let mut request = session.request(Method::SET, AttributeId::PORT_INFO, 0);
-        request.encode(&protection.to_set(&self.contact.port));
+        request.encode(&protection.to_set(&self.port));
         request
     }
 
     fn reset(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
         session.announce("reset");
-        let dut = self.keys.dut;
+        let dut = self.dut;
         let request = self.set_request(session, &Protection::NONE);
         session.ask_again(Purpose::Reset, &request, dut, |session| {
             match self.has_dut_key {
@@ -286,7 +275,7 @@ impl Subcase {
                 false => self.key_in_force(session, self.at_first(), self.wanted()),
             }
         })?;
-        let shown = session.port(Purpose::ResetShown, dut)?;
+        let shown: Option<PortInfo> = session.read(Purpose::ResetShown, dut)?;
         self.has_no_key = shown.is_some_and(|port| port.m_key() == MKey(0));
         self.is_reset = true;
         Ok(())
@@ -295,7 +284,7 @@ impl Subcase {
     /// Restores the DUT to its state before the run. Each step is tried, even if those before
     /// failed.
     fn restore(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
-        if !session.has_set && self.original == self.keys.found {
+        if !session.has_set && self.original == self.found {
             return forget(session);
         }
         // One more Set would be one more violation.
@@ -308,7 +297,7 @@ impl Subcase {
             self.reset(session)
         };
         session.announce("restoring");
-        let (dut, original) = (self.keys.dut, self.original);
+        let (dut, original) = (self.dut, self.original);
         let before = match self.has_no_key {
             true => Protection::NONE,
             false => self.wanted(),
@@ -321,14 +310,14 @@ impl Subcase {
     /// True if a Get shows the protection that is to be restored: the journal forgets it then. Else
     /// the user is told.
     fn is_restored(&self, session: &mut Session<'_, '_>) -> Result<bool, Stop> {
-        let (dut, original) = (self.keys.dut, self.original);
+        let (dut, original) = (self.dut, self.original);
         // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from
         // others.
         let key = match original.m_key {
             MKey(0) => dut,
             key => key,
         };
-        let shown = session.port(Purpose::Restored, key)?;
+        let shown: Option<PortInfo> = session.read(Purpose::Restored, key)?;
         match shown.map(|port| Protection::of(&port)) {
             Some(now) if now == original => return forget(session).map(|()| true),
             Some(now) => session.note(format!("the DUT has {now}, not {original} as it was found")),
@@ -339,13 +328,6 @@ impl Subcase {
         }
         Ok(false)
     }
-}
-
-/// The DUT's NodeGUID; `None` where it does not answer Get(NodeInfo).
-fn node_guid(session: &mut Session<'_, '_>) -> Result<Option<u64>, Stop> {
-    let answer = session.get(Purpose::NodeInfo, AttributeId::NODE_INFO, session.current())?;
-    let node = answer.and_then(|answer| answer.granted::<NodeInfo>());
-    Ok(node.map(|node| node.node_guid()))
 }
 
 fn forget(session: &mut Session<'_, '_>) -> Result<(), Stop> {

@@ -15,8 +15,6 @@ pub(super) struct Uncounted {
     tried: u64,
     /// Gets among them after which the violations were still 0.
     zeros: u64,
-    /// Zeros whose key was counted when it was tried again.
-    counted_later: u64,
     loss: Loss,
 }
 
@@ -37,31 +35,18 @@ impl Uncounted {
                     .filter(|asked| view.difference(asked) == difference)
                     .filter_map(|asked| violations(&view, asked));
                 let counts: Vec<u16> = counts.collect();
-                let zeros = counts.iter().filter(|count| **count == 0).count();
                 all.tried += counts.len() as u64;
-                all.zeros += zeros as u64;
-                if zeros < counts.len() {
-                    all.counted_later += zeros as u64;
-                }
+                all.zeros += counts.iter().filter(|count| **count == 0).count() as u64;
             }
         }
         all
     }
 
-    /// Returns the meaning of a zero in words, and its verdict. `is_never`: the key was tried as
-    /// often as any is, and the last time was as those before.
-    pub(super) fn judge(&self, is_never: bool) -> (String, Verdict) {
-        let Self {
-            tried,
-            zeros,
-            counted_later,
-            loss,
-        } = *self;
+    /// Returns the meaning of a zero in words, and its verdict.
+    pub(super) fn judge(&self) -> (String, Verdict) {
+        let Self { tried, zeros, loss } = *self;
         let Loss { asked, lost } = loss;
         let others = format!("{lost} of {asked} other requests were lost");
-        if is_never && lost == 0 && counted_later == 0 {
-            return (format!("never counted, and {others}"), Verdict::Fail);
-        }
         let Some(bound) = loss.upper_bound() else {
             let found = format!(
                 "the request may be lost; {others}, and fewer than {ENOUGH} say nothing of it"
@@ -101,11 +86,9 @@ mod tests {
             let uncounted = Uncounted {
                 tried: 8,
                 zeros: 8,
-                counted_later: 0,
                 loss: Loss { asked, lost: 0 },
             };
-            // Not by the rule on a key that was never counted.
-            uncounted.judge(false)
+            uncounted.judge()
         };
         let (found, verdict) = judged(99);
         assert_eq!(verdict, Verdict::Inconclusive, "{found}");

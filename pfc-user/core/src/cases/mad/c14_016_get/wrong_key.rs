@@ -4,25 +4,24 @@
 use super::answer::{is_discarded, stray_answer};
 use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::cases::remedy;
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
-use crate::plan::mad::ATTEMPTS;
 use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
 
-pub(super) fn no_answer(view: &View<'_>) -> Finding {
+pub(super) fn no_answer(view: &View<'_>) -> Judgement {
     let time = view.answer_time();
     if time > MOST_WAIT {
-        let reason = format!(
+        return Err(format!(
             "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
              {MOST_WAIT:?} is not waited"
-        );
-        return Finding::inconclusive(reason);
+        )
+        .into());
     }
     let mut finding = Finding::new();
     let askings = view.askings(Purpose::OtherKey);
@@ -35,11 +34,9 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
             .any(|other| arrival(view, other).is_some());
         silence(view, one, has_arrived, &mut finding);
     }
-    if finding.assertions.is_empty() {
-        return Finding::not_reached("not reached");
-    }
+    let mut finding = finding.compared(Undecided::not_reached("not reached"))?;
     untried(view, Purpose::OtherKey, &mut finding);
-    finding
+    Ok(finding)
 }
 
 /// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
@@ -83,7 +80,7 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
     if let Some((subject, remedy, (found, verdict))) = any_answer(view, asked, has_arrived) {
-        return finding.about(&[subject], |finding| {
+        return finding.about([subject], |finding| {
             finding.remedied(remedy, |finding| {
                 finding.compare(what, expected, found, verdict)
             })
@@ -168,7 +165,7 @@ fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (Stri
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
     let askings = view.askings(Purpose::OtherKey);
     if askings.is_empty() {
-        return Finding::not_reached("not reached");
+        return Finding::from(Err(Undecided::not_reached("not reached")));
     }
     let mut finding = Finding::new();
     let uncounted = Uncounted::of(view);
@@ -183,20 +180,15 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
             let found = "the Get was answered BUSY each time";
             finding.undecided_until(remedy::BUSY, what, 1, found);
         }
-        let is_never = attempts.len() == ATTEMPTS as usize && discarded == 0;
         for (index, asking) in attempts.iter().enumerate() {
             let what = format!(
                 "M_KeyViolations after a key that differs {difference}, attempt {}",
                 index + 1
             );
-            let zero = match index + 1 < attempts.len() {
-                true => uncounted.judge(false),
-                false => uncounted.judge(is_never),
-            };
             let read = view.in_attempt(Purpose::DutKey, asking.last().attempt);
             let read = read.map(|read| read.last().subject());
             finding.about(read.as_slice(), |finding| {
-                violations(view, asking.last(), what, zero, finding)
+                violations(view, asking.last(), what, uncounted.judge(), finding)
             });
         }
     }

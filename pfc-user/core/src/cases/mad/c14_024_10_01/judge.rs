@@ -7,7 +7,7 @@ use ib_mad::mad::AttributeId;
 use ib_mad::smp::{DATA, Smp};
 
 use super::stimulate::BLOCKS;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::contact::{answered, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
@@ -39,35 +39,27 @@ pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
     }
 }
 
-pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Finding {
-    let Some(asking) = view.asking(purpose) else {
-        return Finding::not_reached("not reached");
-    };
+pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Judgement {
+    let asking = view
+        .asking(purpose)
+        .ok_or(Undecided::not_reached("not reached"))?;
     let mut finding = Finding::new();
     if let Some(answer) = answered(view, &mut finding, &asking) {
         is_good(&mut finding, &asking, answer);
     }
-    finding
+    Ok(finding)
 }
 
-pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
-    let read = view.asking(Purpose::SwitchInfo);
-    let Some((switch, read)) = switch(view).zip(read) else {
-        return Finding::not_reached("SwitchInfo was not read");
-    };
+pub(super) fn random_fdb_cap(view: &View<'_>) -> Judgement {
+    let read = switch(view).zip(view.asking(Purpose::SwitchInfo));
+    let (switch, read) = read.ok_or(Undecided::not_reached("SwitchInfo was not read"))?;
     let mut finding = Finding::new();
-    finding.about(&[read.last().subject()], |finding| {
-        finding.expect(
-            "RandomFDBCap",
-            "more than 0",
-            switch.random_fdb_cap(),
-            switch.random_fdb_cap() > 0,
-        )
-    });
-    finding
+    let (subject, found) = (read.last().subject(), switch.random_fdb_cap());
+    finding.expect_about([subject], "RandomFDBCap", "more than 0", found, found > 0);
+    Ok(finding)
 }
 
-pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Judgement {
     let askings = view.askings(purpose);
     let mut finding = Finding::new();
     let mut count = 0;
@@ -77,7 +69,7 @@ pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
     if finding.assertions.is_empty() {
         enough(&mut finding, count);
     }
-    finding
+    Ok(finding)
 }
 
 /// Records how many blocks were answered; fewer than all allow no verdict on all.
@@ -89,14 +81,14 @@ fn enough(finding: &mut Finding, count: u32) {
     }
 }
 
-pub(super) fn attribute(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn attribute(view: &View<'_>, purpose: Purpose) -> Judgement {
     let expected = AttributeId::LINEAR_FORWARDING_TABLE;
     each(view, purpose, "AttributeID", expected, |_, answer| {
         (answer.attribute() != expected).then(|| answer.attribute())
     })
 }
 
-pub(super) fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn modifier(view: &View<'_>, purpose: Purpose) -> Judgement {
     each(
         view,
         purpose,
@@ -108,7 +100,7 @@ pub(super) fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
     )
 }
 
-pub(super) fn status(view: &View<'_>, purpose: Purpose) -> Finding {
+pub(super) fn status(view: &View<'_>, purpose: Purpose) -> Judgement {
     each(
         view,
         purpose,
@@ -118,7 +110,7 @@ pub(super) fn status(view: &View<'_>, purpose: Purpose) -> Finding {
     )
 }
 
-pub(super) fn get_data(view: &View<'_>) -> Finding {
+pub(super) fn get_data(view: &View<'_>) -> Judgement {
     each(
         view,
         Purpose::GetBlock,
@@ -141,7 +133,7 @@ fn each<W: Display>(
     what: &str,
     expected: impl Display,
     wrong: impl Fn(&Asking<'_>, &Smp) -> Option<W>,
-) -> Finding {
+) -> Judgement {
     let mut finding = Finding::new();
     let (mut count, mut offences, mut first) = (0, Vec::new(), None);
     for asking in view.askings(purpose) {
@@ -159,16 +151,14 @@ fn each<W: Display>(
     match first {
         Some(first) => {
             let found = format!("{first}; wrong for {} of {count} blocks", offences.len());
-            finding.about(&offences, |finding| {
-                finding.expect(what, expected, found, false)
-            });
+            finding.expect_about(offences, what, expected, found, false);
         }
         None => finding.expect(what, expected, format!("so for {count} blocks"), true),
     }
     if count < BLOCKS {
         enough(&mut finding, count);
     }
-    finding
+    Ok(finding)
 }
 
 /// The outcome of a step of the document.

@@ -11,7 +11,7 @@ use crate::m_key;
 pub(super) const BLOCKS: u32 = 768;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
-    let Some(contact) = session.contact()? else {
+    let Some(port) = session.contact()? else {
         return Ok(());
     };
     let current = session.current();
@@ -26,12 +26,12 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         Some(switch) if switch.linear_fdb_cap() == 0 => {}
         _ => return Ok(()),
     }
-    if m_key::is_another(&contact.port, current) {
+    if m_key::is_another(&port, current) {
         // Each Set would be a violation, and none would be answered.
         return Ok(());
     }
-    let is_hidden = m_key::may_be_another(&contact.port, current);
-    if is_hidden && contact.port.m_key_lease_period() != 0 {
+    let is_hidden = m_key::may_be_another(&port, current);
+    if is_hidden && port.m_key_lease_period() != 0 {
         // One Set with a wrong key would start the timer that ends the protection.
         return Ok(());
     }

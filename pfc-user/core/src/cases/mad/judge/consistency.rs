@@ -9,10 +9,7 @@ use crate::evidence::mad::{MadEvidence, Purpose};
 use crate::m_key::Protection;
 
 /// The view of the repetition of that index among all of the case, if it makes sense.
-pub(in crate::cases::mad) fn view<'e>(
-    all: &[&'e MadEvidence],
-    index: usize,
-) -> Result<View<'e>, String> {
+pub fn view<'e>(all: &[&'e MadEvidence], index: usize) -> Result<View<'e>, String> {
     let view = View::new(all, index)?;
     check(&view)?;
     Ok(view)

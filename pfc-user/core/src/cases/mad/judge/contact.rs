@@ -9,7 +9,7 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Asking, View};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Met, Precondition, Row};
 use crate::cases::mad::session::TRIES;
 use crate::cases::mad::timing::MOST_WAIT;
@@ -21,7 +21,7 @@ use crate::quantity::ms;
 use crate::verdict::Verdict;
 
 /// The row of every table.
-pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
+pub const PORT_STATE: Row<Mad> = Row {
     tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
     ..Row::<Mad>::new(
         "port-state",
@@ -35,24 +35,23 @@ pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
 };
 
 /// Both ends of the link are as the document asks.
-pub(in crate::cases::mad) const LINK_IS_UP: Precondition<Mad> =
+pub const LINK_IS_UP: Precondition<Mad> =
     Precondition::<Mad>::by("port-state", Met::<Mad>::By(port_state));
 
 /// No other M_Key than the testbed's makes the DUT refuse Sets.
-pub(in crate::cases::mad) const M_KEY_IS_KNOWN: Precondition<Mad> = Precondition::<Mad>::new(
+pub const M_KEY_IS_KNOWN: Precondition<Mad> = Precondition::<Mad>::new(
     "m-key",
     "Set mad.m_key_current of the testbed to the DUT's M_Key, or take its M_Key away.",
     |view| other_m_key(view).map_or(Ok(()), Err),
 );
 
-fn port_state(view: &View<'_>) -> Finding {
+fn port_state(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     if !tester(view, &mut finding) {
-        return finding;
+        return Ok(finding);
     }
-    let Some(asking) = view.asking(Purpose::DutPort) else {
-        return Finding::not_reached("the DUT was not asked");
-    };
+    let asking = view.asking(Purpose::DutPort);
+    let asking = asking.ok_or(Undecided::not_reached("the DUT was not asked"))?;
     let what = "the DUT's PortInfo";
     match asking.answer() {
         None if asking.busy() > 0 => {
@@ -60,10 +59,10 @@ fn port_state(view: &View<'_>) -> Finding {
         }
         None => unreachable_dut(view, &asking, &mut finding),
         // An answer about another attribute does not show what its data is.
-        Some(answer) if answer.attribute() != asking.last().request.attribute() => finding
-            .about(&[asking.last().subject()], |finding| {
-                finding.expect(what, "an answer about PortInfo", form(answer), false)
-            }),
+        Some(answer) if answer.attribute() != asking.last().request.attribute() => {
+            let (subject, expected) = (asking.last().subject(), "an answer about PortInfo");
+            finding.expect_about([subject], what, expected, form(answer), false)
+        }
         Some(answer) if asking.last().port().is_none() => {
             finding.undecided(what, "PortInfo with status 0", form(answer))
         }
@@ -75,7 +74,7 @@ fn port_state(view: &View<'_>) -> Finding {
             }
         }
     }
-    finding
+    Ok(finding)
 }
 
 /// The tester's own port.
@@ -136,9 +135,7 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
             return finding.undecided(what, expected, found);
         }
         let found = format!("{none}, while NodeInfo was answered");
-        return finding.about(&[last.subject()], |finding| {
-            finding.expect(what, "an answer", found, false)
-        });
+        return finding.expect_about([last.subject()], what, "an answer", found, false);
     }
     let key = match view.current() {
         MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` \
@@ -199,7 +196,7 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
 
 /// Records whether the last request of `asking` was answered; the answer if it was. Silence counts
 /// only if the DUT answered something later, and if it lasted as long as the DUT may take.
-pub(in crate::cases::mad) fn answered<'v>(
+pub fn answered<'v>(
     view: &View<'_>,
     finding: &mut Finding,
     asking: &Asking<'v>,
@@ -225,9 +222,7 @@ pub(in crate::cases::mad) fn answered<'v>(
         (remedy::STALLED, found)
     } else if view.is_alive_after(last) {
         let found = format!("{none}, while other requests were answered");
-        finding.about(&[last.subject()], |finding| {
-            finding.expect(what, expected, found, false)
-        });
+        finding.expect_about([last.subject()], what, expected, found, false);
         return None;
     } else {
         let found = format!("{none}, and none to anything afterwards");
@@ -247,15 +242,20 @@ fn tries(asking: &Asking<'_>) -> usize {
     asking.all.iter().filter(counts).count()
 }
 
-/// Records that an answer has status 0 and the attribute that was asked for.
-pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
+/// Records whether an answer has status 0 and the attribute that was asked for; true if it has.
+pub fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) -> bool {
     let what = asking.last().name();
     let attribute = asking.last().request.attribute();
     let expected = format!("{attribute} with status {}", Status::OK);
     let holds = (answer.attribute(), answer.status()) == (attribute, Status::OK);
-    finding.about(&[asking.last().subject()], |finding| {
-        finding.expect(what, expected, form(answer), holds)
-    });
+    finding.expect_about(
+        [asking.last().subject()],
+        what,
+        expected,
+        form(answer),
+        holds,
+    );
+    holds
 }
 
 fn busy(asking: &Asking<'_>) -> String {
@@ -266,7 +266,7 @@ fn busy(asking: &Asking<'_>) -> String {
     }
 }
 
-pub(in crate::cases::mad) fn form(answer: &Smp) -> String {
+pub fn form(answer: &Smp) -> String {
     format!("{} with status {}", answer.attribute(), answer.status())
 }
 

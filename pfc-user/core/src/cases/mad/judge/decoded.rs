@@ -17,64 +17,64 @@ use crate::verdict::Subject;
 
 /// A request and its answer.
 #[derive(Debug)]
-pub(in crate::cases::mad) struct Asked {
-    pub(in crate::cases::mad) purpose: Purpose,
-    pub(in crate::cases::mad) attempt: u32,
-    pub(in crate::cases::mad) sent: Nanos,
-    pub(in crate::cases::mad) deadline: Nanos,
+pub struct Asked {
+    pub purpose: Purpose,
+    pub attempt: u32,
+    pub sent: Nanos,
+    pub deadline: Nanos,
     /// Until when its answer could be seen where the transport drops what answers no request that
     /// it keeps.
-    pub(in crate::cases::mad) kept: Nanos,
-    pub(in crate::cases::mad) request: Smp,
-    pub(in crate::cases::mad) answer: Option<(Nanos, Smp)>,
+    pub kept: Nanos,
+    pub request: Smp,
+    pub answer: Option<(Nanos, Smp)>,
 }
 
 impl Asked {
     /// The answer, unless the DUT was busy.
-    pub(in crate::cases::mad) fn answer(&self) -> Option<&Smp> {
+    pub fn answer(&self) -> Option<&Smp> {
         let (_, smp) = self.answer.as_ref()?;
         (!smp.status().is_busy()).then_some(smp)
     }
 
     /// True if the answer is BUSY.
-    pub(in crate::cases::mad) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         self.answer.is_some() && self.answer().is_none()
     }
 
     /// PortInfo of an answer with status 0.
-    pub(in crate::cases::mad) fn port(&self) -> Option<PortInfo> {
+    pub fn port(&self) -> Option<PortInfo> {
         self.answer()?.granted()
     }
 
     /// The exchange, for drawings.
-    pub(in crate::cases::mad) fn subject(&self) -> Subject {
+    pub fn subject(&self) -> Subject {
         Subject::Exchange(self.sent)
     }
 
     /// How long its answer took.
-    pub(in crate::cases::mad) fn took(&self) -> Option<Nanos> {
+    pub fn took(&self) -> Option<Nanos> {
         let (at, _) = self.answer.as_ref()?;
         Some(at.saturating_sub(self.sent))
     }
 
     /// How long its answer was waited for.
-    pub(in crate::cases::mad) fn waited(&self) -> Nanos {
+    pub fn waited(&self) -> Nanos {
         self.deadline.saturating_sub(self.sent)
     }
 
     /// True if `smp`, which has its TID, is a GetResp of its class.
-    pub(in crate::cases::mad) fn fits(&self, smp: &Smp) -> bool {
+    pub fn fits(&self, smp: &Smp) -> bool {
         smp.method() == Method::GET_RESP && smp.is_directed() == self.request.is_directed()
     }
 
     /// True if the TID is the request's. Only the low half is the tester's: Linux' umad writes the
     /// other.
-    pub(in crate::cases::mad) fn owns(&self, tid: Tid) -> bool {
+    pub fn owns(&self, tid: Tid) -> bool {
         self.request.tid().0 as u32 == tid.0 as u32
     }
 
     /// The request, for people.
-    pub(in crate::cases::mad) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let (method, attribute) = (self.request.method(), self.request.attribute());
         match self.request.modifier() {
             0 => format!("{method}({attribute})"),
@@ -84,77 +84,74 @@ impl Asked {
 }
 
 /// All requests of one purpose in one attempt: those before the last were repeated.
-pub(in crate::cases::mad) struct Asking<'v> {
-    pub(in crate::cases::mad) all: Vec<&'v Asked>,
+pub struct Asking<'v> {
+    pub all: Vec<&'v Asked>,
 }
 
 impl<'v> Asking<'v> {
     /// The last, on which the verdict rests.
-    pub(in crate::cases::mad) fn last(&self) -> &'v Asked {
+    pub fn last(&self) -> &'v Asked {
         self.all.last().expect("made of at least one")
     }
 
     /// The answer of the last.
-    pub(in crate::cases::mad) fn answer(&self) -> Option<&'v Smp> {
+    pub fn answer(&self) -> Option<&'v Smp> {
         self.last().answer()
     }
 
     /// How often the DUT said that it was busy.
-    pub(in crate::cases::mad) fn busy(&self) -> usize {
+    pub fn busy(&self) -> usize {
         self.all.iter().filter(|asked| asked.is_busy()).count()
     }
 }
 
 /// A packet that answered no request under way.
 #[derive(Debug)]
-pub(in crate::cases::mad) struct Stray<'e> {
-    pub(in crate::cases::mad) at: Nanos,
-    pub(in crate::cases::mad) octets: &'e [u8],
+pub struct Stray<'e> {
+    pub at: Nanos,
+    pub octets: &'e [u8],
     /// `None`: no whole SMP.
-    pub(in crate::cases::mad) smp: Option<Smp>,
+    pub smp: Option<Smp>,
     /// Index of the request that has its TID.
-    pub(in crate::cases::mad) of: Option<usize>,
+    pub of: Option<usize>,
     /// True if the packet answers a request of an earlier repetition.
-    pub(in crate::cases::mad) of_earlier: bool,
+    pub of_earlier: bool,
     /// True if the packet has the TID of a request to the DUT that an earlier repetition of the
     /// case sent, and is judged there.
-    pub(in crate::cases::mad) is_judged_elsewhere: bool,
+    pub is_judged_elsewhere: bool,
 }
 
 impl Stray<'_> {
     /// The notice of a trap.
-    pub(in crate::cases::mad) fn notice(&self) -> Option<Notice> {
+    pub fn notice(&self) -> Option<Notice> {
         let trap = self.smp.as_ref();
         let trap = trap.filter(|smp| smp.method() == Method::TRAP)?;
         trap.decode().ok()
     }
 
     /// True for an SMP of status BUSY.
-    pub(in crate::cases::mad) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         self.smp.as_ref().is_some_and(|smp| smp.status().is_busy())
     }
 }
 
 /// The evidence, decoded.
-pub(in crate::cases::mad) struct View<'e> {
-    pub(in crate::cases::mad) e: &'e MadEvidence,
-    pub(in crate::cases::mad) asked: Vec<Asked>,
+pub struct View<'e> {
+    pub e: &'e MadEvidence,
+    pub asked: Vec<Asked>,
     /// Packets that answered no request under way, with those that came in a later repetition and
     /// answer a request of this one.
-    pub(in crate::cases::mad) strays: Vec<Stray<'e>>,
+    pub strays: Vec<Stray<'e>>,
     /// Until when an answer to one of the requests could be seen.
-    pub(in crate::cases::mad) heard_until: Nanos,
-    pub(in crate::cases::mad) stalls: Stalls,
+    pub heard_until: Nanos,
+    pub stalls: Stalls,
     /// All repetitions of the case.
     all: Vec<&'e MadEvidence>,
 }
 
 impl<'e> View<'e> {
     /// The view of the repetition of that index among all of the case.
-    pub(in crate::cases::mad) fn new(
-        all: &[&'e MadEvidence],
-        index: usize,
-    ) -> Result<Self, String> {
+    pub fn new(all: &[&'e MadEvidence], index: usize) -> Result<Self, String> {
         let (earlier, later) = (&all[..index], &all[index + 1..]);
         let e = all[index];
         let asked = e
@@ -190,14 +187,14 @@ impl<'e> View<'e> {
     }
 
     /// This repetition and the others of the case, as far as they make sense.
-    pub(in crate::cases::mad) fn all(&self) -> impl Iterator<Item = View<'e>> {
+    pub fn all(&self) -> impl Iterator<Item = View<'e>> {
         let all = &self.all;
         (0..all.len()).filter_map(|index| Self::new(all, index).ok())
     }
 
     /// Requests of the repetition that the DUT had to answer, and those of them that got no answer
     /// at all.
-    pub(in crate::cases::mad) fn loss(&self) -> Loss {
+    pub fn loss(&self) -> Loss {
         let known_at = self.port_known_at();
         let mut loss = Loss::default();
         for (index, asked) in self.asked.iter().enumerate() {
@@ -217,12 +214,12 @@ impl<'e> View<'e> {
     }
 
     /// How the wrong key of `asked` differs.
-    pub(in crate::cases::mad) fn difference(&self, asked: &Asked) -> Difference {
+    pub fn difference(&self, asked: &Asked) -> Difference {
         self.e.plan.trial(asked.attempt).0
     }
 
     /// True if an earlier request of the case carried the wrong key of `asked`.
-    pub(in crate::cases::mad) fn was_sent_before(&self, asked: &Asked) -> bool {
+    pub fn was_sent_before(&self, asked: &Asked) -> bool {
         let key = asked.request.m_key().0.to_be_bytes();
         let exchanges = self.all.iter().flat_map(|e| &e.exchanges);
         exchanges
@@ -232,12 +229,12 @@ impl<'e> View<'e> {
 
     /// True if a stall of the tester or of its simulated DUT explains why an answer came only at
     /// `at`.
-    pub(in crate::cases::mad) fn is_excused(&self, asked: &Asked, at: Nanos) -> bool {
+    pub fn is_excused(&self, asked: &Asked, at: Nanos) -> bool {
         self.stalls.excuse(asked.sent, at, asked.waited())
     }
 
     /// The late answer to one of the requests that a stall explains.
-    pub(in crate::cases::mad) fn excused_answer(&self, asking: &Asking<'_>) -> Option<Nanos> {
+    pub fn excused_answer(&self, asking: &Asking<'_>) -> Option<Nanos> {
         let is_one_of = |of: &Asked| asking.all.iter().any(|asked| asked.sent == of.sent);
         let late = self.strays.iter().find(|stray| {
             let of = stray.of.map(|of| &self.asked[of]);
@@ -247,7 +244,7 @@ impl<'e> View<'e> {
     }
 
     /// When the answer to `asked` came, in its time or after it.
-    pub(in crate::cases::mad) fn answered_at(&self, asked: &Asked) -> Option<Nanos> {
+    pub fn answered_at(&self, asked: &Asked) -> Option<Nanos> {
         let is_it = |stray: &&Stray<'_>| {
             let of = stray.of.map(|of| &self.asked[of]).zip(stray.smp.as_ref());
             of.is_some_and(|(of, smp)| of.sent == asked.sent && of.fits(smp))
@@ -257,7 +254,7 @@ impl<'e> View<'e> {
     }
 
     /// Requests of that purpose, those with the same modifier and attempt together, in order.
-    pub(in crate::cases::mad) fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
+    pub fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
         let mut askings: Vec<Asking<'_>> = Vec::new();
         for asked in self.asked.iter().filter(|asked| asked.purpose == purpose) {
             let same = |other: &Asked| {
@@ -273,40 +270,36 @@ impl<'e> View<'e> {
     }
 
     /// The only one of that purpose, where a repetition has only one, or the last.
-    pub(in crate::cases::mad) fn asking(&self, purpose: Purpose) -> Option<Asking<'_>> {
+    pub fn asking(&self, purpose: Purpose) -> Option<Asking<'_>> {
         self.askings(purpose).pop()
     }
 
     /// The asking of that purpose in that attempt.
-    pub(in crate::cases::mad) fn in_attempt(
-        &self,
-        purpose: Purpose,
-        attempt: u32,
-    ) -> Option<Asking<'_>> {
+    pub fn in_attempt(&self, purpose: Purpose, attempt: u32) -> Option<Asking<'_>> {
         let mut askings = self.askings(purpose).into_iter();
         askings.find(|asking| asking.last().attempt == attempt)
     }
 
     /// PortInfo of the DUT as it was found.
-    pub(in crate::cases::mad) fn port(&self) -> Option<PortInfo> {
+    pub fn port(&self) -> Option<PortInfo> {
         self.asking(Purpose::DutPort)?.last().port()
     }
 
     /// When the DUT's times became known; the end of time if they never did.
-    pub(in crate::cases::mad) fn port_known_at(&self) -> Nanos {
+    pub fn port_known_at(&self) -> Nanos {
         let known = self.asking(Purpose::DutPort);
         let known = known.filter(|asking| asking.last().port().is_some());
         known.map_or(Nanos::MAX, |asking| asking.last().sent)
     }
 
     /// The DUT's protection at the beginning of the repetition.
-    pub(in crate::cases::mad) fn found(&self) -> Option<Protection> {
+    pub fn found(&self) -> Option<Protection> {
         self.port()
             .map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
     }
 
     /// True if a Get has shown M_KEY_DUT after a Set of it.
-    pub(in crate::cases::mad) fn shows_dut_key(&self) -> bool {
+    pub fn shows_dut_key(&self) -> bool {
         let shown = self.askings(Purpose::KeyShown);
         let mut ports = shown.iter().filter_map(|asking| asking.last().port());
         ports.any(|port| port.m_key() == self.dut_key())
@@ -314,7 +307,7 @@ impl<'e> View<'e> {
 
     /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least
     /// time at the least.
-    pub(in crate::cases::mad) fn answer_time(&self) -> Duration {
+    pub fn answer_time(&self) -> Duration {
         let least = Duration::from_nanos(self.e.plan.timeout);
         self.port()
             .map_or(least, |port| timing::answer_time(&port, least))
@@ -330,38 +323,38 @@ impl<'e> View<'e> {
     }
 
     /// Time after `asked` in which an answer to it could have been seen.
-    pub(in crate::cases::mad) fn seen_for(&self, asked: &Asked) -> Nanos {
+    pub fn seen_for(&self, asked: &Asked) -> Nanos {
         self.seen_until(asked).saturating_sub(asked.sent)
     }
 
     /// True if the DUT answered anything after `asked`. Only then is silence the DUT's, and not the
     /// link's.
-    pub(in crate::cases::mad) fn is_alive_after(&self, asked: &Asked) -> bool {
+    pub fn is_alive_after(&self, asked: &Asked) -> bool {
         let mut later = self.of_dut().filter(|later| later.sent > asked.sent);
         later.any(|later| later.answer.is_some())
     }
 
     /// Requests to the DUT.
-    pub(in crate::cases::mad) fn of_dut(&self) -> impl DoubleEndedIterator<Item = &Asked> {
+    pub fn of_dut(&self) -> impl DoubleEndedIterator<Item = &Asked> {
         let asked = self.asked.iter();
         asked.filter(|asked| asked.purpose != Purpose::TesterPort)
     }
 
     /// Protect bits of the subcase; 0 in a case without subcases.
-    pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
+    pub fn protect_bits(&self) -> u8 {
         self.e.plan.stimulus.protect_bits().unwrap_or(0)
     }
 
     /// The attribute in the answer with status 0 to the only request of that purpose.
-    pub(in crate::cases::mad) fn attribute<A: Attribute>(&self, purpose: Purpose) -> Option<A> {
+    pub fn attribute<A: Attribute>(&self, purpose: Purpose) -> Option<A> {
         self.asking(purpose)?.answer()?.granted()
     }
 
-    pub(in crate::cases::mad) fn current(&self) -> MKey {
+    pub fn current(&self) -> MKey {
         MKey(self.e.plan.m_key_current)
     }
 
-    pub(in crate::cases::mad) fn dut_key(&self) -> MKey {
+    pub fn dut_key(&self) -> MKey {
         MKey(self.e.plan.m_key_dut)
     }
 }

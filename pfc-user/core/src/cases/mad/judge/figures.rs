@@ -1,101 +1,94 @@
 //! Figures that are reported and not judged.
 
-use ib_mad::attr::{Attribute, NodeInfo, PortInfo, SwitchInfo};
+use ib_mad::attr::{Attribute, NodeInfo, Notice, PortInfo, SwitchInfo};
 use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 
-use super::decoded::{Asked, Asking, Stray, View};
+use super::Mad;
+use super::decoded::{Asked, Asking, View};
+use crate::cases::judge::NamedFigure;
 use crate::cases::mad::timing;
 use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
-use crate::verdict::Figure;
 
-/// Name and value of a figure.
-type Named = (&'static str, Value);
-
-pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
-    let mut named = surroundings(view);
-    named.extend(found(view));
-    named.extend(exchanges(view));
-    named.extend(others(view));
-    let figure = |(name, value): Named| value.figure(&view.e.plan.name, name);
-    named.into_iter().map(figure).collect()
-}
-
-/// The way to the DUT, and the longest time of an answer.
-fn surroundings(view: &View<'_>) -> Vec<Named> {
-    let way = format!("{}, {}", view.e.transport, view.e.plan.route);
-    let mut named = vec![("transport", way.into())];
-    if !view.e.shows_unmatched {
+/// All of them, in the order of reports: the way to the DUT, the DUT as it was found, requests and
+/// answers, and the packets of others and those that the DUT sent of its own accord.
+pub(super) const FIGURES: [NamedFigure<Mad>; 20] = [
+    ("transport", |view| {
+        Some(format!("{}, {}", view.e.transport, view.e.plan.route).into())
+    }),
+    ("not visible", |view| {
         let unseen = "answers that match no request under way";
-        named.push(("not visible", unseen.into()));
-    }
-    if let Some(port) = view.port() {
-        let times = format!(
-            "{:.3?} (RespTimeValue {}, SubnetTimeOut {})",
-            view.answer_time(),
-            port.response_time_value(),
-            port.subnet_timeout()
-        );
-        named.push(("time-out", times.into()));
-    }
-    named
-}
-
-/// The DUT as it was found.
-fn found(view: &View<'_>) -> Vec<Named> {
-    let mut named = Vec::new();
-    if let Some(port) = view.port() {
+        (!view.e.shows_unmatched).then(|| unseen.into())
+    }),
+    ("time-out", |view| Some(time_out(view)?.into())),
+    ("found", |view| {
+        let port = view.port()?;
         let violations = port.m_key_violations();
-        let found = format!("{}, violations {violations}", Protection::of(&port));
-        named.push(("found", found.into()));
-    }
-    let original = view.e.original;
-    if let Some(original) = original.filter(|original| Some(*original) != view.found()) {
-        named.push((
-            "found by an earlier repetition",
-            original.to_string().into(),
-        ));
-    }
-    let set = view.asking(Purpose::KeySet);
-    if let Some(set) = set.and_then(|asking| asking.last().port()) {
-        named.push(("answer to the Set", Protection::of(&set).to_string().into()));
-    }
-    if let Some(node) = view.attribute::<NodeInfo>(Purpose::NodeInfo) {
-        let info = format!(
-            "{:?}, {} ports, GUID {:#018x}",
-            node.node_type(),
-            node.num_ports(),
-            node.node_guid()
-        );
-        named.push(("NodeInfo", info.into()));
-    }
-    if let Some(switch) = view.attribute::<SwitchInfo>(Purpose::SwitchInfo) {
-        let info = format!(
-            "LinearFDBCap {}, RandomFDBCap {}",
-            switch.linear_fdb_cap(),
-            switch.random_fdb_cap()
-        );
-        named.push(("SwitchInfo", info.into()));
-    }
-    named
-}
+        let protection = Protection::of(&port);
+        Some(format!("{protection}, violations {violations}").into())
+    }),
+    ("found by an earlier repetition", |view| {
+        let original = view.e.original?;
+        (Some(original) != view.found()).then(|| original.to_string().into())
+    }),
+    ("answer to the Set", |view| {
+        let set = view.asking(Purpose::KeySet)?.last().port()?;
+        Some(Protection::of(&set).to_string().into())
+    }),
+    ("NodeInfo", |view| {
+        let node: NodeInfo = view.attribute(Purpose::NodeInfo)?;
+        let (kind, ports, guid) = (node.node_type(), node.num_ports(), node.node_guid());
+        Some(format!("{kind:?}, {ports} ports, GUID {guid:#018x}").into())
+    }),
+    ("SwitchInfo", |view| {
+        let switch: SwitchInfo = view.attribute(Purpose::SwitchInfo)?;
+        let (linear, random) = (switch.linear_fdb_cap(), switch.random_fdb_cap());
+        Some(format!("LinearFDBCap {linear}, RandomFDBCap {random}").into())
+    }),
+    ("requests", |view| Some(requests(view))),
+    ("slowest answer", |view| {
+        view.asked.iter().filter_map(Asked::took).max().map(time)
+    }),
+    ("answers later than RespTimeValue says", slow),
+    ("answers to a wrong key seen", latest),
+    ("modifiers of answers", modifiers),
+    ("PortInfo changed otherwise", |view| {
+        Some(otherwise_changed(view)?.into())
+    }),
+    ("data of the Sets", set_data),
+    ("wrong keys", |view| Some(wrong_keys(view)?.into())),
+    ("trap 256", |view| {
+        let (keys, _) = traps(view);
+        let (at, first) = keys.first()?;
+        let key = first.bad_m_key()?.m_key();
+        Some(numbered(keys.len(), *at) + format!(" for M_Key {key}"))
+    }),
+    ("other traps", |view| {
+        let (_, others) = traps(view);
+        let (at, first) = others.first()?;
+        Some(numbered(others.len(), *at) + format!(": {:?}", first.source()))
+    }),
+    ("SMPs that are not the tester's affair", foreign),
+    ("packets that are no SMP", |view| {
+        let malformed = view.strays.iter().filter(|stray| stray.smp.is_none());
+        let malformed = malformed.count() as u64;
+        (malformed > 0).then(|| count(malformed, ""))
+    }),
+];
 
-/// Requests and answers.
-fn exchanges(view: &View<'_>) -> Vec<Named> {
-    let mut named = vec![("requests", requests(view))];
-    let slowest = view.asked.iter().filter_map(Asked::took).max();
-    named.extend(slowest.map(|slowest| ("slowest answer", time(slowest))));
-    named.extend(slow(view).map(|found| ("answers later than RespTimeValue says", found)));
-    named.extend(latest(view));
-    named.extend(modifiers(view).map(|found| ("modifiers of answers", found)));
-    named.extend(otherwise_changed(view).map(|found| ("PortInfo changed otherwise", found.into())));
-    named.extend(set_data(view).map(|data| ("data of the Sets", data)));
-    named.extend(wrong_keys(view).map(|keys| ("wrong keys", keys.into())));
-    named
+/// The longest time of an answer.
+fn time_out(view: &View<'_>) -> Option<String> {
+    let port = view.port()?;
+    Some(format!(
+        "{:.3?} (RespTimeValue {}, SubnetTimeOut {})",
+        view.answer_time(),
+        port.response_time_value(),
+        port.subnet_timeout()
+    ))
 }
 
 /// How the wrong keys differ that were tried, and how often each where that was not once.
@@ -174,11 +167,10 @@ fn judged_as_in(found: &PortInfo, port: &PortInfo) -> Option<PortInfo> {
 }
 
 /// How late an answer to the last wrong key that must not be answered could have been seen.
-fn latest(view: &View<'_>) -> Option<Named> {
+fn latest(view: &View<'_>) -> Option<Value> {
     let asking = view.asking(Purpose::OtherKey);
     let asking = asking.filter(|_| view.protect_bits() >= 2)?;
-    let found = Value::from("until ") + time(view.seen_for(asking.last())) + " after";
-    Some(("answers to a wrong key seen", found))
+    Some(Value::from("until ") + time(view.seen_for(asking.last())) + " after")
 }
 
 fn requests(view: &View<'_>) -> Value {
@@ -214,49 +206,28 @@ fn set_data(view: &View<'_>) -> Option<Value> {
     Some(found + ", other " + count(other, ""))
 }
 
-/// Packets of others, and those that the DUT sent of its own accord.
-fn others(view: &View<'_>) -> Vec<Named> {
-    let mut figures = traps(view);
+/// Packets of others.
+fn foreign(view: &View<'_>) -> Option<Value> {
     let is_ours = |smp: &Smp| view.asked.iter().any(|asked| asked.owns(smp.tid()));
-    let foreign: Vec<_> = smps(view)
-        .filter(|(_, smp)| smp.method() != Method::TRAP && !is_ours(smp))
-        .collect();
-    if let Some((at, first)) = foreign.first() {
-        let first = format!(", the first {}({}) at ", first.method(), first.attribute());
-        let found = count(foreign.len() as u64, "") + first + time(*at);
-        figures.push(("SMPs that are not the tester's affair", found));
-    }
-    let malformed = view.strays.iter().filter(|stray| stray.smp.is_none());
-    let malformed = malformed.count() as u64;
-    if malformed > 0 {
-        figures.push(("packets that are no SMP", count(malformed, "")));
-    }
-    figures
+    let smps = view.strays.iter();
+    let smps = smps.filter_map(|stray| Some((stray.at, stray.smp.as_ref()?)));
+    let mut foreign = smps.filter(|(_, smp)| smp.method() != Method::TRAP && !is_ours(smp));
+    let (at, first) = foreign.next()?;
+    let first = format!(", the first {}({}) at ", first.method(), first.attribute());
+    Some(count(1 + foreign.count() as u64, "") + first + time(at))
 }
 
-/// Whole packets that answered no request under way, each with its time.
-fn smps<'v>(view: &'v View<'_>) -> impl Iterator<Item = (Nanos, &'v Smp)> {
-    let smp = |stray: &'v Stray<'_>| Some((stray.at, stray.smp.as_ref()?));
-    view.strays.iter().filter_map(smp)
+/// A number of notices, with the time of the first.
+fn numbered(all: usize, first: Nanos) -> Value {
+    count(all as u64, "") + ", the first at " + time(first)
 }
 
-/// Traps, that of a wrong M_Key apart.
-fn traps(view: &View<'_>) -> Vec<Named> {
-    let mut figures = Vec::new();
+/// Notices, each with its time.
+type Notices = Vec<(Nanos, Notice)>;
+
+/// Traps of a wrong M_Key, and all others.
+fn traps(view: &View<'_>) -> (Notices, Notices) {
     let notices = view.strays.iter();
     let notices = notices.filter_map(|stray| Some((stray.at, stray.notice()?)));
-    let (bad_m_key, other): (Vec<_>, Vec<_>) =
-        notices.partition(|(_, notice)| notice.bad_m_key().is_some());
-    let numbered = |all: usize, at| count(all as u64, "") + ", the first at " + time(at);
-    if let Some((at, first)) = bad_m_key.first() {
-        let key = first.bad_m_key().map(|details| details.m_key());
-        let key = key.unwrap_or_default();
-        let found = numbered(bad_m_key.len(), *at) + format!(" for M_Key {key}");
-        figures.push(("trap 256", found));
-    }
-    if let Some((at, first)) = other.first() {
-        let found = numbered(other.len(), *at) + format!(": {:?}", first.source());
-        figures.push(("other traps", found));
-    }
-    figures
+    notices.partition(|(_, notice)| notice.bad_m_key().is_some())
 }

@@ -6,12 +6,12 @@ use super::Mad;
 use super::contact::LINK_IS_UP;
 use super::decoded::{Asked, View};
 use super::hidden_key;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, needs};
 use crate::evidence::mad::Purpose;
 
 /// The row of every table.
-pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
+pub const HEADER: Row<Mad> = Row {
     extra: true,
     needs: needs![LINK_IS_UP],
     ..Row::<Mad>::new(
@@ -68,13 +68,13 @@ fn is_of_table(asked: &Asked) -> bool {
     matches!(asked.purpose, Purpose::SetBlock | Purpose::GetBlock)
 }
 
-fn header(view: &View<'_>) -> Finding {
+fn header(view: &View<'_>) -> Judgement {
     let answered = view
         .of_dut()
         .filter_map(|asked| asked.answer.as_ref().map(|(_, answer)| (asked, answer)));
     let answered: Vec<_> = answered.collect();
     if answered.is_empty() {
-        return Finding::not_reached("nothing was answered");
+        return Err(Undecided::not_reached("nothing was answered"));
     }
     let mut finding = Finding::new();
     for (part, judge) in PARTS {
@@ -90,10 +90,8 @@ fn header(view: &View<'_>) -> Finding {
                 answered.len()
             );
             let what = format!("{part} of the answer to {}", asked.name());
-            let subjects: Vec<_> = wrong.iter().map(|(asked, ..)| asked.subject()).collect();
-            finding.about(&subjects, |finding| {
-                finding.expect(what, expected, found, false)
-            });
+            let subjects = wrong.iter().map(|(asked, ..)| asked.subject());
+            finding.expect_about(subjects, what, expected, found, false);
         }
     }
     hidden_key::judge(view, &mut finding);
@@ -101,5 +99,5 @@ fn header(view: &View<'_>) -> Finding {
         let found = format!("so in {} answers", answered.len());
         finding.expect("headers", "as the requests ask for them", found, true);
     }
-    finding
+    Ok(finding)
 }

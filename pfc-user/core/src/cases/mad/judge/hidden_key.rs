@@ -128,9 +128,10 @@ impl<'v> Shown<'v> {
                 let found = format!("in octet {at}; it may be no answer of the DUT");
                 finding.undecided(self.what, expected, found);
             }
-            _ => finding.about(&[self.subject], |finding| {
-                finding.expect(self.what, expected, format!("in octet {at}"), false)
-            }),
+            _ => {
+                let found = format!("in octet {at}");
+                finding.expect_about([self.subject], self.what, expected, found, false);
+            }
         }
     }
 

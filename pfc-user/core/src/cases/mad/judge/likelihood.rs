@@ -3,25 +3,25 @@
 
 /// Requests that had to be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::cases::mad) struct Loss {
+pub struct Loss {
     /// How many there were.
-    pub(in crate::cases::mad) asked: u64,
+    pub asked: u64,
     /// How many of them got no answer.
-    pub(in crate::cases::mad) lost: u64,
+    pub lost: u64,
 }
 
 /// The bound on the share of loss holds with this confidence.
-pub(in crate::cases::mad) const CONFIDENCE: f64 = 0.99;
+pub const CONFIDENCE: f64 = 0.99;
 /// Fewest requests from which a bound is taken.
-pub(in crate::cases::mad) const ENOUGH: u64 = 100;
+pub const ENOUGH: u64 = 100;
 /// Probability below which loss is ruled out as the cause.
-pub(in crate::cases::mad) const UNLIKELY: f64 = 1e-6;
+pub const UNLIKELY: f64 = 1e-6;
 
 impl Loss {
     /// Upper bound of the share of requests that is lost (Clopper and Pearson): the greatest p at
     /// which no more than those that were lost are lost with probability 1 - [`CONFIDENCE`] at
     /// least. `None` where there are fewer than [`ENOUGH`].
-    pub(in crate::cases::mad) fn upper_bound(self) -> Option<f64> {
+    pub fn upper_bound(self) -> Option<f64> {
         if self.asked < ENOUGH {
             return None;
         }
@@ -43,7 +43,7 @@ impl Loss {
 
 /// Probability that `count` or more of `of` are lost, each with probability `p`: the sum of
 /// C(of, i) p^i (1 - p)^(of - i) for i from `count` to `of`.
-pub(in crate::cases::mad) fn at_least(count: u64, of: u64, p: f64) -> f64 {
+pub fn at_least(count: u64, of: u64, p: f64) -> f64 {
     if count == 0 || p >= 1.0 {
         return 1.0;
     }

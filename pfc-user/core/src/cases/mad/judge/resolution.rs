@@ -24,17 +24,17 @@ fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<Value> {
     }
 }
 
-pub(in crate::cases::mad) fn unanswered(view: &View<'_>, purpose: Purpose) -> Option<Value> {
+pub fn unanswered(view: &View<'_>, purpose: Purpose) -> Option<Value> {
     one_of("request not answered", view.askings(purpose).len() as u64)
 }
 
-pub(in crate::cases::mad) fn wrong(view: &View<'_>, purposes: &[Purpose]) -> Option<Value> {
+pub fn wrong(view: &View<'_>, purposes: &[Purpose]) -> Option<Value> {
     let answers = purposes.iter().map(|purpose| answers(view, *purpose));
     one_of("wrong answer", answers.sum())
 }
 
 /// Answers to requests of that purpose on which a verdict rests.
-pub(in crate::cases::mad) fn answers(view: &View<'_>, purpose: Purpose) -> u64 {
+pub fn answers(view: &View<'_>, purpose: Purpose) -> u64 {
     let askings = view.askings(purpose);
     let answers = askings.iter().filter_map(|asking| asking.answer());
     answers.count() as u64

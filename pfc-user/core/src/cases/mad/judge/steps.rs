@@ -2,39 +2,32 @@
 
 use super::decoded::View;
 use crate::cases::mad::MadCase;
-use crate::cases::steps::{Found, checked, numbered};
+use crate::cases::steps::{Found, checked, numbered, results};
 use crate::evidence::mad::Purpose;
 use crate::verdict::{CheckResult, StepResult, Verdict};
 
 /// The steps of `case` in the subcase of the evidence.
 pub(super) fn of(case: &MadCase, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {
-    numbered(case.case.steps)
-        .filter_map(|(number, what)| {
-            let step = match number.split_once(": ") {
-                None => number,
-                Some((subcases, step)) => subcases
-                    .split(", ")
-                    .any(|subcase| subcase == view.protect_bits().to_string())
-                    .then_some(step)?,
-            };
-            let (found, verdict) = (case.step)(step, view, checks);
-            Some(StepResult {
-                repetition: view.e.plan.name.clone(),
-                step: step.into(),
-                what: what.into(),
-                found,
-                verdict,
-            })
-        })
-        .collect()
+    let subcase = view.protect_bits().to_string();
+    let steps =
+        numbered(case.case.steps).filter_map(|(number, what)| match number.split_once(": ") {
+            None => Some((number, what)),
+            Some((subcases, step)) => {
+                let mut subcases = subcases.split(", ");
+                subcases.any(|of| of == subcase).then_some((step, what))
+            }
+        });
+    results(&view.e.plan.name, steps, |step| {
+        (case.step)(step, view, checks)
+    })
 }
 
-pub(in crate::cases::mad) fn not_reached() -> Found {
+pub fn not_reached() -> Found {
     ("not reached".into(), Verdict::Skipped)
 }
 
 /// A step that only sends.
-pub(in crate::cases::mad) fn sent(view: &View<'_>, purpose: Purpose) -> Found {
+pub fn sent(view: &View<'_>, purpose: Purpose) -> Found {
     let askings = view.askings(purpose);
     let packets: usize = askings.iter().map(|asking| asking.all.len()).sum();
     match askings.len() {
@@ -48,7 +41,7 @@ pub(in crate::cases::mad) fn sent(view: &View<'_>, purpose: Purpose) -> Found {
 }
 
 /// A step whose value is shown wherever it was read, even if the document does not apply to it.
-pub(in crate::cases::mad) fn valued<A>(
+pub fn valued<A>(
     checks: &[CheckResult],
     check: &str,
     value: Option<A>,

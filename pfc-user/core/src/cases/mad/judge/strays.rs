@@ -7,7 +7,7 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::Row;
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
@@ -16,7 +16,7 @@ use crate::quantity::ms;
 use crate::verdict::Subject;
 
 /// The row of every table.
-pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
+pub const SINGLE_ANSWER: Row<Mad> = Row {
     extra: true,
     tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for \
         the testbed's time-out; inconclusive where the tester or its simulated DUT stood still, or \
@@ -35,41 +35,38 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
 /// The tester's own node has answered, and nothing shows who sent another answer.
 const OF_TESTER_PORT: &str = "answers with the TID of the request to the tester's own port";
 
-fn single_answer(view: &View<'_>) -> Finding {
-    let Some(last) = view.of_dut().next_back() else {
-        return Finding::not_reached("nothing was asked of the DUT");
-    };
+fn single_answer(view: &View<'_>) -> Judgement {
+    let last = view.of_dut().next_back();
+    let last = last.ok_or(Undecided::not_reached("nothing was asked of the DUT"))?;
     let mut finding = Finding::new();
     for stray in &view.strays {
-        finding.about(&[Subject::Packet(stray.at)], |finding| {
+        finding.about([Subject::Packet(stray.at)], |finding| {
             offence(view, stray, finding)
         });
     }
     if !finding.assertions.is_empty() {
-        return finding;
+        return Ok(finding);
     }
     if !view.e.shows_unmatched {
-        return Finding::not_applicable(format!(
+        return Ok(Finding::not_applicable(format!(
             "{} drops answers that match no request, so none could be seen",
             view.e.transport
-        ));
+        )));
     }
     let least = Duration::from_nanos(view.e.plan.timeout);
     let enough = u128::from(last.sent) + timing::listen_time(view.answer_time(), least).as_nanos();
     if u128::from(view.e.listened_until) < enough {
-        return Finding::inconclusive("it was not listened for long enough after the last request");
+        return Err("it was not listened for long enough after the last request".into());
     }
-    if let Some(unseen) = unseen(view) {
-        return Finding::inconclusive(unseen);
-    }
+    unseen(view).map_or(Ok(()), Err)?;
     let what = "answers that match no request under way";
     finding.expect(what, "none", "none", true);
-    finding
+    Ok(finding)
 }
 
 /// Reason why answers that match no request may be missing in the evidence. A flood of traps is
 /// none.
-pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
+pub fn unseen(view: &View<'_>) -> Option<String> {
     left_out(view.e.strays_left_out, "packets that match no request")
 }
 

@@ -260,6 +260,11 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     if sent == 0 {
         finding.undecided("PAUSE/PFC frames of the storm", "some", "none left");
     }
+    // MACs keep what the program of the rx port is not shown to see.
+    if e.ports.rx.pfc_visible.is_some() || e.rx_port.own_control > 0 {
+        let what = "PAUSE/PFC frames of the storm that came back to the rx port";
+        expect_none(&mut finding, what, e.rx_port.own_control);
+    }
     // Frames that the program saw are proof, whatever the witness of the DUT's own.
     if e.tx_port.own_control == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
@@ -276,5 +281,16 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     }
     let what = "PAUSE/PFC frames of the storm seen at the tx port";
     expect_none(&mut finding, what, e.tx_port.own_control);
+    finding
+}
+
+/// `no-reflection`.
+pub(in crate::cases::pfc) fn no_reflection(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let what = "test frames that came back to the tx port";
+    match e.ports.tx.alive || e.tx_port.frames > 0 {
+        true => expect_none(&mut finding, what, e.tx_port.test_frames),
+        false => finding.undecided(what, "0", "not one frame showed that its program counts"),
+    }
     finding
 }

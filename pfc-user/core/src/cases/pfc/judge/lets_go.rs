@@ -94,7 +94,7 @@ fn in_time(
         let why = format!("{wait}, but the tester or the simulated DUT stalled for {stalled}");
         finding.undecided(what, expected, why);
     } else {
-        finding.about(&[Subject::Frame(priority, wait.until)], |finding| {
+        finding.about([Subject::Frame(priority, wait.until)], |finding| {
             finding.expect(what, expected, wait.text(), wait.counted <= allowed)
         });
     }

@@ -1,10 +1,10 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
-use super::requests::{STOOD_STILL, bounds, may_be_late, test, within};
+use super::requests::{NO_TEST, STOOD_STILL, bounds, may_be_late, or_nothing, test, within};
 use crate::agent::protocol::State;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::View;
-use crate::cases::rc::judge::{no_test, state};
+use crate::cases::rc::judge::state;
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
 use crate::cases::remedy;
 use crate::evidence::rc::Completion;
@@ -20,21 +20,19 @@ fn subject(completion: &&Completion) -> Subject {
     Subject::Completion(completion.time)
 }
 
-pub(super) fn one_completion(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn one_completion(view: &View<'_>) -> Judgement {
+    let (test, t_tr) = test(view)?;
     let completions = view.completions();
     let mut finding = Finding::new();
     let (what, found) = ("completions", completions.len().to_string());
     match completions.first() {
         Some(_) => {
-            let surplus: Vec<_> = completions.iter().skip(1).map(subject).collect();
-            finding.about(&surplus, |finding| finding.equal(what, "1".into(), found))
+            let surplus = completions.iter().skip(1).map(subject);
+            finding.about(surplus, |finding| finding.equal(what, "1".into(), found))
         }
         None if test
             .last()
-            .is_some_and(|last| view.is_excused(last, test.phase.until, LONGEST * t_tr)) =>
+            .is_some_and(|last| view.stalls.excuse(last, test.phase.until, LONGEST * t_tr)) =>
         {
             let found = format!("none, {STOOD_STILL}");
             finding.undecided_until(remedy::STALLED, what, "1", found)
@@ -46,10 +44,8 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
     }
     for completion in &completions {
         if completion.work_request != READ {
-            finding.about(&[subject(completion)], |finding| {
-                let what = "work request of the completion";
-                finding.expect(what, READ, completion.work_request, false)
-            });
+            let (what, found) = ("work request of the completion", completion.work_request);
+            finding.expect_about([subject(completion)], what, READ, found, false);
         }
     }
     if let (Some(first), Some(last)) = (completions.first(), test.last()) {
@@ -64,7 +60,7 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             remedy = remedy::LATE;
             let found = format!("{found}: the transmission may have come in late");
             (found, Verdict::Inconclusive)
-        } else if time > longest && view.is_excused(last, first.time, longest) {
+        } else if time > longest && view.stalls.excuse(last, first.time, longest) {
             remedy = remedy::STALLED;
             (format!("{found}, {STOOD_STILL}"), Verdict::Inconclusive)
         } else {
@@ -75,55 +71,44 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
                 verdict => (found, verdict),
             }
         };
-        finding.about(&[subject(first)], |finding| {
+        finding.about([subject(first)], |finding| {
             let expected = format!("{} to {}", ms(shortest), ms(longest));
             finding.remedied(remedy, |finding| {
                 finding.compare("from the last transmission to it", expected, found, verdict)
             })
         });
     }
-    finding
+    Ok(finding)
 }
 
-pub(super) fn status(view: &View<'_>) -> Finding {
-    if view.test.is_none() {
-        return no_test();
-    }
+pub(super) fn status(view: &View<'_>) -> Judgement {
+    view.test.as_ref().ok_or(NO_TEST)?;
     let mut finding = Finding::new();
     for completion in view.completions() {
-        finding.about(&[subject(&completion)], |finding| {
+        finding.about([subject(&completion)], |finding| {
             finding.equal("status", RETRY_EXC_ERR, completion.status)
         });
     }
-    if finding.assertions.is_empty() {
-        Finding::not_applicable("there was no completion: `one-completion` says so")
-    } else {
-        finding
-    }
+    or_nothing(finding, "there was no completion: `one-completion` says so")
 }
 
-pub(super) fn qp_error(view: &View<'_>) -> Finding {
-    let Some(test) = &view.test else {
-        return no_test();
-    };
-    let Some(found) = state(test.phase) else {
-        return Finding::not_reached("its state was not read");
-    };
+pub(super) fn qp_error(view: &View<'_>) -> Judgement {
+    let test = view.test.as_ref().ok_or(NO_TEST)?;
+    let found = state(test.phase).ok_or(Undecided::not_reached("its state was not read"))?;
     let mut finding = Finding::new();
     let expected = format!("{:?}", State::Error);
     finding.equal("state of the queue pair", expected, found);
-    finding
+    Ok(finding)
 }
 
-pub(super) fn flush(view: &View<'_>) -> Finding {
-    let Some(flush) = &view.e.flush else {
-        return Finding::inconclusive("no READ was posted to a queue pair in error");
-    };
+pub(super) fn flush(view: &View<'_>) -> Judgement {
+    let flush = view.e.flush.as_ref();
+    let flush = flush.ok_or("no READ was posted to a queue pair in error")?;
     let mut finding = Finding::new();
     if let Some(refused) = &flush.refused {
         let found = format!("refused: {refused}");
         finding.expect("one more READ", "posted", found, false);
-        return finding;
+        return Ok(finding);
     }
     let flushed: Vec<_> = flush
         .completions
@@ -131,16 +116,14 @@ pub(super) fn flush(view: &View<'_>) -> Finding {
         .filter(|completion| completion.work_request == FLUSHED)
         .collect();
     let waited = ms(flush.until.saturating_sub(flush.posted));
-    let surplus: Vec<_> = flushed.iter().skip(1).map(subject).collect();
+    let surplus = flushed.iter().skip(1).map(subject);
     let found = format!("{} within {waited}", flushed.len());
-    finding.about(&surplus, |finding| {
-        let what = "completions of one more READ";
-        finding.expect(what, 1, found, flushed.len() == 1)
-    });
+    let what = "completions of one more READ";
+    finding.expect_about(surplus, what, 1, found, flushed.len() == 1);
     for completion in flushed {
-        finding.about(&[subject(&completion)], |finding| {
+        finding.about([subject(&completion)], |finding| {
             finding.equal("its status", WR_FLUSH_ERR, completion.status)
         });
     }
-    finding
+    Ok(finding)
 }

@@ -3,7 +3,7 @@
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
 use super::requests::STOOD_STILL;
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
 use crate::cases::remedy;
@@ -14,10 +14,11 @@ use crate::verdict::Subject;
 
 /// A DUT that is reached and answered completes with success. It is to blame if it does not, once
 /// its requests were seen and the answer was right.
-pub(super) fn path_alive(view: &View<'_>) -> Finding {
-    let Some(control) = &view.control else {
-        return Finding::not_reached("the positive control was not reached");
-    };
+pub(super) fn path_alive(view: &View<'_>) -> Judgement {
+    let control = view.control.as_ref();
+    let control = control.ok_or(Undecided::not_reached(
+        "the positive control was not reached",
+    ))?;
     let mut finding = Finding::new();
     let first = control.phase.completions.first();
     let completed = match first {
@@ -31,7 +32,9 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
     let what = "completion of the positive control";
     let t_tr = control.t_tr().unwrap_or_default();
     let latest = control.last().unwrap_or(control.phase.posted);
-    let is_excused = view.is_excused(latest, control.phase.until, LONGEST * t_tr);
+    let is_excused = view
+        .stalls
+        .excuse(latest, control.phase.until, LONGEST * t_tr);
     let Some(answer) = control.answers.first() else {
         let (drops, seen) = (view.e.plan.control_drops, control.transmissions.len());
         let expected = format!("a READ request to answer, after {drops} that are dropped");
@@ -48,17 +51,15 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
             }
             false => {
                 let others = control.packets().filter(|packet| !packet.is_read_request());
-                let others: Vec<_> = others.map(Decoded::subject).collect();
-                finding.about(&others, |finding| {
-                    finding.expect(what, expected, found, false)
-                })
+                let others = others.map(Decoded::subject);
+                finding.expect_about(others, what, expected, found, false);
             }
         }
-        return finding;
+        return Ok(finding);
     };
     if let Err(wrong) = is_right(view, control, answer) {
         finding.undecided("the tester's answer", "a correct READ response", wrong);
-        return finding;
+        return Ok(finding);
     }
     let succeeded = first.is_some_and(|first| first.status == 0);
     let (lateness, longest) = (lateness(control), t_tr / 2);
@@ -67,7 +68,7 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         let expected = format!("within {} of a request", ms(longest));
         let found = format!("after {}", ms(lateness));
         finding.undecided("the tester's answer", expected, found);
-        return finding;
+        return Ok(finding);
     }
     let in_time = first.is_some_and(|first| first.status == 0 && first.time >= answer.time);
     let expected = format!(
@@ -81,12 +82,10 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         }
         _ => {
             let subject = first.map(|first| Subject::Completion(first.time));
-            finding.about(subject.as_slice(), |finding| {
-                finding.expect(what, expected, completed, in_time)
-            })
+            finding.expect_about(subject, what, expected, completed, in_time);
         }
     }
-    finding
+    Ok(finding)
 }
 
 /// Shortest time from a request to the answer that follows it.

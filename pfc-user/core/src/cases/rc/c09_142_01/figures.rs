@@ -1,92 +1,82 @@
 //! Figures that are reported and not judged.
 
-use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
+use crate::agent::protocol::Device;
+use crate::cases::judge::NamedFigure;
+use crate::cases::rc::judge::Rc;
+use crate::cases::rc::judge::decoded::{Decoded, PhaseView};
 use crate::cases::rc::stimulate::FLUSHED;
 use crate::cases::value::{Value, count, number, time};
 use crate::plan::Nanos;
 use crate::roce;
-use crate::verdict::Figure;
 
-/// Name and value of a figure.
-type Named = (String, Value);
+/// All of them, in the order of reports.
+pub(super) const FIGURES: [NamedFigure<Rc>; 12] = [
+    ("DUT", |view| Some(dut(&view.e.device).into())),
+    ("tester's port", |view| Some(view.e.port.clone().into())),
+    ("queue pairs of the control", |view| {
+        Some(ends(view.control.as_ref()?).into())
+    }),
+    ("packets for another queue pair in the control", |view| {
+        foreign(&view.control)
+    }),
+    ("queue pairs of the test", |view| {
+        Some(ends(view.test.as_ref()?).into())
+    }),
+    ("packets for another queue pair in the test", |view| {
+        foreign(&view.test)
+    }),
+    ("T_tr", |view| Some(time(view.test.as_ref()?.t_tr()?))),
+    ("intervals", |view| {
+        let test = view.test.as_ref()?;
+        let in_t_tr = |interval| in_t_tr(test, interval);
+        let all: Option<Vec<_>> = test.intervals().into_iter().map(in_t_tr).collect();
+        all.filter(|all| !all.is_empty()).map(Value::joined)
+    }),
+    ("completion", |view| {
+        let test = view.test.as_ref()?;
+        let (first, last) = (*view.completions().first()?, test.last()?);
+        let after = in_t_tr(test, first.time.saturating_sub(last))?;
+        Some(after + " after the last packet")
+    }),
+    ("ICRCs", |view| {
+        let icrcs: Vec<_> = view.test.as_ref()?.packets().map(icrc).collect();
+        (!icrcs.is_empty()).then(|| icrcs.join(", ").into())
+    }),
+    ("flush", |view| {
+        let flush = view.e.flush.as_ref().filter(|_| view.test.is_some())?;
+        let mut completions = flush.completions.iter();
+        let flushed = completions.find(|completion| completion.work_request == FLUSHED)?;
+        let after = time(flushed.time.saturating_sub(flush.posted));
+        Some(after + " after the READ was posted")
+    }),
+    ("packets of the queue pair in error", |view| {
+        let flush = view.e.flush.as_ref().filter(|_| view.test.is_some())?;
+        let packets = flush.packets.len() as u64;
+        (packets > 0).then(|| count(packets, ""))
+    }),
+];
 
-pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
-    let mut named = surroundings(view);
-    if let Some(test) = &view.test {
-        named.extend(times(view, test));
-        if test.packets().next().is_some() {
-            let icrcs: Vec<_> = test.packets().map(icrc).collect();
-            named.push(("ICRCs".into(), icrcs.join(", ").into()));
-        }
-        named.extend(flush(view));
-    }
-    let figure = |(name, value): Named| value.figure(&view.e.plan.name, name);
-    named.into_iter().map(figure).collect()
-}
-
-/// The DUT, the tester's port and the queue pairs.
-fn surroundings(view: &View<'_>) -> Vec<Named> {
-    let device = &view.e.device;
+fn dut(device: &Device) -> String {
     let apm = match device.apm {
         Some(true) => "supports",
         Some(false) => "does not support",
         None => "does not say whether it supports",
     };
-    let dut = format!(
+    format!(
         "{} ({}), active MTU {}; {apm} Automatic Path Migration",
         device.name, device.backend, device.active_mtu
-    );
-    let mut named = vec![
-        ("DUT".into(), dut.into()),
-        ("tester's port".into(), view.e.port.clone().into()),
-    ];
-    for (name, phase) in [("control", &view.control), ("test", &view.test)] {
-        let Some(phase) = phase else { continue };
-        named.push((format!("queue pairs of the {name}"), ends(phase).into()));
-        if phase.phase.foreign > 0 {
-            let name = format!("packets for another queue pair in the {name}");
-            named.push((name, count(phase.phase.foreign, "")));
-        }
-    }
-    named
+    )
 }
 
-/// T_tr, and the times of the test beside it.
-fn times(view: &View<'_>, test: &PhaseView<'_>) -> Vec<Named> {
-    let Some(t_tr) = test.t_tr() else {
-        return Vec::new();
-    };
-    let in_t_tr =
-        |nanos: Nanos| time(nanos) + " (" + number(nanos as f64 / t_tr as f64, 3, "T_tr") + ")";
-    let mut named = vec![("T_tr".into(), time(t_tr))];
-    let intervals = test.intervals();
-    if !intervals.is_empty() {
-        let all = Value::joined(intervals.into_iter().map(in_t_tr));
-        named.push(("intervals".into(), all));
-    }
-    if let (Some(first), Some(last)) = (view.completions().first(), test.last()) {
-        let after = in_t_tr(first.time.saturating_sub(last)) + " after the last packet";
-        named.push(("completion".into(), after));
-    }
-    named
+fn foreign(phase: &Option<PhaseView<'_>>) -> Option<Value> {
+    let foreign = phase.as_ref()?.phase.foreign;
+    (foreign > 0).then(|| count(foreign, ""))
 }
 
-/// The READ that the queue pair in error has to flush.
-fn flush(view: &View<'_>) -> Vec<Named> {
-    let Some(flush) = &view.e.flush else {
-        return Vec::new();
-    };
-    let mut named = Vec::new();
-    let mut completions = flush.completions.iter();
-    if let Some(flushed) = completions.find(|completion| completion.work_request == FLUSHED) {
-        let after = time(flushed.time.saturating_sub(flush.posted));
-        named.push(("flush".into(), after + " after the READ was posted"));
-    }
-    if !flush.packets.is_empty() {
-        let packets = count(flush.packets.len() as u64, "");
-        named.push(("packets of the queue pair in error".into(), packets));
-    }
-    named
+/// A time, and its share of T_tr; `None` where the timer never ends.
+fn in_t_tr(test: &PhaseView<'_>, nanos: Nanos) -> Option<Value> {
+    let share = number(nanos as f64 / test.t_tr()? as f64, 3, "T_tr");
+    Some(time(nanos) + " (" + share + ")")
 }
 
 fn ends(phase: &PhaseView<'_>) -> String {

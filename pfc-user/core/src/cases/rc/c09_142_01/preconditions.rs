@@ -36,7 +36,7 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
 }
 
 /// Requires that the document is known to apply or not to apply.
-pub(super) const QUALIFIER: Need = Need::by("qualifier", Met::<Rc>::By(qualifier));
+pub(super) const QUALIFIER: Need = Need::by("qualifier", Met::<Rc>::By(|view| Ok(qualifier(view))));
 /// The DUT resolves the tester's address.
 pub(super) const NEIGHBOUR: Need = Need::new(
     "neighbour",

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
 
-use crate::cases::finding::Finding;
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
-use crate::cases::rc::judge::no_test;
 use crate::cases::rc::stimulate::LONGEST;
 use crate::cases::remedy;
 use crate::evidence::rc::Shown;
@@ -29,30 +28,30 @@ pub(super) fn bounds(t_tr: Nanos) -> (Nanos, Nanos) {
     (t_tr * SHORTEST / 100, t_tr * LONGEST)
 }
 
+/// Reason why nothing of the test can be judged.
+pub(super) const NO_TEST: Undecided = Undecided::not_reached("the test was not reached");
+
 /// The test, and its T_tr.
-pub(super) fn test<'v>(view: &'v View<'_>) -> Option<(&'v PhaseView<'v>, Nanos)> {
-    let test = view.test.as_ref()?;
+pub(super) fn test<'v>(view: &'v View<'_>) -> Result<(&'v PhaseView<'v>, Nanos), Undecided> {
+    let test = view.test.as_ref().ok_or(NO_TEST)?;
     // Where the timer never ends the precondition `attributes` says so.
-    Some((test, test.t_tr()?))
+    Ok((test, test.t_tr().ok_or(NO_TEST)?))
 }
 
-pub(super) fn requests(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn requests(view: &View<'_>) -> Judgement {
+    let (test, t_tr) = test(view)?;
     let mut finding = Finding::new();
     let expected = view.e.plan.requests();
     let found = test.transmissions.len();
     let latest = test.last().unwrap_or(test.phase.posted);
     // The next one may still come, where the DUT stood still.
-    if found < expected && view.is_excused(latest, test.phase.until, LONGEST * t_tr) {
+    if found < expected && view.stalls.excuse(latest, test.phase.until, LONGEST * t_tr) {
         let found = format!("{found}, and then {STOOD_STILL}");
         finding.undecided_until(remedy::STALLED, "transmissions", expected, found);
-        return finding;
+        return Ok(finding);
     }
     let surplus = test.transmissions.iter().skip(expected).flatten();
-    let surplus: Vec<_> = surplus.map(Decoded::subject).collect();
-    finding.about(&surplus, |finding| {
+    finding.about(surplus.map(Decoded::subject), |finding| {
         finding.equal("transmissions", expected, found)
     });
     let silence = test.phase.until.saturating_sub(latest);
@@ -65,13 +64,11 @@ pub(super) fn requests(view: &View<'_>) -> Finding {
         let expected = format!("at least {}", ms(LONGEST * t_tr));
         finding.compare(what, expected, ms(silence), verdict);
     }
-    finding
+    Ok(finding)
 }
 
-pub(super) fn single_packet(view: &View<'_>) -> Finding {
-    let Some((test, _)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn single_packet(view: &View<'_>) -> Judgement {
+    let (test, _) = test(view)?;
     let plan = &view.e.plan;
     let mut finding = Finding::new();
     let expected = form(
@@ -84,8 +81,8 @@ pub(super) fn single_packet(view: &View<'_>) -> Finding {
     );
     for (index, packets) in test.transmissions.iter().enumerate() {
         let what = format!("transmission {}", index + 1);
-        let subjects: Vec<_> = packets.iter().map(Decoded::subject).collect();
-        finding.about(&subjects, |finding| match &packets[..] {
+        let subjects = packets.iter().map(Decoded::subject);
+        finding.about(subjects, |finding| match &packets[..] {
             [packet] => finding.equal(what, expected.clone(), form_of(packet)),
             several => {
                 let forms: Vec<_> = several.iter().map(form_of).collect();
@@ -125,10 +122,8 @@ fn form_of(packet: &Decoded) -> String {
     }
 }
 
-pub(super) fn same_request(view: &View<'_>) -> Finding {
-    let Some((test, _)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn same_request(view: &View<'_>) -> Judgement {
+    let (test, _) = test(view)?;
     let mut finding = Finding::new();
     let same = |packet: &Decoded| {
         let reth = packet.reth().map_or("none".into(), |reth| {
@@ -143,7 +138,7 @@ pub(super) fn same_request(view: &View<'_>) -> Finding {
         for (number, packet) in packets.iter().enumerate() {
             let which = format!("transmission {}", index + 1);
             let first = first.as_ref().filter(|_| index > 0 && number == 0);
-            finding.about(&[packet.subject()], |finding| {
+            finding.about([packet.subject()], |finding| {
                 icrc(&which, packet, finding);
                 sender(test, &which, packet, finding);
                 let Some(first) = first else { return };
@@ -190,10 +185,8 @@ fn sender(test: &PhaseView<'_>, which: &str, packet: &Decoded, finding: &mut Fin
     );
 }
 
-pub(super) fn interval(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn interval(view: &View<'_>) -> Judgement {
+    let (test, t_tr) = test(view)?;
     let (shortest, longest) = bounds(t_tr);
     let mut finding = Finding::new();
     let times = test.times();
@@ -204,14 +197,14 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
             let (found, before) = (ms(interval), ms(gap_before(test, index)));
             let found = format!("{found}, after {before}: the former may have come in late");
             finding.undecided_until(remedy::LATE, what, expected, found);
-        } else if interval > longest && view.is_excused(times[index], times[index + 1], longest) {
+        } else if interval > longest && view.stalls.excuse(times[index], times[index + 1], longest)
+        {
             let found = format!("{}, {STOOD_STILL}", ms(interval));
             finding.undecided_until(remedy::STALLED, what, expected, found);
         } else {
             let holds = (shortest..=longest).contains(&interval);
-            finding.about(&[Subject::Packet(times[index + 1])], |finding| {
-                finding.expect(what, expected, ms(interval), holds)
-            });
+            let subject = Subject::Packet(times[index + 1]);
+            finding.expect_about([subject], what, expected, ms(interval), holds);
         }
     }
     let why = match view.e.plan.retry_count {
@@ -262,18 +255,15 @@ fn usual_gap(view: &View<'_>, test: &PhaseView<'_>, index: usize) -> Nanos {
 }
 
 /// A check without a subject: another says why there is none.
-fn or_nothing(finding: Finding, why: &str) -> Finding {
-    if finding.assertions.is_empty() {
-        Finding::not_applicable(why)
-    } else {
-        finding
-    }
+pub(super) fn or_nothing(finding: Finding, why: &str) -> Judgement {
+    Ok(match finding.assertions.is_empty() {
+        true => Finding::not_applicable(why),
+        false => finding,
+    })
 }
 
-pub(super) fn retry_count(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else {
-        return no_test();
-    };
+pub(super) fn retry_count(view: &View<'_>) -> Judgement {
+    let (test, t_tr) = test(view)?;
     let count = view.e.plan.retry_count;
     let mut finding = Finding::new();
     let times = test.times();
@@ -289,7 +279,7 @@ pub(super) fn retry_count(view: &View<'_>) -> Finding {
         );
         let in_time = |shown: &&Shown| during(shown, &times, usize::from(retry), t_tr);
         match test.phase.shown.iter().find(in_time) {
-            Some(shown) => finding.about(&[Subject::Packet(*sent)], |finding| {
+            Some(shown) => finding.about([Subject::Packet(*sent)], |finding| {
                 finding.equal(what, expected, format!("{} left", shown.retries_left))
             }),
             None if test.phase.shown.is_empty() => {

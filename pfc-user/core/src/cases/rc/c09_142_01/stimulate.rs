@@ -2,20 +2,20 @@
 
 use crate::agent::protocol::{Channel, FailureKind, OpenChannel, State};
 use crate::cases::rc::stimulate::{
-    FLUSHED, LONGEST, Numbered, Numbers, PROMPT, READ, Steps, Stop, Watch, phase,
+    FLUSHED, LONGEST, Numbered, PROMPT, READ, Steps, Stop, Watch, phase,
 };
 use crate::evidence::rc::{Completion, Phase, RcEvidence};
 use crate::plan::Nanos;
 
 impl Steps<'_> {
-    pub(super) fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
+    pub(super) fn run(&mut self, done: &mut RcEvidence) -> Result<(), Stop> {
         // Where the document does not apply, or it is not known whether it does, nothing would be
         // decided.
         if done.apm.or(done.device.apm) != Some(false) {
             return Ok(());
         }
         self.bench.announce("positive control");
-        let first = numbers.next_channel(&[]);
+        let first = self.numbers.next_channel(&[]);
         let Some(channel) = self.open(first, done)? else {
             return Ok(());
         };
@@ -28,7 +28,7 @@ impl Steps<'_> {
             return Ok(());
         }
         self.bench.announce("test");
-        let second = numbers.next_channel(&[first]);
+        let second = self.numbers.next_channel(&[first]);
         let Some(channel) = self.open(second, done)? else {
             return Ok(());
         };

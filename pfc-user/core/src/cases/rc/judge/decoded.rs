@@ -15,14 +15,14 @@ use crate::verdict::Subject;
 
 /// A packet, decoded.
 #[derive(Clone, Debug)]
-pub(in crate::cases::rc) struct Decoded {
-    pub(in crate::cases::rc) time: Nanos,
+pub struct Decoded {
+    pub time: Nanos,
     /// Octets of the frame on the wire.
-    pub(in crate::cases::rc) length: u32,
+    pub length: u32,
     /// Octets of the frame that were kept.
-    pub(in crate::cases::rc) frame: Vec<u8>,
+    pub frame: Vec<u8>,
     /// `None`: not a whole RoCEv2 packet in what was kept.
-    pub(in crate::cases::rc) packet: Option<roce::Packet>,
+    pub packet: Option<roce::Packet>,
 }
 
 impl Decoded {
@@ -47,17 +47,17 @@ impl Decoded {
     }
 
     /// The packet, for drawings.
-    pub(in crate::cases::rc) fn subject(&self) -> Subject {
+    pub fn subject(&self) -> Subject {
         Subject::Packet(self.time)
     }
 
-    pub(in crate::cases::rc) fn is_read_request(&self) -> bool {
+    pub fn is_read_request(&self) -> bool {
         self.packet
             .is_some_and(|packet| packet.bth.opcode == RC_READ_REQUEST)
     }
 
     /// The address that it comes from.
-    pub(in crate::cases::rc) fn source(&self) -> Option<IpAddr> {
+    pub fn source(&self) -> Option<IpAddr> {
         let Addresses { at, length } = self.packet?.ip.addresses;
         let octets = self.frame.get(at..at + length / 2)?;
         <[u8; 4]>::try_from(octets)
@@ -66,17 +66,17 @@ impl Decoded {
             .ok()
     }
 
-    pub(in crate::cases::rc) fn reth(&self) -> Option<Reth> {
+    pub fn reth(&self) -> Option<Reth> {
         self.packet?.reth(&*self.frame)
     }
 }
 
 /// A phase, decoded.
-pub(in crate::cases::rc) struct PhaseView<'e> {
-    pub(in crate::cases::rc) phase: &'e Phase,
+pub struct PhaseView<'e> {
+    pub phase: &'e Phase,
     /// Transmissions in their order, none of them empty.
-    pub(in crate::cases::rc) transmissions: Vec<Vec<Decoded>>,
-    pub(in crate::cases::rc) answers: Vec<Decoded>,
+    pub transmissions: Vec<Vec<Decoded>>,
+    pub answers: Vec<Decoded>,
 }
 
 impl<'e> PhaseView<'e> {
@@ -122,26 +122,26 @@ impl<'e> PhaseView<'e> {
     }
 
     /// T_tr as it was read back; `None` where the timer never ends.
-    pub(in crate::cases::rc) fn t_tr(&self) -> Option<Nanos> {
+    pub fn t_tr(&self) -> Option<Nanos> {
         t_tr(&self.phase.channel.attributes)
     }
 
-    pub(in crate::cases::rc) fn packets(&self) -> impl Iterator<Item = &Decoded> {
+    pub fn packets(&self) -> impl Iterator<Item = &Decoded> {
         self.transmissions.iter().flatten()
     }
 
     /// Time of the last packet.
-    pub(in crate::cases::rc) fn last(&self) -> Option<Nanos> {
+    pub fn last(&self) -> Option<Nanos> {
         self.packets().last().map(|packet| packet.time)
     }
 
     /// Time for which the agent was asked for completions after the READ was posted.
-    pub(in crate::cases::rc) fn waited(&self) -> Nanos {
+    pub fn waited(&self) -> Nanos {
         self.phase.until.saturating_sub(self.phase.posted)
     }
 
     /// Start time of each transmission.
-    pub(in crate::cases::rc) fn times(&self) -> Vec<Nanos> {
+    pub fn times(&self) -> Vec<Nanos> {
         self.transmissions
             .iter()
             .filter_map(|packets| packets.first())
@@ -150,7 +150,7 @@ impl<'e> PhaseView<'e> {
     }
 
     /// Times from each transmission to the next.
-    pub(in crate::cases::rc) fn intervals(&self) -> Vec<Nanos> {
+    pub fn intervals(&self) -> Vec<Nanos> {
         self.times()
             .windows(2)
             .map(|pair| pair[1] - pair[0])
@@ -159,16 +159,17 @@ impl<'e> PhaseView<'e> {
 }
 
 /// The evidence of a repetition.
-pub(in crate::cases::rc) struct View<'e> {
-    pub(in crate::cases::rc) e: &'e RcEvidence,
-    pub(in crate::cases::rc) control: Option<PhaseView<'e>>,
-    pub(in crate::cases::rc) test: Option<PhaseView<'e>>,
-    stalls: Stalls,
+pub struct View<'e> {
+    pub e: &'e RcEvidence,
+    pub control: Option<PhaseView<'e>>,
+    pub test: Option<PhaseView<'e>>,
+    /// Times at which the simulated DUT stood still.
+    pub stalls: Stalls,
 }
 
 impl<'e> View<'e> {
     /// An error where the evidence contradicts itself.
-    pub(in crate::cases::rc) fn new(e: &'e RcEvidence) -> Result<Self, String> {
+    pub fn new(e: &'e RcEvidence) -> Result<Self, String> {
         let plan = &e.plan;
         if plan.retry_count > 7 || plan.control_drops > plan.retry_count {
             return Err(format!(
@@ -197,14 +198,8 @@ impl<'e> View<'e> {
         })
     }
 
-    /// True if stalls of the simulated DUT explain why something took from `from` to `to`, and not
-    /// `latest` at most.
-    pub(in crate::cases::rc) fn is_excused(&self, from: Nanos, to: Nanos, latest: Nanos) -> bool {
-        self.stalls.excuse(from, to, latest)
-    }
-
     /// Completions of the test, also those that came after it; without the READ of the flush.
-    pub(in crate::cases::rc) fn completions(&self) -> Vec<&'e Completion> {
+    pub fn completions(&self) -> Vec<&'e Completion> {
         let flush = self.e.flush.iter().flat_map(|flush| &flush.completions);
         let late = flush.filter(|completion| completion.work_request == READ);
         self.e

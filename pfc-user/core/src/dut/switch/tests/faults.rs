@@ -87,7 +87,7 @@ fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
         departures.extend(super::lab::departures(&mut switch, at));
     }
     departures.extend(super::lab::departures(&mut switch, 2000 * MS));
-    for departure in &departures {
+    for departure in departures.iter().filter(|departure| departure.port == 1) {
         if let Some((_, _, left)) = stamp(&departure.frame).and_then(|key| fates.get_mut(&key)) {
             left.push(departure.at);
         }
@@ -186,10 +186,14 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
                 note(needless, "XOFF without need");
             }
             None => {
-                note(
-                    control::parse(&departure.frame).is_some(),
-                    "control forwarded",
-                );
+                let what = match departure.port {
+                    0 => "control forwarded",
+                    _ => "control reflected",
+                };
+                note(control::parse(&departure.frame).is_some(), what);
+            }
+            Some(_) if departure.port == 0 => {
+                note(true, "reflected");
             }
             Some((flow, sequence)) => {
                 let latest = latest.entry(flow).or_insert(sequence);
@@ -356,6 +360,8 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("cuts", [&["corrupt"]; 3]),
     ("remarks", [&["remarked"]; 3]),
     ("forwards-control", [&["control forwarded"]; 3]),
+    ("reflects-control", [&["control reflected"]; 3]),
+    ("reflects", [&["reflected"]; 3]),
     ("maps-own-dscp-alone", [&[]; 3]),
     ("maps-low-dscps-alone", [&[]; 3]),
     ("maps-low-bits", [&[]; 3]),

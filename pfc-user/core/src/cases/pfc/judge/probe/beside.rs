@@ -207,7 +207,7 @@ pub(super) fn expect_none_held(finding: &mut Finding, e: &PfcEvidence) {
         let again = later.find(|(other, held)| other == burst && same(held));
         if let Some((_, second)) = again {
             let frame = |held: &Held| Subject::Frame(held.priority, held.wait.until);
-            finding.about(&[frame(first), frame(second)], |finding| {
+            finding.about([frame(first), frame(second)], |finding| {
                 finding.prove(
                     format!(
                         "waits of priority {} that begin with {}, while others go on",
