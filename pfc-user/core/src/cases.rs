@@ -8,9 +8,11 @@ pub mod parameters;
 pub mod pfc;
 pub mod rc;
 mod registry;
+pub(crate) mod remedy;
 mod resolution;
 mod stalls;
 mod steps;
+pub(crate) mod value;
 
 pub use attempts::again;
 pub use registry::{Known, OfFamily, PfcTask, PlannedCase, Task, all, find, nearest};
@@ -18,7 +20,9 @@ pub use registry::{Known, OfFamily, PfcTask, PlannedCase, Task, all, find, neare
 use crate::evidence::mad::MadEvidence;
 use crate::evidence::whole::{self, Defect, Rule};
 use crate::evidence::{CaseEvidence, Evidence, Repetition};
-use crate::verdict::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
+use crate::verdict::{
+    AssertionResult, Case, CaseResult, Cause, CheckResult, DocumentAssertion, Verdict,
+};
 
 /// Judges everything that a run recorded. Nothing passes in evidence that is not [whole].
 pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
@@ -84,6 +88,7 @@ fn withdraw_passes(results: &mut [CaseResult], why: &str) {
         for check in &mut result.checks {
             if check.verdict == Verdict::Pass {
                 (check.verdict, check.reason) = (Verdict::Error, why.into());
+                check.causes = cause(why, remedy::OTHER);
             }
         }
         for assertion in &mut result.assertions {
@@ -95,6 +100,11 @@ fn withdraw_passes(results: &mut [CaseResult], why: &str) {
             (result.verdict, result.reason) = (Verdict::Error, why.into());
         }
     }
+}
+
+fn cause(found: &str, remedy: &'static str) -> Vec<Cause> {
+    let found = found.to_owned();
+    vec![Cause { found, remedy }]
 }
 
 /// Judges one case.
@@ -173,6 +183,7 @@ fn omitted(case: &Case, evidence: &CaseEvidence) -> Vec<CheckResult> {
             verdict,
             reason: omitted.reason.clone(),
             assertions: Vec::new(),
+            causes: cause(&omitted.reason, remedy::NOT_DONE),
         }));
     }
     results
@@ -231,6 +242,7 @@ mod tests {
             verdict: *verdict,
             reason: String::new(),
             assertions: Vec::new(),
+            causes: Vec::new(),
         };
         let checks: Vec<CheckResult> = verdicts.iter().map(result).collect();
         of_document(&assertion, &checks).verdict

@@ -194,6 +194,18 @@ pub struct CheckResult {
     pub reason: String,
     /// The comparisons that it rests on.
     pub assertions: Vec<Assertion>,
+    /// Where it is inconclusive or an error: the parts of the reason, whichever attempt gave them.
+    #[serde(skip)]
+    pub causes: Vec<Cause>,
+}
+
+/// Cause that left a check open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    /// The finding, in a sentence with the figure.
+    pub found: String,
+    /// The remedy.
+    pub remedy: &'static str,
 }
 
 /// The outcome of one of several attempts at a repetition.
@@ -221,6 +233,21 @@ pub struct Figure {
     pub name: String,
     /// Value with its unit.
     pub value: String,
+    /// The numbers in the value, as they are shown there.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<Number>,
+    /// The value with `#` for each number.
+    #[serde(skip)]
+    pub form: String,
+}
+
+/// A number in the value of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Number {
+    /// Number of units.
+    pub value: f64,
+    /// Unit, such as `ms` or `frames`; empty where the text says what is counted.
+    pub unit: &'static str,
 }
 
 /// A case's outcome.

@@ -151,6 +151,7 @@ pub fn check(check: &str, repetition: &str, verdict: Verdict) -> CheckResult {
         verdict,
         reason,
         assertions,
+        causes: Vec::new(),
     }
 }
 
@@ -160,6 +161,8 @@ pub fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult 
         repetition: name.to_owned(),
         name: "gap".to_owned(),
         value: format!("7 ms in {name}"),
+        numbers: Vec::new(),
+        form: String::new(),
     });
     CaseResult {
         case: case.to_owned(),

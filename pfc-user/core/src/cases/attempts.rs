@@ -70,33 +70,16 @@ fn combine(case: &PfcCase, attempts: &[AttemptResult]) -> Vec<CheckResult> {
             && let Some(reason) = reason_to_skip(check.depends_on, &combined)
         {
             (found.verdict, found.reason) = (Verdict::Skipped, reason);
-            found.assertions = Vec::new();
+            (found.assertions, found.causes) = (Vec::new(), Vec::new());
         } else if matches!(
             found.verdict,
             Verdict::Fail | Verdict::Error | Verdict::Inconclusive
         ) {
-            let of = attempts.len();
-            found.reason = reason_of(attempt, of, &found.reason);
+            found.reason = format!("attempt {attempt} of {}: {}", attempts.len(), found.reason);
         }
         combined.push(found);
     }
     combined
-}
-
-/// The reason that one of several attempts gave.
-fn reason_of(attempt: u32, of: usize, reason: &str) -> String {
-    format!("attempt {attempt} of {of}: {reason}")
-}
-
-/// A reason without the attempt that gave it.
-pub(crate) fn reason_alone(reason: &str) -> &str {
-    let alone = || {
-        let (attempt, rest) = reason.strip_prefix("attempt ")?.split_once(" of ")?;
-        let (of, alone) = rest.split_once(": ")?;
-        let _: (u32, usize) = (attempt.parse().ok()?, of.parse().ok()?);
-        Some(alone)
-    };
-    alone().unwrap_or(reason)
 }
 
 /// Rank of a verdict among those of several attempts: as among checks, but that a pass counts more
@@ -125,22 +108,4 @@ pub fn again(evidence: &CaseEvidence) -> Option<String> {
         found.verdict == Verdict::Inconclusive && open.contains(&found.check.as_str())
     })?;
     Some(format!("{}: {}", undecided.check, undecided.reason))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_the_same_whichever_attempt_gave_it() {
-        for reason in [
-            "rate: too low",
-            "3 of 4: lost",
-            "attempt to connect of 2: none",
-            "",
-        ] {
-            assert_eq!(reason_alone(reason), reason);
-            assert_eq!(reason_alone(&reason_of(2, 3, reason)), reason);
-        }
-    }
 }

@@ -1,9 +1,11 @@
 //! The finding of a check, before its preconditions are weighed.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt::Display;
+use std::mem;
 
-use crate::verdict::{Assertion, Subject, Verdict};
+use super::remedy;
+use crate::verdict::{Assertion, Cause, Subject, Verdict};
 
 /// The use of measuring a repetition again because of a check that could not be decided. Of several
 /// the greater counts.
@@ -17,11 +19,40 @@ pub enum Again {
 
 /// The finding of a check; where the evidence allows none, the reason, which makes the check
 /// inconclusive.
-pub(super) type Judgement = Result<Finding, String>;
+pub(super) type Judgement = Result<Finding, Undecided>;
 
 impl From<Judgement> for Finding {
     fn from(judgement: Judgement) -> Self {
-        judgement.unwrap_or_else(Self::inconclusive)
+        judgement.unwrap_or_else(|undecided| Self {
+            remedy: undecided.remedy,
+            ..Self::inconclusive(undecided.reason)
+        })
+    }
+}
+
+/// Reason why the evidence allows no finding, and the remedy.
+#[derive(Debug)]
+pub(super) struct Undecided {
+    reason: Cow<'static, str>,
+    pub(super) remedy: &'static str,
+}
+
+impl<R: Into<Cow<'static, str>>> From<R> for Undecided {
+    fn from(reason: R) -> Self {
+        Self {
+            reason: reason.into(),
+            remedy: remedy::OTHER,
+        }
+    }
+}
+
+impl Undecided {
+    /// What is judged was not reached, read or asked for.
+    pub(super) const fn not_reached(reason: &'static str) -> Self {
+        Self {
+            reason: Cow::Borrowed(reason),
+            remedy: remedy::NOT_REACHED,
+        }
     }
 }
 
@@ -32,6 +63,10 @@ pub(super) struct Finding {
     pub(super) verdict: Verdict,
     /// Why; empty on a plain pass.
     pub(super) reason: String,
+    /// Where inconclusive: what would change that.
+    pub(super) remedy: &'static str,
+    /// Preconditions that are not met, where they are the reason.
+    pub(super) unmet: Vec<Cause>,
     /// The comparisons.
     pub(super) assertions: Vec<Assertion>,
     /// True: a failure that no fault of the tester explains.
@@ -46,6 +81,8 @@ impl Finding {
         Self {
             verdict: Verdict::Pass,
             reason: String::new(),
+            remedy: remedy::OTHER,
+            unmet: Vec::new(),
             assertions: Vec::new(),
             certain: false,
             again: Again::MayDecide,
@@ -84,10 +121,21 @@ impl Finding {
     }
 
     /// Returns the finding if it rests on a comparison; else `reason` makes it inconclusive.
-    pub(super) fn compared(self, reason: &str) -> Judgement {
+    pub(super) fn compared(self, reason: impl Into<Undecided>) -> Judgement {
         match self.assertions.is_empty() {
             true => Err(reason.into()),
             false => Ok(self),
+        }
+    }
+
+    /// Takes out the causes of an open verdict.
+    pub(super) fn causes(&mut self) -> Vec<Cause> {
+        match self.verdict {
+            Verdict::Inconclusive | Verdict::Error if self.unmet.is_empty() => {
+                let (found, remedy) = (self.reason.clone(), self.remedy);
+                vec![Cause { found, remedy }]
+            }
+            _ => mem::take(&mut self.unmet),
         }
     }
 
@@ -103,6 +151,21 @@ impl Finding {
         let subjects: Vec<Subject> = subjects.collect();
         for made in &mut self.assertions[before..] {
             made.about.extend(&subjects);
+        }
+        judged
+    }
+
+    /// Names what would change the verdict, where a comparison that `judge` records gives the
+    /// reason.
+    pub(super) fn remedied<T>(
+        &mut self,
+        remedy: &'static str,
+        judge: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.verdict;
+        let judged = judge(self);
+        if self.verdict > before {
+            self.remedy = remedy;
         }
         judged
     }
@@ -155,7 +218,7 @@ impl Finding {
     pub(super) fn merge(&mut self, other: Self) {
         if other.verdict > self.verdict {
             self.verdict = other.verdict;
-            self.reason = other.reason;
+            (self.reason, self.remedy) = (other.reason, other.remedy);
         }
         self.certain |= other.certain && other.verdict == Verdict::Fail;
         self.again = self.again.max(other.again);
@@ -181,6 +244,17 @@ impl Finding {
         actual: impl Display,
     ) {
         self.compare(what, expected, actual, Verdict::Inconclusive);
+    }
+
+    /// Records a comparison that could not be made, with what would change that.
+    pub(super) fn undecided_until(
+        &mut self,
+        remedy: &'static str,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+    ) {
+        self.remedied(remedy, |finding| finding.undecided(what, expected, actual));
     }
 
     /// Records a comparison that could not be made, and could not be by measuring again.

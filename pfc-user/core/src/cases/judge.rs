@@ -16,7 +16,9 @@
 //!    `inconclusive`.
 
 use super::finding::{Again, Finding};
-use crate::verdict::{Check, CheckResult, Figure, Judged, StepResult, Verdict};
+use super::remedy;
+use super::value::Value;
+use crate::verdict::{Cause, Check, CheckResult, Figure, Judged, StepResult, Verdict};
 
 /// A family of cases: the form in which its checks see the evidence of a repetition.
 pub trait Family: Sized + 'static {
@@ -40,17 +42,29 @@ pub trait Family: Sized + 'static {
 pub type Judge<F> = fn(&<F as Family>::View<'_>) -> <F as Family>::Outcome;
 
 /// Name of a figure that is reported and not judged, and its value where the evidence has one.
-pub type NamedFigure<F> = (&'static str, fn(&<F as Family>::View<'_>) -> Option<String>);
+pub type NamedFigure<F> = (&'static str, fn(&<F as Family>::View<'_>) -> Option<Value>);
 
 /// A condition; an error is the reason why it does not hold.
 pub type Condition<F> = fn(&<F as Family>::View<'_>) -> Result<(), String>;
+
+/// The rule of a precondition.
+pub enum Met<F: Family> {
+    /// A condition, which fails with the figure that is at fault.
+    If(Condition<F>),
+    /// Another check passes; else its finding has the reason and the remedy.
+    By(Judge<F>),
+    /// The check that needs it weighs it itself.
+    InCheck,
+}
 
 /// A condition without which a check is inconclusive.
 pub struct Precondition<F: Family> {
     /// Its name in lists and reasons.
     pub name: &'static str,
-    /// Fails with the figure that is at fault.
-    pub met: Condition<F>,
+    /// The remedy where it is not met.
+    pub remedy: &'static str,
+    /// Its rule.
+    pub met: Met<F>,
     /// True: where it is not met, it explains even a failure that is certain.
     pub explains_certain: bool,
     /// Where it is not met: the use of measuring the repetition again.
@@ -59,21 +73,47 @@ pub struct Precondition<F: Family> {
 
 impl<F: Family> Precondition<F> {
     /// A precondition that explains no certain failure, and that measuring again does not meet.
-    pub const fn new(name: &'static str, met: Condition<F>) -> Self {
+    pub const fn new(name: &'static str, remedy: &'static str, met: Condition<F>) -> Self {
+        Self {
+            remedy,
+            ..Self::by(name, Met::If(met))
+        }
+    }
+
+    /// A precondition that a disturbance of the tester leaves unmet: measuring again may meet it.
+    pub const fn of_tester(name: &'static str, remedy: &'static str, met: Condition<F>) -> Self {
+        Self {
+            again: Again::MayDecide,
+            ..Self::new(name, remedy, met)
+        }
+    }
+
+    /// A precondition whose rule says the remedy itself, or needs none.
+    pub const fn by(name: &'static str, met: Met<F>) -> Self {
         Self {
             name,
+            remedy: remedy::OTHER,
             met,
             explains_certain: false,
             again: Again::InVain,
         }
     }
 
-    /// A precondition that a disturbance of the tester leaves unmet: measuring again may meet it.
-    pub const fn of_tester(name: &'static str, met: Condition<F>) -> Self {
-        Self {
-            again: Again::MayDecide,
-            ..Self::new(name, met)
-        }
+    /// Where it is not met: the reason and the remedy.
+    fn unmet(&self, view: &F::View<'_>) -> Option<Cause> {
+        let (why, remedy) = match self.met {
+            Met::InCheck => return None,
+            Met::If(condition) => (condition(view).err()?, self.remedy),
+            Met::By(judge) => {
+                let finding: Finding = judge(view).into();
+                if finding.verdict <= Verdict::Pass {
+                    return None;
+                }
+                (finding.reason, finding.remedy)
+            }
+        };
+        let found = format!("{}: {why}", self.name);
+        Some(Cause { found, remedy })
     }
 }
 
@@ -170,7 +210,9 @@ impl<F: Family> Row<F> {
             return Finding::not_applicable(reason);
         }
         if F::is_interrupted(view) && !self.even_interrupted {
-            return Finding::inconclusive("the repetition was interrupted");
+            let mut finding = Finding::inconclusive("the repetition was interrupted");
+            finding.remedy = remedy::INTERRUPTED;
+            return finding;
         }
         if let Some(reason) = reason_to_skip(self.depends_on, earlier) {
             return Finding::skipped(reason);
@@ -182,30 +224,30 @@ impl<F: Family> Row<F> {
         if finding.verdict == Verdict::Pass && finding.assertions.is_empty() {
             finding = Finding::inconclusive("nothing was compared");
         }
-        let unmet = self.unmet(view, finding.verdict == Verdict::Fail && finding.certain);
-        if !unmet.is_empty() {
-            let (again, reasons): (Vec<Again>, Vec<String>) = unmet.into_iter().unzip();
+        let certain = finding.verdict == Verdict::Fail && finding.certain;
+        for needed in self.needs.all {
+            if (!certain || needed.explains_certain)
+                && let Some(cause) = needed.unmet(view)
+            {
+                finding.again = finding.again.max(needed.again);
+                finding.unmet.push(cause);
+            }
+        }
+        if !finding.unmet.is_empty() {
+            let reasons: Vec<_> = finding.unmet.iter().map(|cause| &*cause.found).collect();
             (finding.verdict, finding.reason) = (Verdict::Inconclusive, reasons.join("; "));
-            finding.again = again.into_iter().fold(finding.again, Ord::max);
         }
         if let Some(failure) = F::failure(view)
             && finding.verdict == Verdict::Inconclusive
         {
             finding.reason = format!("{failure}; {}", finding.reason);
+            if !finding.unmet.is_empty() {
+                let found = failure.to_owned();
+                let remedy = remedy::OTHER;
+                finding.unmet.insert(0, Cause { found, remedy });
+            }
         }
         finding
-    }
-
-    /// Reasons of the preconditions that are not met and explain the finding, each with the use of
-    /// measuring again.
-    fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<(Again, String)> {
-        let explains = |precondition: &&Precondition<F>| !certain || precondition.explains_certain;
-        let reason = |precondition: &Precondition<F>| {
-            let why = (precondition.met)(view).err()?;
-            Some((precondition.again, format!("{}: {why}", precondition.name)))
-        };
-        let needed = self.needs.all.iter().filter(explains);
-        needed.filter_map(reason).collect()
     }
 }
 
@@ -262,13 +304,7 @@ impl<F: Family> Table<F> {
                 ..Judged::default()
             };
         };
-        let figure = |(name, value): &NamedFigure<F>| {
-            Some(Figure {
-                repetition: repetition.into(),
-                name: (*name).into(),
-                value: value(&view)?,
-            })
-        };
+        let figure = |(name, value): &NamedFigure<F>| Some(value(&view)?.figure(repetition, *name));
         let (steps, resolutions) = further(&view, &checks);
         let figures = figures.iter().filter_map(figure).chain(resolutions);
         Judged {
@@ -291,7 +327,7 @@ impl<F: Family> Table<F> {
             _ => None,
         };
         for row in self.rows {
-            let finding = match (view, &not_applicable) {
+            let mut finding = match (view, &not_applicable) {
                 (Err(contradiction), _) => {
                     Finding::error(format!("the evidence contradicts itself: {contradiction}"))
                 }
@@ -305,6 +341,7 @@ impl<F: Family> Table<F> {
                 check: row.id.into(),
                 repetition: repetition.into(),
                 verdict: finding.verdict,
+                causes: finding.causes(),
                 reason: finding.reason,
                 assertions: finding.assertions,
             });

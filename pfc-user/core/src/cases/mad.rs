@@ -24,6 +24,7 @@ use session::{Session, Stop};
 use super::finding::Judgement;
 use super::judge::{Row, Table, needs};
 use super::steps::Found;
+use super::value::Value;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
 use crate::verdict::{Case, CheckResult, DocumentAssertion};
@@ -44,7 +45,7 @@ pub struct MadCase {
     /// The outcome of a numbered step of the document.
     step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
     /// The resolution of a check of its own that passed.
-    resolution: fn(&str, &View<'_>) -> Option<String>,
+    resolution: fn(&str, &View<'_>) -> Option<Value>,
 }
 
 /// All of them.

@@ -12,6 +12,7 @@ use stimulate::{Steps, Stop};
 
 use super::judge::{NamedFigure, Table};
 use super::steps::Found;
+use super::value::Value;
 use crate::evidence::rc::RcEvidence;
 use crate::plan::rc::{RcParameters, RcPlan};
 use crate::verdict::{Case, CheckResult};
@@ -34,7 +35,7 @@ pub struct RcCase {
     /// Figures that are reported and not judged.
     figures: &'static [NamedFigure<Rc>],
     /// The smallest violation that a check would have found.
-    resolution: fn(&str, &View<'_>) -> Option<String>,
+    resolution: fn(&str, &View<'_>) -> Option<Value>,
 }
 
 /// All of them.

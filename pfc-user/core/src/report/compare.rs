@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::layout::{paint, paragraph};
 use super::{findings, plain};
 use crate::evidence::Evidence;
-use crate::verdict::{CaseResult, Exit, Verdict};
+use crate::verdict::{CaseResult, Exit, Figure, Verdict};
 
 /// Schema version of the JSON.
 pub const SCHEMA: u32 = 1;
@@ -101,6 +101,8 @@ pub struct FigureChange<'r> {
     after: &'r str,
     /// Change of its number as a share of what it was; `None` if it has no number of one unit.
     share: Option<f64>,
+    #[serde(skip)]
+    is_notable: bool,
 }
 
 /// A check that one run alone has.
@@ -236,7 +238,8 @@ fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureC
                     name: &old.name,
                     before: &old.value,
                     after: &new.value,
-                    share: share(&old.value, &new.value),
+                    share: share(old, new),
+                    is_notable: is_notable(old, new),
                 });
             }
         }
@@ -245,43 +248,22 @@ fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureC
 }
 
 /// The change of the one number of a figure, as a share of what it was.
-fn share(before: &str, after: &str) -> Option<f64> {
-    let ((words, old), (same, new)) = (numbers(before)?, numbers(after)?);
-    match (&old[..], &new[..]) {
-        ([old], [new]) if words == same && *old != 0.0 => Some((new - old) / old),
+fn share(before: &Figure, after: &Figure) -> Option<f64> {
+    match (&before.numbers[..], &after.numbers[..]) {
+        ([old], [new]) if before.form == after.form && old.value != 0.0 => {
+            Some((new.value - old.value) / old.value)
+        }
         _ => None,
     }
 }
 
 /// True if a figure says something else, or one of its numbers changed by [`NOTABLE`].
-fn is_notable(before: &str, after: &str) -> bool {
-    let (Some((words, old)), Some((same, new))) = (numbers(before), numbers(after)) else {
-        return true;
-    };
-    let mut pairs = old.iter().zip(&new);
-    words != same || pairs.any(|(old, new)| (new - old).abs() >= NOTABLE * old.abs() && new != old)
-}
-
-/// The words of a figure, with `#` for each number, and the numbers; `None` if one is none, such as
-/// `1.2.3`.
-fn numbers(value: &str) -> Option<(String, Vec<f64>)> {
-    let (mut words, mut numbers) = (String::new(), Vec::new());
-    let mut rest = value;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
-        let (before, number) = rest.split_at(at);
-        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, after) = number.split_at(end.unwrap_or(number.len()));
-        // A full stop behind it is the sentence's.
-        let digits = number.trim_end_matches('.');
-        let unsigned = before.strip_suffix('-');
-        let number: f64 = digits.parse().ok()?;
-        numbers.push(if unsigned.is_some() { -number } else { number });
-        words.push_str(unsigned.unwrap_or(before));
-        words.push('#');
-        rest = after;
-    }
-    words.push_str(rest);
-    Some((words, numbers))
+fn is_notable(before: &Figure, after: &Figure) -> bool {
+    let mut pairs = before.numbers.iter().zip(&after.numbers);
+    before.form != after.form
+        || pairs.any(|(old, new)| {
+            (new.value - old.value).abs() >= NOTABLE * old.value.abs() && new != old
+        })
 }
 
 impl Comparison<'_> {
@@ -375,8 +357,7 @@ fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: 
 
 /// Figures that changed much, by case and repetition; the others are counted.
 fn changed_figures(out: &mut String, figures: &[FigureChange<'_>]) {
-    let much = |figure: &&FigureChange<'_>| is_notable(figure.before, figure.after);
-    let (notable, lesser): (Vec<_>, Vec<_>) = figures.iter().partition(much);
+    let (notable, lesser): (Vec<_>, Vec<_>) = figures.iter().partition(|figure| figure.is_notable);
     if figures.is_empty() {
         return;
     }
@@ -415,47 +396,36 @@ pub fn json(mut out: impl Write, comparison: &Comparison<'_>) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::value::{Value, number};
 
-    #[test]
-    fn figures_of_one_number_and_unit_have_a_share() {
-        assert_eq!(share("10.0 ms", "15.0 ms"), Some(0.5));
-        assert_eq!(share("4", "3"), Some(-0.25));
-        for (before, after) in [
-            ("10 ms", "10 us"),
-            ("0 ms", "1 ms"),
-            ("12, 1 not answered", "12, 2 not answered"),
-            ("veth0", "veth1"),
-            ("", "1"),
-        ] {
-            assert_eq!(share(before, after), None, "{before} {after}");
-        }
+    fn ms(value: f64) -> Value {
+        number(value, 1, "ms")
+    }
+
+    fn rate(rate: f64, share: f64) -> Value {
+        number(rate, 1, "Mbit/s") + ", " + number(share, 1, "%") + " of the link"
     }
 
     #[test]
-    fn a_figure_is_notable_by_a_tenth_of_one_of_its_numbers() {
-        for (before, after, notable) in [
-            ("10.0 ms", "10.9 ms", false),
-            ("10.0 ms", "11.0 ms", true),
-            ("10.0 ms", "9.0 ms", true),
-            (
-                "999.6 Mbit/s, 100.0 % of the link",
-                "999.1 Mbit/s, 99.9 % of the link",
-                false,
-            ),
-            (
-                "999.6 Mbit/s, 100.0 % of the link",
-                "990 Mbit/s, 80.0 % of the link",
-                true,
-            ),
-            ("12, 1 not answered", "12, 2 not answered", true),
-            ("0 ms", "1 ms", true),
-            ("-10 ms", "-10.5 ms", false),
-            ("-10 ms", "10 ms", true),
-            ("10 ms", "10 us", true),
-            ("none", "1 ms", true),
-            ("1.2.3", "1.2.4", true),
+    fn a_figure_is_notable_by_a_tenth_of_a_number_and_one_of_one_number_has_a_share() {
+        for (before, after, notable, expected) in [
+            (ms(10.0), ms(15.0), true, Some(0.5)),
+            (number(4.0, 0, ""), number(3.0, 0, ""), true, Some(-0.25)),
+            (ms(100.0), ms(109.0), false, Some(0.09)),
+            (ms(10.0), ms(9.0), true, Some(-0.1)),
+            (ms(-10.0), ms(10.0), true, Some(-2.0)),
+            (ms(0.0), ms(1.0), true, None),
+            (ms(10.0), number(10.0, 1, "us"), true, None),
+            (ms(1.0) + " late", ms(1.0) + " early", true, None),
+            (rate(999.6, 100.0), rate(999.1, 99.9), false, None),
+            (rate(999.6, 100.0), rate(990.0, 80.0), true, None),
+            ("veth0".into(), "veth1".into(), true, None),
+            ("none".into(), ms(1.0), true, None),
         ] {
-            assert_eq!(is_notable(before, after), notable, "{before} {after}");
+            let of = |value: Value| value.figure("a", "b");
+            let (before, after) = (of(before), of(after));
+            assert_eq!(share(&before, &after), expected, "{before:?} {after:?}");
+            assert_eq!(is_notable(&before, &after), notable, "{before:?} {after:?}");
         }
     }
 

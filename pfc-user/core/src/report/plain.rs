@@ -25,8 +25,8 @@ pub fn lines(text: &str) -> String {
         .collect()
 }
 
-/// Results with all their texts in plain characters. Subjects of comparisons, which are for
-/// drawings alone, are left out.
+/// Results with all their texts in plain characters. Subjects of comparisons, causes and numbers,
+/// which no text shows by themselves, are left out.
 pub fn results(results: &[CaseResult]) -> Vec<CaseResult> {
     let plain = serde_json::to_value(results).and_then(|mut results| {
         value(&mut results);

@@ -356,6 +356,7 @@ mod tests {
                 verdict: Verdict::Pass,
                 about: Vec::new(),
             }],
+            causes: Vec::new(),
         };
         let other = CheckResult {
             reason: "another".into(),

@@ -51,10 +51,10 @@ fn unless(wrong: bool, reason: &str) -> Result<(), String> {
 }
 
 const QUIET: Precondition<Sample> =
-    Precondition::<Sample>::new("quiet", |tiny| unless(tiny.is_noisy, "3 frames lost"));
+    Precondition::<Sample>::new("quiet", "", |tiny| unless(tiny.is_noisy, "3 frames lost"));
 const LINK: Precondition<Sample> = Precondition {
     explains_certain: true,
-    ..Precondition::<Sample>::new("link", |tiny| unless(tiny.link_was_down, "it was down"))
+    ..Precondition::<Sample>::new("link", "", |tiny| unless(tiny.link_was_down, "it was down"))
 };
 
 const ROWS: [Row<Sample>; 3] = [
@@ -230,7 +230,7 @@ fn words_name_the_preconditions() {
 }
 
 const DISTURBED: Precondition<Sample> =
-    Precondition::<Sample>::of_tester("quiet", |tiny| unless(tiny.is_noisy, "3 frames lost"));
+    Precondition::<Sample>::of_tester("quiet", "", |tiny| unless(tiny.is_noisy, "3 frames lost"));
 
 /// Ids of the checks that measuring again may decide.
 fn open(

@@ -10,8 +10,9 @@ use super::judge::resolution::wrong;
 use super::judge::steps::{sent, valued};
 use super::judge::strays::SINGLE_ANSWER;
 use super::{MadCase, assertion, row};
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
+use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
@@ -119,12 +120,12 @@ pub(super) fn status(view: &View<'_>) -> Judgement {
             finding.certain |= is_refused;
         }
     }
-    finding.compared("the DUT was not asked")
+    finding.compared(Undecided::not_reached("the DUT was not asked"))
 }
 
 fn resp_time_value(view: &View<'_>) -> Judgement {
     let read = view.port().zip(view.asking(Purpose::DutPort));
-    let (port, read) = read.ok_or("PortInfo was not read")?;
+    let (port, read) = read.ok_or(Undecided::not_reached("PortInfo was not read"))?;
     let mut finding = Finding::new();
     let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
     let (subject, holds) = (read.last().subject(), found <= GREATEST);
@@ -141,7 +142,9 @@ pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Judgement {
             within(view, &mut finding, asked, at, longest);
         }
     }
-    finding.compared("no answer to Get(PortInfo) came")
+    let mut none = Undecided::from("no answer to Get(PortInfo) came");
+    none.remedy = remedy::UNREACHABLE;
+    finding.compared(none)
 }
 
 /// Records how long the answer to `asked` took that came at `at`.
@@ -154,7 +157,7 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
             "after {}, while the tester or its simulated DUT stood still",
             ms(took)
         );
-        finding.undecided(what, expected, found);
+        finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
         finding.about([asked.subject()], |finding| {

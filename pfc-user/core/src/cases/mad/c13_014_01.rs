@@ -14,10 +14,12 @@ use super::judge::steps::sent;
 use super::judge::strays::SINGLE_ANSWER;
 use super::session::{Session, Stop};
 use super::{MadCase, assertion, row};
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
+use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
@@ -134,8 +136,10 @@ fn stimulate(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     Ok(())
 }
 
+const NOT_READ: Undecided = Undecided::not_reached("PortInfo was not read");
+
 fn in_time(view: &View<'_>) -> Judgement {
-    let port = view.port().ok_or("PortInfo was not read")?;
+    let port = view.port().ok_or(NOT_READ)?;
     let longest = GREATEST + 2 * timing::way_time(&port);
     let mut finding = Finding::from(each_within(view, longest));
     let timed = view.askings(Purpose::TimedPort).len();
@@ -158,8 +162,8 @@ struct Times<'v> {
 }
 
 impl<'v> Times<'v> {
-    fn of(view: &'v View<'_>) -> Result<Self, &'static str> {
-        let port = view.port().ok_or("PortInfo was not read")?;
+    fn of(view: &'v View<'_>) -> Result<Self, Undecided> {
+        let port = view.port().ok_or(NOT_READ)?;
         let of_purpose = move |purpose: Purpose| {
             let asked = view.asked.iter();
             asked.filter(move |asked| asked.purpose == purpose)
@@ -210,7 +214,7 @@ fn resp_time(view: &View<'_>) -> Judgement {
         finding.undecided(what, format!("{expected}, of {COUNT}"), found);
     } else if !holds && times.is_excused(view) {
         let found = format!("{found}, while the tester or its simulated DUT stood still");
-        finding.undecided(what, expected, found);
+        finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
         let subjects = times.answered.iter().map(|(of, _)| of.subject());
@@ -233,14 +237,14 @@ fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
 }
 
 /// The resolution of a check that passed.
-fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+fn resolution(check: &str, view: &View<'_>) -> Option<Value> {
     match check {
         "port-state" => None,
         "resp-time" => {
             let times = Times::of(view).ok()?;
             let later = (times.longest + times.own).saturating_sub(times.least);
-            let answers = times.answered.len();
-            Some(format!("{answers} answers, each {} later", ms(later)))
+            let answers = count(times.answered.len() as u64, "answers");
+            Some(answers + ", each " + time(later) + " later")
         }
         _ => wrong(view, &GETS),
     }

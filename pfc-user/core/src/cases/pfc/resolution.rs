@@ -6,9 +6,9 @@ use super::judge::integrity::total;
 use super::judge::probe::Measured;
 use super::judge::{dip, latency, preconditions};
 use crate::cases::resolution::{self, percent};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role};
-use crate::quantity::ms;
 use crate::verdict::{CheckResult, Figure};
 
 /// Phases with data.
@@ -21,7 +21,7 @@ pub(super) fn figures(checks: &[CheckResult], e: &PfcEvidence) -> Vec<Figure> {
 
 /// The resolution of `check` in this repetition; `None` for a check that has none, or where nothing
 /// was looked at.
-fn of(check: &str, e: &PfcEvidence) -> Option<String> {
+fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
     let arrived = total(e, |flow| flow.frames);
     let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, Some(role), phases));
     match check {
@@ -36,17 +36,14 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "response" => response(e),
         "xon" | "resumes" => xon(e),
         "no-dip" => dip::resolution(e).map(dips),
-        "throughput" => Some(format!(
-            "{} of the rate",
-            percent(1.0 - e.limits.min_throughput)
-        )),
+        "throughput" => Some(percent(1.0 - e.limits.min_throughput) + " of the rate"),
         "no-duplicate" => smallest_share("duplicated", arrived),
         "no-reorder" => smallest_share("reordered", arrived),
         "no-remark" => smallest_share("re-marked", arrived),
         "no-resize" => smallest_share("resized", total(e, verified)),
         "no-corruption" => smallest_share("corrupted", total(e, verified)),
         "no-delay" => latency::resolution(e)
-            .map(|delay| format!("the median later by {} at some priority", ms(delay))),
+            .map(|delay| Value::from("the median later by ") + time(delay) + " at some priority"),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
         "no-pause" => Some("one PAUSE frame".into()),
         "no-reflection" => smallest_share("reflected", sent(e, None, &ALL)),
@@ -59,7 +56,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
 }
 
 /// One frame among those that were looked at.
-fn smallest_share(what: &str, frames: u64) -> Option<String> {
+fn smallest_share(what: &str, frames: u64) -> Option<Value> {
     resolution::smallest_share(&format!("frame {what}"), frames)
 }
 
@@ -79,18 +76,15 @@ fn verified(flow: &FlowReceived) -> u64 {
 }
 
 /// One frame that leaks, and the least by which a pause may end early without letting one through.
-fn leak(e: &PfcEvidence) -> Option<String> {
+fn leak(e: &PfcEvidence) -> Option<Value> {
     let frames = smallest_share("leaked", sent(e, Some(Role::Test), &[Phase::Storm]))?;
     let tolerance = e.limits.pause_tolerance(e.plan.storm.quanta);
-    Some(format!(
-        "{frames}; the last pause ended {} early",
-        ms(tolerance + longest_frame(e))
-    ))
+    Some(frames + "; the last pause ended " + time(tolerance + longest_frame(e)) + " early")
 }
 
 /// The least by which the storm's last pause may last longer: at the priority that waits longest
 /// for what was held of the others.
-fn release(e: &PfcEvidence) -> Option<String> {
+fn release(e: &PfcEvidence) -> Option<Value> {
     let last = e.storm.as_ref()?.last;
     let quanta = e.plan.storm.quanta;
     let stormed = e.plan.storm.kind.named()?;
@@ -102,10 +96,7 @@ fn release(e: &PfcEvidence) -> Option<String> {
         .map(|priority| measured.least_late(*priority, over))
         .max()?;
     let uncertain = last.after.saturating_sub(last.before);
-    Some(format!(
-        "a pause {} too long",
-        ms(tolerance + allowed + uncertain)
-    ))
+    Some(Value::from("a pause ") + time(tolerance + allowed + uncertain) + " too long")
 }
 
 /// The longest time in which a frame of a probe left: by that its effect may be misjudged.
@@ -116,7 +107,7 @@ fn uncertain(e: &PfcEvidence) -> Option<Nanos> {
 }
 
 /// The least by which an XOFF may be obeyed late, or a pause end early; the pauses that show it.
-fn response(e: &PfcEvidence) -> Option<String> {
+fn response(e: &PfcEvidence) -> Option<Value> {
     let uncertain = uncertain(e)?;
     let measured = Measured::of(e);
     let pauses = measured.pauses().into_iter().map(|(_, pause)| pause);
@@ -125,42 +116,40 @@ fn response(e: &PfcEvidence) -> Option<String> {
     lengths.sort_unstable();
     let tolerance = run_out.iter().map(|pause| pause.tolerance).max()?;
     let [late, _] = measured.least_late_of_all();
-    Some(format!(
-        "obeyed later than {}, or a pause that ends {} early or {} late; {} pauses of {} to {}{}",
-        ms(e.limits.max_response + uncertain),
-        ms(tolerance + uncertain + longest_frame(e)),
-        ms(tolerance + late? + uncertain),
-        lengths.len(),
-        ms(*lengths.first()?),
-        ms(*lengths.last()?),
-        beside(&measured)
-    ))
+    let found = Value::from("obeyed later than ") + time(e.limits.max_response + uncertain);
+    let early = time(tolerance + uncertain + longest_frame(e));
+    let found = found + ", or a pause that ends " + early + " early or ";
+    let found = found + time(tolerance + late? + uncertain) + " late; ";
+    let found = found + count(lengths.len() as u64, "pauses") + " of " + time(*lengths.first()?);
+    Some(found + " to " + time(*lengths.last()?) + beside(&measured))
 }
 
 /// The least time for which an XOFF may hold a priority that it does not name.
-fn beside(measured: &Measured) -> String {
-    measured.least_beside().map_or(String::new(), |held| {
-        let held = ms(held);
-        format!("; another priority held for {held} by an XOFF, and again when it is sent again")
+fn beside(measured: &Measured) -> Value {
+    measured.least_beside().map_or(Value::default(), |held| {
+        Value::from("; another priority held for ")
+            + time(held)
+            + " by an XOFF, and again when it is sent again"
     })
 }
 
 /// The least by which an XON may be obeyed late.
-fn xon(e: &PfcEvidence) -> Option<String> {
+fn xon(e: &PfcEvidence) -> Option<Value> {
     let uncertain = uncertain(e)?;
     let [_, late] = Measured::of(e).least_late_of_all();
-    Some(format!("obeyed later than {}", ms(late? + uncertain)))
+    Some(Value::from("obeyed later than ") + time(late? + uncertain))
 }
 
 /// The least dips.
-fn dips(found: dip::Resolution) -> String {
+fn dips(found: dip::Resolution) -> Value {
     let [all, one] = found.in_a_window.map(percent);
-    let window = format!("in any 100 ms a dip of all frames by {all}, of one priority's by {one}");
+    let window = Value::from("in any 100 ms a dip of all frames by ") + all;
+    let window = window + ", of one priority's by " + one;
     let Some(lasting) = found.lasting else {
         return window;
     };
     let [all, one] = lasting.map(percent);
-    format!("{window}; in a whole phase by {all} and {one}")
+    window + "; in a whole phase by " + all + " and " + one
 }
 
 /// Time of the longest frame at line rate.

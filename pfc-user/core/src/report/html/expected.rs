@@ -7,7 +7,6 @@ use ib_mad::smp::Smp;
 use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::evidence::mad::{Exchange, MadEvidence, Purpose, Stray};
-use crate::evidence::rc::Completion;
 use crate::verdict::{CaseResult, CheckResult, Subject, Verdict};
 
 /// Checks that failed on a packet or a completion.
@@ -83,13 +82,4 @@ pub fn is_answered(e: &MadEvidence, exchange: &Exchange) -> bool {
 pub fn is_wrong(stray: &Stray) -> bool {
     let smp = Smp::parse(&stray.packet.octets.0);
     !stray.of_earlier && smp.map_or(true, |smp| smp.method().is_response())
-}
-
-/// Status of the completion that ends a phase of an RC case.
-pub const RC_STATUS: [(&str, u32); 3] = [("positive control", 0), ("test", 12), ("flush", 5)];
-
-/// True if a completion of that phase has the status that it should have.
-pub fn is_status(phase: &str, completion: &Completion) -> bool {
-    let known = RC_STATUS.iter().find(|(known, _)| *known == phase);
-    known.is_none_or(|(_, status)| completion.status == *status)
 }

@@ -2,6 +2,7 @@
 
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, View};
+use crate::cases::remedy;
 use crate::evidence::mad::Purpose;
 
 /// Violations that were left by the Set that was to clear them; nothing can be counted from there.
@@ -23,7 +24,7 @@ pub(super) fn untried(view: &View<'_>, purpose: Purpose, finding: &mut Finding) 
             };
             if !askings.iter().any(is_it) {
                 let what = format!("a wrong key that differs {difference}");
-                finding.undecided(what, "tried", "not tried");
+                finding.undecided_until(remedy::NOT_REACHED, what, "tried", "not tried");
             }
         }
         return;

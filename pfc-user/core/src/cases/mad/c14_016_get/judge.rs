@@ -4,15 +4,16 @@ use ib_mad::attr::PortInfo;
 use ib_mad::mad::{MKey, Method, Status};
 
 use super::attempt::{not_cleared, untried};
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent};
+use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
-use crate::quantity::ms;
 use crate::verdict::CheckResult;
 
 /// Status code for a field that the DUT does not support.
@@ -33,7 +34,7 @@ fn each(
             });
         }
     }
-    let mut finding = finding.compared("not reached")?;
+    let mut finding = finding.compared(Undecided::not_reached("not reached"))?;
     untried(view, purpose, &mut finding);
     Ok(finding)
 }
@@ -55,7 +56,7 @@ pub(super) fn all_answered(view: &View<'_>, purpose: Purpose) -> Judgement {
             is_good(&mut finding, &asking, answer);
         }
     }
-    let mut finding = finding.compared("not reached")?;
+    let mut finding = finding.compared(Undecided::not_reached("not reached"))?;
     untried(view, purpose, &mut finding);
     Ok(finding)
 }
@@ -92,7 +93,7 @@ pub(super) fn key_set(view: &View<'_>) -> Judgement {
         }
     }
     if shown.len() < view.askings(Purpose::KeySet).len() {
-        finding.undecided(AFTER_SET, "M_KEY_DUT", "not reached");
+        finding.undecided_until(remedy::NOT_REACHED, AFTER_SET, "M_KEY_DUT", "not reached");
     }
     Ok(finding)
 }
@@ -172,7 +173,8 @@ pub(super) fn reset(view: &View<'_>) -> Judgement {
     let mut finding = Finding::from(all_answered(view, Purpose::Reset));
     let shown = view.askings(Purpose::ResetShown);
     if shown.len() < view.askings(Purpose::Reset).len() {
-        finding.undecided("Get(PortInfo) after the reset", "M_Key 0", "not reached");
+        let what = "Get(PortInfo) after the reset";
+        finding.undecided_until(remedy::NOT_REACHED, what, "M_Key 0", "not reached");
     }
     for asking in &shown {
         let Some(answer) = answered(view, &mut finding, asking) else {
@@ -228,13 +230,13 @@ const WRITTEN_BACK: [Component; 6] = [
 
 /// The Sets of the M_Key leave the other components as they were found.
 pub(super) fn nothing_else_changed(view: &View<'_>) -> Judgement {
-    let found = view.port().ok_or("not reached")?;
+    let found = view.port().ok_or(Undecided::not_reached("not reached"))?;
     let gets = [Purpose::KeyShown, Purpose::ResetShown, Purpose::Restored];
     let ports = gets.into_iter().flat_map(|purpose| view.askings(purpose));
     let ports = ports.filter_map(|asking| Some((asking.last(), asking.last().port()?)));
     let ports: Vec<_> = ports.collect();
     if ports.is_empty() {
-        return Err("not reached".into());
+        return Err(Undecided::not_reached("not reached"));
     }
     let mut finding = Finding::new();
     for (name, value) in WRITTEN_BACK {
@@ -279,7 +281,7 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
 }
 
 /// The resolution of a check that passed.
-pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<Value> {
     use Purpose::*;
     match check {
         "key-set" => wrong(view, &[KeySet, KeyShown]),
@@ -300,21 +302,17 @@ pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
     }
 }
 
-fn counted(view: &View<'_>, purpose: Purpose) -> Option<String> {
+fn counted(view: &View<'_>, purpose: Purpose) -> Option<Value> {
     let answers = answers(view, purpose);
-    (answers > 0).then(|| format!("1 violation more or fewer in 1 answer of {answers}"))
+    let found = count(1, "") + " violation more or fewer in 1 answer of ";
+    (answers > 0).then(|| found + count(answers, ""))
 }
 
 /// One answer to a wrong key, and until when it could have come.
-fn late(view: &View<'_>) -> Option<String> {
+fn late(view: &View<'_>) -> Option<Value> {
     let askings = view.askings(Purpose::OtherKey);
     let asked: Vec<_> = askings.iter().flat_map(|asking| &asking.all).collect();
-    let (requests, seen) = (
-        asked.len(),
-        asked.into_iter().map(|asked| view.seen_for(asked)),
-    );
-    let least = ms(seen.min()?);
-    Some(format!(
-        "1 answer to {requests} requests, up to {least} after each"
-    ))
+    let least = asked.iter().map(|asked| view.seen_for(asked)).min()?;
+    let found = Value::from("1 answer to ") + count(asked.len() as u64, "requests");
+    Some(found + ", up to " + time(least) + " after each")
 }

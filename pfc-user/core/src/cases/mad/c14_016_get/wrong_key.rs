@@ -4,10 +4,11 @@
 use super::answer::{is_discarded, stray_answer};
 use super::attempt::{not_cleared, untried};
 use super::uncounted::Uncounted;
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
 use crate::cases::mad::timing::MOST_WAIT;
+use crate::cases::remedy;
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::quantity::ms;
@@ -19,7 +20,8 @@ pub(super) fn no_answer(view: &View<'_>) -> Judgement {
         return Err(format!(
             "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
              {MOST_WAIT:?} is not waited"
-        ));
+        )
+        .into());
     }
     let mut finding = Finding::new();
     let askings = view.askings(Purpose::OtherKey);
@@ -32,7 +34,7 @@ pub(super) fn no_answer(view: &View<'_>) -> Judgement {
             .any(|other| arrival(view, other).is_some());
         silence(view, one, has_arrived, &mut finding);
     }
-    let mut finding = finding.compared("not reached")?;
+    let mut finding = finding.compared(Undecided::not_reached("not reached"))?;
     untried(view, Purpose::OtherKey, &mut finding);
     Ok(finding)
 }
@@ -77,9 +79,11 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let what = format!("SubnGetResp(PortInfo) to a key that differs {difference}");
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
-    if let Some((subject, (found, verdict))) = any_answer(view, asked, has_arrived) {
+    if let Some((subject, remedy, (found, verdict))) = any_answer(view, asked, has_arrived) {
         return finding.about([subject], |finding| {
-            finding.compare(what, expected, found, verdict)
+            finding.remedied(remedy, |finding| {
+                finding.compare(what, expected, found, verdict)
+            })
         });
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
@@ -87,7 +91,8 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
         return finding.undecided(what, longer, expected);
     }
     if !view.is_alive_after(asked) {
-        return finding.undecided(what, expected, "none, and none to anything afterwards");
+        let found = "none, and none to anything afterwards";
+        return finding.undecided_until(remedy::UNREACHABLE, what, expected, found);
     }
     let hidden = match view.e.shows_unmatched {
         true => "",
@@ -110,12 +115,12 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     }
 }
 
-/// An answer to the Get with the wrong key, in time or not, and its verdict.
+/// An answer to the Get with the wrong key, in time or not, with its remedy and verdict.
 fn any_answer(
     view: &View<'_>,
     asked: &Asked,
     has_arrived: bool,
-) -> Option<(Subject, (String, Verdict))> {
+) -> Option<(Subject, &'static str, (String, Verdict))> {
     let after = |at: Nanos| ms(at.saturating_sub(asked.sent));
     if let Some((at, answer)) = &asked.answer {
         let (status, after) = (answer.status(), after(*at));
@@ -123,14 +128,15 @@ fn any_answer(
             true => busy(view, asked, has_arrived, &after),
             false => (format!("one after {after}, status {status}"), Verdict::Fail),
         };
-        return Some((asked.subject(), judged));
+        return Some((asked.subject(), remedy::BUSY, judged));
     }
     let (stray, verdict) = stray_answer(view, asked)?;
     let (subject, after) = (Subject::Packet(stray.at), after(stray.at));
     let tid = match &stray.smp {
         None => "cut off".into(),
         Some(smp) if verdict == Verdict::Fail && smp.status().is_busy() => {
-            return Some((subject, busy(view, asked, has_arrived, &after)));
+            let judged = busy(view, asked, has_arrived, &after);
+            return Some((subject, remedy::BUSY, judged));
         }
         Some(smp) => format!("TID {}", smp.tid()),
     };
@@ -139,7 +145,7 @@ fn any_answer(
         _ => " of a request that was not the DUT's",
     };
     let found = format!("one after {after}, {tid}{of_another}");
-    Some((subject, (found, verdict)))
+    Some((subject, remedy::OTHER, (found, verdict)))
 }
 
 /// Judges an answer BUSY. It says that the Get was discarded (13.4.7), so that its key was not
@@ -159,7 +165,7 @@ fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (Stri
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
     let askings = view.askings(Purpose::OtherKey);
     if askings.is_empty() {
-        return Finding::inconclusive("not reached");
+        return Finding::from(Err(Undecided::not_reached("not reached")));
     }
     let mut finding = Finding::new();
     let uncounted = Uncounted::of(view);
@@ -171,7 +177,8 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
         let discarded = discarded.count();
         if discarded > 0 && discarded == attempts.len() {
             let what = format!("M_KeyViolations after a key that differs {difference}");
-            finding.undecided(what, 1, "the Get was answered BUSY each time");
+            let found = "the Get was answered BUSY each time";
+            finding.undecided_until(remedy::BUSY, what, 1, found);
         }
         for (index, asking) in attempts.iter().enumerate() {
             let what = format!(
@@ -199,7 +206,7 @@ fn violations(
 ) {
     let after = view.in_attempt(Purpose::DutKey, other.attempt);
     let Some(port) = after.and_then(|after| after.last().port()) else {
-        return finding.undecided(what, 1, "not read");
+        return finding.undecided_until(remedy::NOT_REACHED, what, 1, "not read");
     };
     if let Some(left) = not_cleared(view, other) {
         return finding.undecided(what, 1, left);
@@ -223,7 +230,9 @@ fn violations(
             finding.expect(what, 1, "0, although trap 256 names the key", false)
         }
         0 if is_answered => finding.expect(what, 1, "0, although the Get was answered", false),
-        0 => finding.compare(what, 1, format!("0: {}", zero.0), zero.1),
+        0 => finding.remedied(remedy::LOSS, |finding| {
+            finding.compare(what, 1, format!("0: {}", zero.0), zero.1)
+        }),
         violations => finding.equal(what, 1, violations),
     }
 }

@@ -7,12 +7,13 @@ use ib_mad::mad::AttributeId;
 use ib_mad::smp::{DATA, Smp};
 
 use super::stimulate::BLOCKS;
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::contact::{answered, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
 use crate::cases::mad::judge::steps::{not_reached, sent, valued};
 use crate::cases::steps::{Found, checked};
+use crate::cases::value::{Value, count};
 use crate::evidence::mad::Purpose;
 use crate::verdict::{CheckResult, Verdict};
 
@@ -39,7 +40,9 @@ pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
 }
 
 pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Judgement {
-    let asking = view.asking(purpose).ok_or("not reached")?;
+    let asking = view
+        .asking(purpose)
+        .ok_or(Undecided::not_reached("not reached"))?;
     let mut finding = Finding::new();
     if let Some(answer) = answered(view, &mut finding, &asking) {
         is_good(&mut finding, &asking, answer);
@@ -49,7 +52,7 @@ pub(super) fn info(view: &View<'_>, purpose: Purpose) -> Judgement {
 
 pub(super) fn random_fdb_cap(view: &View<'_>) -> Judgement {
     let read = switch(view).zip(view.asking(Purpose::SwitchInfo));
-    let (switch, read) = read.ok_or("SwitchInfo was not read")?;
+    let (switch, read) = read.ok_or(Undecided::not_reached("SwitchInfo was not read"))?;
     let mut finding = Finding::new();
     let (subject, found) = (read.last().subject(), switch.random_fdb_cap());
     finding.expect_about([subject], "RandomFDBCap", "more than 0", found, found > 0);
@@ -208,7 +211,7 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
 }
 
 /// The resolution of a check that passed.
-pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
+pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<Value> {
     use Purpose::{GetBlock, NodeInfo, SetBlock, SwitchInfo};
     match check {
         "node-info" => wrong(view, &[NodeInfo]),
@@ -217,7 +220,10 @@ pub(super) fn resolution(check: &str, view: &View<'_>) -> Option<String> {
         "get-answered" => unanswered(view, GetBlock),
         "set-attribute" | "set-modifier" | "set-status" => wrong(view, &[SetBlock]),
         "get-attribute" | "get-modifier" | "get-status" => wrong(view, &[GetBlock]),
-        "get-data" => Some(format!("1 bit of {} octets", 64 * answers(view, GetBlock))),
+        "get-data" => {
+            let octets = count(64 * answers(view, GetBlock), "octets");
+            Some(count(1, "bit") + " of " + octets)
+        }
         _ => None,
     }
 }

@@ -9,10 +9,11 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Asking, View};
-use crate::cases::finding::{Finding, Judgement};
-use crate::cases::judge::{Precondition, Row};
+use crate::cases::finding::{Finding, Judgement, Undecided};
+use crate::cases::judge::{Met, Precondition, Row};
 use crate::cases::mad::session::TRIES;
 use crate::cases::mad::timing::MOST_WAIT;
+use crate::cases::remedy;
 use crate::evidence::mad::Purpose;
 use crate::m_key;
 use crate::plan::Nanos;
@@ -34,17 +35,15 @@ pub const PORT_STATE: Row<Mad> = Row {
 };
 
 /// Both ends of the link are as the document asks.
-pub const LINK_IS_UP: Precondition<Mad> = Precondition::<Mad>::new("port-state", |view| {
-    let finding = Finding::from(port_state(view));
-    match finding.verdict {
-        Verdict::Pass => Ok(()),
-        _ => Err(finding.reason),
-    }
-});
+pub const LINK_IS_UP: Precondition<Mad> =
+    Precondition::<Mad>::by("port-state", Met::<Mad>::By(port_state));
 
 /// No other M_Key than the testbed's makes the DUT refuse Sets.
-pub const M_KEY_IS_KNOWN: Precondition<Mad> =
-    Precondition::<Mad>::new("m-key", |view| other_m_key(view).map_or(Ok(()), Err));
+pub const M_KEY_IS_KNOWN: Precondition<Mad> = Precondition::<Mad>::new(
+    "m-key",
+    "Set mad.m_key_current of the testbed to the DUT's M_Key, or take its M_Key away.",
+    |view| other_m_key(view).map_or(Ok(()), Err),
+);
 
 fn port_state(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
@@ -52,10 +51,12 @@ fn port_state(view: &View<'_>) -> Judgement {
         return Ok(finding);
     }
     let asking = view.asking(Purpose::DutPort);
-    let asking = asking.ok_or("the DUT was not asked")?;
+    let asking = asking.ok_or(Undecided::not_reached("the DUT was not asked"))?;
     let what = "the DUT's PortInfo";
     match asking.answer() {
-        None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
+        None if asking.busy() > 0 => {
+            finding.undecided_until(remedy::BUSY, what, "an answer", busy(&asking))
+        }
         None => unreachable_dut(view, &asking, &mut finding),
         // An answer about another attribute does not show what its data is.
         Some(answer) if answer.attribute() != asking.last().request.attribute() => {
@@ -81,7 +82,10 @@ fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
     let what = "PortState of the tester";
     let asking = view.asking(Purpose::TesterPort);
     match asking.and_then(|asking| asking.last().port()) {
-        None => finding.undecided(what, UP, "no answer from the tester's own node"),
+        None => {
+            let found = "no answer from the tester's own node";
+            finding.undecided_until(remedy::LINK, what, UP, found)
+        }
         Some(port) => state_is_up(finding, what.into(), port.port_state()),
     }
     finding.verdict == Verdict::Pass
@@ -94,19 +98,22 @@ fn state_is_up(finding: &mut Finding, what: String, state: PortState) {
         true => Verdict::Pass,
         false => Verdict::Inconclusive,
     };
-    finding.compare(what, UP, format!("{state:?}"), verdict);
+    finding.remedied(remedy::LINK, |finding| {
+        finding.compare(what, UP, format!("{state:?}"), verdict)
+    });
 }
 
 fn link(view: &View<'_>, finding: &mut Finding) {
     let Some(asking) = view.asking(Purpose::LinkPort) else {
-        return finding.undecided("PortState of the DUT", UP, "not asked");
+        let what = "PortState of the DUT";
+        return finding.undecided_until(remedy::NOT_REACHED, what, UP, "not asked");
     };
     let port = asking.last().request.modifier();
     let what = format!("PortState of the DUT's port {port}");
     match (asking.last().port(), asking.answer()) {
         (Some(port), _) => state_is_up(finding, what, port.port_state()),
-        (None, Some(answer)) => finding.undecided(what, UP, form(answer)),
-        (None, None) => finding.undecided(what, UP, "no answer"),
+        (None, Some(answer)) => finding.undecided_until(remedy::LINK, what, UP, form(answer)),
+        (None, None) => finding.undecided_until(remedy::LINK, what, UP, "no answer"),
     }
 }
 
@@ -140,7 +147,7 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
     };
     let route = &view.e.plan.route;
     let found = format!("{none}: nothing shows that the DUT can be reached by {route}; {key}");
-    finding.undecided(what, "an answer", found);
+    finding.undecided_until(remedy::UNREACHABLE, what, "an answer", found);
 }
 
 /// The time-out of the testbed has to do until the DUT's times are known.
@@ -148,7 +155,7 @@ fn too_late(finding: &mut Finding, within: u64, after: u64) {
     let (within, after) = (ms(within), ms(after));
     let expected = format!("an answer within {within}");
     let found = format!("one after {after}: a longer `timeout` of the testbed is needed");
-    finding.undecided("the DUT's PortInfo", expected, found);
+    finding.undecided_until(remedy::TIMEOUT, "the DUT's PortInfo", expected, found);
 }
 
 /// Reason why Sets may have been refused for a key that is not the one that the testbed names.
@@ -200,25 +207,28 @@ pub fn answered<'v>(
         return Some(answer);
     }
     let (none, time) = (format!("none {}", times(asking)), view.answer_time());
-    let found = if asking.busy() > 0 {
-        busy(asking)
+    let (remedy, found) = if asking.busy() > 0 {
+        (remedy::BUSY, busy(asking))
     } else if tries(asking) < TRIES {
         finding.undecided(what, format!("{expected} in one of {TRIES} tries"), none);
         return None;
     } else if time > MOST_WAIT {
         let waited = ms(last.waited());
-        format!("none within {waited}, and by its own times it may take {time:?}")
+        let found = format!("none within {waited}, and by its own times it may take {time:?}");
+        (remedy::OTHER, found)
     } else if let Some(at) = view.excused_answer(asking) {
         let at = ms(at);
-        format!("one at {at}, while the tester or its simulated DUT stood still")
+        let found = format!("one at {at}, while the tester or its simulated DUT stood still");
+        (remedy::STALLED, found)
     } else if view.is_alive_after(last) {
         let found = format!("{none}, while other requests were answered");
         finding.expect_about([last.subject()], what, expected, found, false);
         return None;
     } else {
-        format!("{none}, and none to anything afterwards")
+        let found = format!("{none}, and none to anything afterwards");
+        (remedy::UNREACHABLE, found)
     };
-    finding.undecided(what, expected, found);
+    finding.undecided_until(remedy, what, expected, found);
     None
 }
 

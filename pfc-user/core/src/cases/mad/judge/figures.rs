@@ -8,84 +8,75 @@ use super::Mad;
 use super::decoded::{Asked, Asking, View};
 use crate::cases::judge::NamedFigure;
 use crate::cases::mad::timing;
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::Difference;
-use crate::quantity::ms;
 
 /// All of them, in the order of reports: the way to the DUT, the DUT as it was found, requests and
 /// answers, and the packets of others and those that the DUT sent of its own accord.
 pub(super) const FIGURES: [NamedFigure<Mad>; 20] = [
     ("transport", |view| {
-        Some(format!("{}, {}", view.e.transport, view.e.plan.route))
+        Some(format!("{}, {}", view.e.transport, view.e.plan.route).into())
     }),
     ("not visible", |view| {
         let unseen = "answers that match no request under way";
         (!view.e.shows_unmatched).then(|| unseen.into())
     }),
-    ("time-out", time_out),
+    ("time-out", |view| Some(time_out(view)?.into())),
     ("found", |view| {
         let port = view.port()?;
         let violations = port.m_key_violations();
-        Some(format!(
-            "{}, violations {violations}",
-            Protection::of(&port)
-        ))
+        let protection = Protection::of(&port);
+        Some(format!("{protection}, violations {violations}").into())
     }),
     ("found by an earlier repetition", |view| {
         let original = view.e.original?;
-        (Some(original) != view.found()).then(|| original.to_string())
+        (Some(original) != view.found()).then(|| original.to_string().into())
     }),
     ("answer to the Set", |view| {
         let set = view.asking(Purpose::KeySet)?.last().port()?;
-        Some(Protection::of(&set).to_string())
+        Some(Protection::of(&set).to_string().into())
     }),
     ("NodeInfo", |view| {
         let node: NodeInfo = view.attribute(Purpose::NodeInfo)?;
-        Some(format!(
-            "{:?}, {} ports, GUID {:#018x}",
-            node.node_type(),
-            node.num_ports(),
-            node.node_guid()
-        ))
+        let (kind, ports, guid) = (node.node_type(), node.num_ports(), node.node_guid());
+        Some(format!("{kind:?}, {ports} ports, GUID {guid:#018x}").into())
     }),
     ("SwitchInfo", |view| {
         let switch: SwitchInfo = view.attribute(Purpose::SwitchInfo)?;
-        Some(format!(
-            "LinearFDBCap {}, RandomFDBCap {}",
-            switch.linear_fdb_cap(),
-            switch.random_fdb_cap()
-        ))
+        let (linear, random) = (switch.linear_fdb_cap(), switch.random_fdb_cap());
+        Some(format!("LinearFDBCap {linear}, RandomFDBCap {random}").into())
     }),
     ("requests", |view| Some(requests(view))),
     ("slowest answer", |view| {
-        view.asked.iter().filter_map(Asked::took).max().map(ms)
+        view.asked.iter().filter_map(Asked::took).max().map(time)
     }),
     ("answers later than RespTimeValue says", slow),
     ("answers to a wrong key seen", latest),
     ("modifiers of answers", modifiers),
-    ("PortInfo changed otherwise", otherwise_changed),
+    ("PortInfo changed otherwise", |view| {
+        Some(otherwise_changed(view)?.into())
+    }),
     ("data of the Sets", set_data),
-    ("wrong keys", wrong_keys),
+    ("wrong keys", |view| Some(wrong_keys(view)?.into())),
     ("trap 256", |view| {
         let (keys, _) = traps(view);
         let (at, first) = keys.first()?;
         let key = first.bad_m_key()?.m_key();
-        let at = ms(*at);
-        Some(format!("{}, the first at {at} for M_Key {key}", keys.len()))
+        Some(numbered(keys.len(), *at) + format!(" for M_Key {key}"))
     }),
     ("other traps", |view| {
         let (_, others) = traps(view);
         let (at, first) = others.first()?;
-        let (at, source) = (ms(*at), first.source());
-        Some(format!("{}, the first at {at}: {source:?}", others.len()))
+        Some(numbered(others.len(), *at) + format!(": {:?}", first.source()))
     }),
     ("SMPs that are not the tester's affair", foreign),
     ("packets that are no SMP", |view| {
         let malformed = view.strays.iter().filter(|stray| stray.smp.is_none());
-        let count = malformed.count();
-        (count > 0).then(|| count.to_string())
+        let malformed = malformed.count() as u64;
+        (malformed > 0).then(|| count(malformed, ""))
     }),
 ];
 
@@ -120,7 +111,7 @@ fn wrong_keys(view: &View<'_>) -> Option<String> {
 
 /// Answers in time that took longer than the DUT's own RespTimeValue says. The way there and back,
 /// and the tester, have a part in it that is not known.
-fn slow(view: &View<'_>) -> Option<String> {
+fn slow(view: &View<'_>) -> Option<Value> {
     let says = timing::response_time(&view.port()?).as_nanos() as Nanos;
     let known_at = view.port_known_at();
     let of_dut = |asked: &&Asked| asked.purpose != Purpose::TesterPort && asked.sent >= known_at;
@@ -128,23 +119,20 @@ fn slow(view: &View<'_>) -> Option<String> {
     let took: Vec<_> = took.collect();
     let slowest = *took.iter().max().filter(|slowest| **slowest > says)?;
     let late = took.iter().filter(|took| **took > says).count();
-    Some(format!(
-        "{late} of {}, the slowest after {}; it says {}, without the way there and back",
-        took.len(),
-        ms(slowest),
-        ms(says)
-    ))
+    let found = count(late as u64, "") + " of " + count(took.len() as u64, "");
+    let found = found + ", the slowest after " + time(slowest) + "; it says " + time(says);
+    Some(found + ", without the way there and back")
 }
 
 /// Modifiers of answers to requests with modifier 0, which are not judged, where they differ.
-fn modifiers(view: &View<'_>) -> Option<String> {
+fn modifiers(view: &View<'_>) -> Option<Value> {
     let mut others = view.asked.iter().filter_map(|asked| {
         let (_, answer) = asked.answer.as_ref()?;
         let differs = asked.request.modifier() == 0 && answer.modifier() != 0;
         differs.then(|| format!("{} to {}", answer.modifier(), asked.name()))
     });
     let first = others.next()?;
-    Some(format!("{}, the first {first}", 1 + others.count()))
+    Some(count(1 + others.count() as u64, "") + format!(", the first {first}"))
 }
 
 /// Octets of PortInfo that the Sets of the M_Key changed, but for what a check judges: the state of
@@ -179,29 +167,29 @@ fn judged_as_in(found: &PortInfo, port: &PortInfo) -> Option<PortInfo> {
 }
 
 /// How late an answer to the last wrong key that must not be answered could have been seen.
-fn latest(view: &View<'_>) -> Option<String> {
+fn latest(view: &View<'_>) -> Option<Value> {
     let asking = view.asking(Purpose::OtherKey);
     let asking = asking.filter(|_| view.protect_bits() >= 2)?;
-    let after = ms(view.seen_for(asking.last()));
-    Some(format!("until {after} after"))
+    Some(Value::from("until ") + time(view.seen_for(asking.last())) + " after")
 }
 
-fn requests(view: &View<'_>) -> String {
-    let count = |is_it: fn(&&Asked) -> bool| view.asked.iter().filter(is_it).count();
-    let unanswered = count(|asked| asked.answer.is_none());
-    let busy = count(|asked| asked.is_busy());
-    let requests = view.asked.len();
+fn requests(view: &View<'_>) -> Value {
+    let those =
+        |is_it: fn(&&Asked) -> bool| count(view.asked.iter().filter(is_it).count() as u64, "");
+    let unanswered = those(|asked| asked.answer.is_none());
+    let busy = those(|asked| asked.is_busy());
+    let requests = count(view.asked.len() as u64, "");
     let purposes = [Purpose::SetBlock, Purpose::GetBlock].into_iter();
     let blocks: usize = purposes.map(|purpose| view.askings(purpose).len()).sum();
     let blocks = match blocks {
-        0 => String::new(),
-        blocks => format!(" ({blocks} blocks)"),
+        0 => Value::default(),
+        blocks => Value::from(" (") + count(blocks as u64, "blocks") + ")",
     };
-    format!("{requests}{blocks}, {unanswered} not answered, {busy} answered BUSY")
+    requests + blocks + ", " + unanswered + " not answered, " + busy + " answered BUSY"
 }
 
 /// The data of the Sets and of their answers: the document leaves them open.
-fn set_data(view: &View<'_>) -> Option<String> {
+fn set_data(view: &View<'_>) -> Option<Value> {
     let askings = view.askings(Purpose::SetBlock);
     let first = askings.first()?;
     let sent = first.last().request.data();
@@ -213,26 +201,25 @@ fn set_data(view: &View<'_>) -> Option<String> {
             _ => other += 1,
         }
     }
-    let sent = sent[0];
-    Some(format!(
-        "{sent:#04x} sent; came back as sent {as_sent}, zero {zero}, other {other}"
-    ))
+    let found = format!("{:#04x} sent; came back as sent ", sent[0]);
+    let found = Value::from(found) + count(as_sent, "") + ", zero " + count(zero, "");
+    Some(found + ", other " + count(other, ""))
 }
 
 /// Packets of others.
-fn foreign(view: &View<'_>) -> Option<String> {
+fn foreign(view: &View<'_>) -> Option<Value> {
     let is_ours = |smp: &Smp| view.asked.iter().any(|asked| asked.owns(smp.tid()));
     let smps = view.strays.iter();
     let smps = smps.filter_map(|stray| Some((stray.at, stray.smp.as_ref()?)));
     let mut foreign = smps.filter(|(_, smp)| smp.method() != Method::TRAP && !is_ours(smp));
     let (at, first) = foreign.next()?;
-    Some(format!(
-        "{}, the first {}({}) at {}",
-        1 + foreign.count(),
-        first.method(),
-        first.attribute(),
-        ms(at)
-    ))
+    let first = format!(", the first {}({}) at ", first.method(), first.attribute());
+    Some(count(1 + foreign.count() as u64, "") + first + time(at))
+}
+
+/// A number of notices, with the time of the first.
+fn numbered(all: usize, first: Nanos) -> Value {
+    count(all as u64, "") + ", the first at " + time(first)
 }
 
 /// Notices, each with its time.

@@ -6,7 +6,7 @@ use super::Mad;
 use super::contact::LINK_IS_UP;
 use super::decoded::{Asked, View};
 use super::hidden_key;
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, needs};
 use crate::evidence::mad::Purpose;
 
@@ -74,7 +74,7 @@ fn header(view: &View<'_>) -> Judgement {
         .filter_map(|asked| asked.answer.as_ref().map(|(_, answer)| (asked, answer)));
     let answered: Vec<_> = answered.collect();
     if answered.is_empty() {
-        return Err("nothing was answered".into());
+        return Err(Undecided::not_reached("nothing was answered"));
     }
     let mut finding = Finding::new();
     for (part, judge) in PARTS {

@@ -4,8 +4,8 @@
 use super::decoded::View;
 use crate::cases::mad::MadCase;
 use crate::cases::resolution::{self, one_of};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
-use crate::quantity::ms;
 use crate::verdict::{CheckResult, Figure};
 
 /// The resolution of each of `checks` that passed.
@@ -13,7 +13,7 @@ pub(super) fn figures(case: &MadCase, checks: &[CheckResult], view: &View<'_>) -
     resolution::figures(checks, |check| of(case, check, view))
 }
 
-fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<String> {
+fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<Value> {
     match check {
         "header" => {
             let answers = view.of_dut().filter(|asked| asked.answer.is_some());
@@ -24,11 +24,11 @@ fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<String> {
     }
 }
 
-pub fn unanswered(view: &View<'_>, purpose: Purpose) -> Option<String> {
+pub fn unanswered(view: &View<'_>, purpose: Purpose) -> Option<Value> {
     one_of("request not answered", view.askings(purpose).len() as u64)
 }
 
-pub fn wrong(view: &View<'_>, purposes: &[Purpose]) -> Option<String> {
+pub fn wrong(view: &View<'_>, purposes: &[Purpose]) -> Option<Value> {
     let answers = purposes.iter().map(|purpose| answers(view, *purpose));
     one_of("wrong answer", answers.sum())
 }
@@ -41,10 +41,9 @@ pub fn answers(view: &View<'_>, purpose: Purpose) -> u64 {
 }
 
 /// One packet too many, and until when it could have come.
-fn single(view: &View<'_>) -> Option<String> {
-    let after = ms(view.seen_for(view.of_dut().next_back()?));
-    let requests = view.of_dut().count();
-    Some(format!(
-        "1 packet too many for {requests} requests, up to {after} after the last"
-    ))
+fn single(view: &View<'_>) -> Option<Value> {
+    let after = time(view.seen_for(view.of_dut().next_back()?));
+    let requests = count(view.of_dut().count() as u64, "requests");
+    let found = Value::from("1 packet too many for ") + requests;
+    Some(found + ", up to " + after + " after the last")
 }

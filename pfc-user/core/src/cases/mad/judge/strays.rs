@@ -7,9 +7,10 @@ use ib_mad::smp::Smp;
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::Row;
 use crate::cases::mad::timing::{self, MOST_WAIT};
+use crate::cases::remedy;
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
 use crate::quantity::ms;
 use crate::verdict::Subject;
@@ -36,7 +37,7 @@ const OF_TESTER_PORT: &str = "answers with the TID of the request to the tester'
 
 fn single_answer(view: &View<'_>) -> Judgement {
     let last = view.of_dut().next_back();
-    let last = last.ok_or("nothing was asked of the DUT")?;
+    let last = last.ok_or(Undecided::not_reached("nothing was asked of the DUT"))?;
     let mut finding = Finding::new();
     for stray in &view.strays {
         finding.about([Subject::Packet(stray.at)], |finding| {
@@ -113,7 +114,7 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
         finding.undecided(what, expected, format!("after {after}"));
     } else if view.is_excused(asked, stray.at) {
         let found = format!("after {after}, while the tester or its simulated DUT stood still");
-        finding.undecided(what, expected, found);
+        finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         finding.expect(what, expected, format!("after {after}"), false);
     }

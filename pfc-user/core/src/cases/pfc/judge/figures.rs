@@ -8,13 +8,13 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
+use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::Nanos;
-use crate::quantity::ms;
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
-type Named = (String, String);
+type Named = (String, Value);
 
 pub(super) fn of(e: &PfcEvidence) -> Vec<Figure> {
     let mut named = traffic_figures(e);
@@ -23,11 +23,7 @@ pub(super) fn of(e: &PfcEvidence) -> Vec<Figure> {
     named.push(("PAUSE/PFC from the DUT counted by".into(), mac::figure(e)));
     named.extend(pfc_figures(e));
     named.extend(accounting_figures(e));
-    let figure = |(name, value)| Figure {
-        repetition: e.plan.name.clone(),
-        name,
-        value,
-    };
+    let figure = |(name, value): Named| value.figure(&e.plan.name, name);
     named.into_iter().map(figure).collect()
 }
 
@@ -36,8 +32,8 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     let mut named = Vec::new();
     let link = e.limits.line_rate.bits_per_second() as f64;
     let rate = |rate: f64| {
-        let share = 100.0 * rate / link;
-        format!("{:.1} Mbit/s, {share:.1} % of the link", rate / 1e6)
+        let share = number(100.0 * rate / link, 1, "%");
+        number(rate / 1e6, 1, "Mbit/s") + ", " + share + " of the link"
     };
     if let Some((offered, received)) = rates_in_phase(e) {
         named.push(("offered in the storm phase".into(), rate(offered)));
@@ -47,13 +43,13 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     if held > 0 {
         // The log holds no more: those that did not fit may be among them.
         let least = if e.arrivals.lost > 0 { "at least " } else { "" };
-        let frames = format!("{least}{held} frames");
+        let frames = Value::from(least) + count(held as u64, "frames");
         named.push(("held in the storm phase and received later".into(), frames));
     }
     if let Some(worst) = worst_window(e) {
         named.push((
             "least received in 100 ms of the storm phase".into(),
-            format!("{:.1} % of the link", 100.0 * worst),
+            number(100.0 * worst, 1, "%") + " of the link",
         ));
     }
     // The subject of `no-dip`: a storm that holds nothing.
@@ -62,16 +58,16 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     {
         let share = |phase| {
             let share = watched_share(e, phase)?;
-            Some(format!("{:.0} % of phase {phase:?}", 100.0 * share))
+            Some(number(100.0 * share, 0, "%") + format!(" of phase {phase:?}"))
         };
         let phases = [Phase::Baseline, Phase::Storm].into_iter();
-        let watched: Vec<_> = phases.filter_map(share).collect();
-        named.push(("watched for dips".into(), watched.join(", ")));
+        let watched = Value::joined(phases.filter_map(share));
+        named.push(("watched for dips".into(), watched));
     }
     if e.sender.waits > 0 {
         named.push((
             "waits for room in the port's queue".into(),
-            format!("{}; the frames left later", e.sender.waits),
+            count(e.sender.waits, "") + "; the frames left later",
         ));
     }
     named
@@ -106,7 +102,8 @@ fn waits(e: &PfcEvidence) -> impl Iterator<Item = Named> {
             WaitEnd::Deadline => "ended by its deadline",
         };
         let name = format!("wait for the last frames of phase {:?}", wait.phase);
-        Some((name, format!("{why}, after {}", ms(wait.to - wait.from))))
+        let after = time(wait.to - wait.from);
+        Some((name, Value::from(why) + ", after " + after))
     })
 }
 
@@ -115,13 +112,13 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
         return Vec::new();
     };
     let refused = if storm.errors > 0 {
-        format!(", refused {} times", storm.errors)
+        Value::from(", refused ") + count(storm.errors, "times")
     } else {
-        String::new()
+        Value::default()
     };
     vec![
-        ("storm frames".into(), format!("{}{refused}", storm.frames)),
-        ("storm sent by".into(), storm.method.clone()),
+        ("storm frames".into(), count(storm.frames, "") + refused),
+        ("storm sent by".into(), storm.method.clone().into()),
         ("gaps of the storm".into(), gaps(e, storm)),
     ]
 }
@@ -130,13 +127,14 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
 fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
     let pause = &e.tx_port.pause;
     let pause = (pause.xoff + pause.xon > 0).then(|| {
-        let counts = format!("{} with a time, {} with time 0", pause.xoff, pause.xon);
+        let counts = count(pause.xoff, "") + " with a time, " + count(pause.xon, "");
+        let counts = counts + " with time 0";
         ("PAUSE (802.3x) from the DUT".to_owned(), counts)
     });
     let by_priority = Priority::all().filter_map(|priority| {
         let class = &e.tx_port.pfc[priority.index()];
         let name = format!("PFC from the DUT, priority {priority}");
-        let counts = format!("{} XOFF, {} XON", class.xoff, class.xon);
+        let counts = count(class.xoff, "XOFF") + ", " + count(class.xon, "XON");
         (class.xoff + class.xon > 0).then_some((name, counts))
     });
     by_priority.chain(pause)
@@ -148,31 +146,33 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
     let (clock, every) = (e.counting.clock, e.counting.verify_every);
     if clock == Clock::Batched || every > 1 {
         let clock = match clock {
-            Clock::Batched => format!("for up to {BATCH} frames"),
+            Clock::Batched => Value::from("for up to ") + count(BATCH, "frames"),
             Clock::Exact => "for each frame".into(),
         };
+        let clock = Value::from("one reading of the clock ") + clock;
+        let verified = count(every, "");
         named.push((
             "accounting at this rate".into(),
-            format!("one reading of the clock {clock}, octets verified of one frame in {every}"),
+            clock + ", octets verified of one frame in " + verified,
         ));
     }
     for (name, port) in [("tx", &e.tx_port), ("rx", &e.rx_port)] {
         if port.foreign() > 0 {
             named.push((
                 format!("frames of other senders or runs at the {name} port"),
-                format!("{}; no check counts them", port.foreign()),
+                count(port.foreign(), "") + "; no check counts them",
             ));
         }
     }
     let received = e.received.iter();
     let baseline = received.filter(|received| received.phase == Phase::Baseline);
     let worst = baseline.map(|received| received.latency_max).max();
-    named.extend(worst.map(|worst| ("largest latency in the baseline".into(), ms(worst))));
+    named.extend(worst.map(|worst| ("largest latency in the baseline".into(), time(worst))));
     named
 }
 
 /// The gaps of the storm beside its pause time.
-fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
+fn gaps(e: &PfcEvidence, storm: &StormReport) -> Value {
     let lapse = e.plan.storm.lapse(e.limits.line_rate);
     let (beside, least) = if e.plan.storm.asks() {
         ("the pause time", "the shortest pause")
@@ -181,28 +181,26 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
     };
     let below = |(name, q)| {
         let length = storm.histogram.quantile(q)?.min(storm.max_gap);
-        Some(format!("{name} {}, ", brief(length)))
+        Some(Value::from(name) + " " + brief(length))
     };
     let quantiles = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].into_iter();
-    let quantiles: String = quantiles.filter_map(below).collect();
-    let share = 100.0 * storm.max_gap as f64 / lapse.max(1) as f64;
+    let max = Value::from("max ") + brief(storm.max_gap);
+    let share = number(100.0 * storm.max_gap as f64 / lapse.max(1) as f64, 1, "%");
+    let share = share + " of " + beside + " " + brief(lapse) + "; ";
     let above = match storm.gaps_above() {
-        0 => "none".to_owned(),
-        gaps => gaps.to_string(),
+        0 => "none".into(),
+        gaps => count(gaps, ""),
     };
-    format!(
-        "{quantiles}max {}, {share:.1} % of {beside} {}; {above} above {least}",
-        brief(storm.max_gap),
-        brief(lapse)
-    )
+    let lengths = quantiles.filter_map(below).chain([max, share + above]);
+    Value::joined(lengths) + " above " + least
 }
 
 /// A time to three digits and more.
-fn brief(nanos: Nanos) -> String {
+fn brief(nanos: Nanos) -> Value {
     if nanos < 1_000_000 {
-        format!("{:.1} us", nanos as f64 / 1e3)
+        number(nanos as f64 / 1e3, 1, "us")
     } else {
-        ms(nanos)
+        time(nanos)
     }
 }
 

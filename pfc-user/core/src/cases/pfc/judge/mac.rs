@@ -4,6 +4,7 @@
 
 use pfc_ebpf::units::Priority;
 
+use crate::cases::value::{Value, count};
 use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
 use crate::evidence::pfc::PfcEvidence;
 use crate::nic::{self, Receives};
@@ -238,19 +239,20 @@ pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
 }
 
 /// Text for the report: the witness of the DUT's PAUSE/PFC frames, and its counts.
-pub(super) fn figure(e: &PfcEvidence) -> String {
+pub(super) fn figure(e: &PfcEvidence) -> Value {
     match witness(e) {
-        Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface),
+        Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface).into(),
         Ok(Witness::Mac(mac)) => {
             let rose = mac.counters.iter().filter_map(|counter| {
                 let rise = counter.rise().filter(|rise| *rise > 0)?;
-                Some(format!("{} +{rise}", counter.name))
+                Some(Value::from(counter.name.as_str()) + " +" + count(rise, ""))
             });
-            let mut rose = rose.collect::<Vec<_>>().join(", ");
-            if rose.is_empty() {
-                rose.push_str("none rose");
-            }
-            format!("the MAC of {} ({}): {rose}", mac.interface, mac.driver)
+            let rose: Vec<_> = rose.collect();
+            let rose = match rose.is_empty() {
+                true => "none rose".into(),
+                false => Value::joined(rose),
+            };
+            Value::from(format!("the MAC of {} ({}): ", mac.interface, mac.driver)) + rose
         }
         Err(_) => "nobody was shown to".into(),
     }

@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 use super::{Pfc, mac};
-use crate::cases::judge::Precondition;
+use crate::cases::judge::{Met, Precondition};
 use crate::evidence::pfc::{Gap, LeftOut, PfcEvidence, PhaseSpan, Stall, StormReport, Withheld};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
@@ -42,51 +42,96 @@ pub(in crate::cases::pfc) const PORTS: Need = Need {
 };
 /// `PORTS` for checks on frames that arrived: a breach of it makes no DUT double, damage, re-mark,
 /// send or forward a frame.
-pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Need = Need::new("ports", ports);
+pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Need = Need::new(
+    "ports",
+    "Keep the links up and unchanged for the whole run, and declare facts.watchdog = \"off\" once \
+     the DUT's PFC watchdog is off.",
+    ports,
+);
 /// The tester's side lost nothing.
-pub(in crate::cases::pfc) const ACCOUNTING: Need = Need::of_tester("accounting", accounting);
+pub(in crate::cases::pfc) const ACCOUNTING: Need = Need::of_tester(
+    "accounting",
+    "Take load off the tester, or give its ports longer rings, until it drops nothing itself.",
+    accounting,
+);
 /// Every flow arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE: Need = Need::new("baseline", |e| baseline(e, None));
+pub(in crate::cases::pfc) const BASELINE: Need = Need::new(
+    "baseline",
+    "See that every flow reaches the rx port without a storm: VLAN, addresses and DSCP map.",
+    |e| baseline(e, None),
+);
 /// The test traffic arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_TEST: Need =
-    Need::new("baseline", |e| baseline(e, Some(Role::Test)));
+pub(in crate::cases::pfc) const BASELINE_OF_TEST: Need = Need {
+    met: Met::If(|e| baseline(e, Some(Role::Test))),
+    ..BASELINE
+};
 /// The background traffic arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Need =
-    Need::new("baseline", |e| baseline(e, Some(Role::Background)));
+pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Need = Need {
+    met: Met::If(|e| baseline(e, Some(Role::Background))),
+    ..BASELINE
+};
 /// The lossless traffic that is not stormed arrived in the baseline.
-pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Need =
-    Need::new("baseline", |e| baseline(e, Some(Role::Isolation)));
+pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Need = Need {
+    met: Met::If(|e| baseline(e, Some(Role::Isolation))),
+    ..BASELINE
+};
 /// The sender kept the rate of every flow.
-pub(in crate::cases::pfc) const RATE: Need = Need::of_tester("rate", |e| rate(e, None, &ALL));
+pub(in crate::cases::pfc) const RATE: Need = Need::of_tester(
+    "rate",
+    "Send fewer frames a second, by longer ones (traffic.frame of the plan) or a lower \
+     limits.load, or give the sender a CPU of its own.",
+    |e| rate(e, None, &ALL),
+);
 /// The sender kept the rate of every flow in the storm.
-pub(in crate::cases::pfc) const RATE_IN_STORM: Need =
-    Need::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
+pub(in crate::cases::pfc) const RATE_IN_STORM: Need = Need {
+    met: Met::If(|e| rate(e, None, &[Phase::Storm])),
+    ..RATE
+};
 /// The sender kept the rate of the test traffic; that of the baseline stands in for what the DUT
 /// withholds in the storm.
-pub(in crate::cases::pfc) const RATE_OF_TEST: Need = Need::of_tester("rate", |e| {
-    rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])
-});
+pub(in crate::cases::pfc) const RATE_OF_TEST: Need = Need {
+    met: Met::If(|e| rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])),
+    ..RATE
+};
 /// The sender kept the rate of the test traffic after the drain.
-pub(in crate::cases::pfc) const RATE_OF_RESUME: Need =
-    Need::of_tester("rate", |e| rate(e, Some(Role::Test), &[Phase::Resume]));
+pub(in crate::cases::pfc) const RATE_OF_RESUME: Need = Need {
+    met: Met::If(|e| rate(e, Some(Role::Test), &[Phase::Resume])),
+    ..RATE
+};
 /// The sender kept the rate of the background traffic.
-pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Need =
-    Need::of_tester("rate", |e| rate(e, Some(Role::Background), &ALL));
+pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Need = Need {
+    met: Met::If(|e| rate(e, Some(Role::Background), &ALL)),
+    ..RATE
+};
 /// The sender kept the rate of the lossless traffic that is not stormed.
-pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Need =
-    Need::of_tester("rate", |e| rate(e, Some(Role::Isolation), &ALL));
+pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Need = Need {
+    met: Met::If(|e| rate(e, Some(Role::Isolation), &ALL)),
+    ..RATE
+};
 /// The storm had no gap above its pause time.
-pub(in crate::cases::pfc) const STORM_CONTINUITY: Need =
-    Need::of_tester("storm-continuity", storm_continuity);
+pub(in crate::cases::pfc) const STORM_CONTINUITY: Need = Need::of_tester(
+    "storm-continuity",
+    "Give the storm a CPU of its own, with nothing beside it on the machine.",
+    storm_continuity,
+);
 /// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
-pub(in crate::cases::pfc) const PFC_VISIBLE: Need =
-    Need::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
+pub(in crate::cases::pfc) const PFC_VISIBLE: Need = Need::new(
+    "pfc-visible",
+    "Turn off pause handling in the MAC of the tx port, or use a port whose driver counts the \
+     frames; `validator check` says what to type.",
+    |e| mac::witness(e).map(|_| ()),
+);
 /// The tx port's MAC does not obey the storm that the rx port sends.
-pub(in crate::cases::pfc) const OWN_STORM: Need = Need::new("own-storm", own_storm);
+pub(in crate::cases::pfc) const OWN_STORM: Need = Need::new(
+    "own-storm",
+    "Have the MAC of the tx port pass pause frames on, such as by `ethtool -K DEV rx-all on`, or \
+     keep the DUT from forwarding them.",
+    own_storm,
+);
 /// Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
-pub(in crate::cases::pfc) const HONOURED: Need = Need::new("honoured", |_| Ok(()));
+pub(in crate::cases::pfc) const HONOURED: Need = Need::by("honoured", Met::InCheck);
 /// Weighed attempt by attempt by the checks of the probe.
-pub(in crate::cases::pfc) const PROBE_LATENCY: Need = Need::of_tester("probe-latency", |_| Ok(()));
+pub(in crate::cases::pfc) const PROBE_LATENCY: Need = Need::by("probe-latency", Met::InCheck);
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
     for port in [&e.ports.tx, &e.ports.rx] {

@@ -2,10 +2,11 @@
 
 use super::requests::{NO_TEST, STOOD_STILL, bounds, may_be_late, or_nothing, test, within};
 use crate::agent::protocol::State;
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::state;
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
+use crate::cases::remedy;
 use crate::evidence::rc::Completion;
 use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
@@ -33,7 +34,8 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
             .last()
             .is_some_and(|last| view.stalls.excuse(last, test.phase.until, LONGEST * t_tr)) =>
         {
-            finding.undecided(what, "1", format!("none, {STOOD_STILL}"))
+            let found = format!("none, {STOOD_STILL}");
+            finding.undecided_until(remedy::STALLED, what, "1", found)
         }
         None => {
             let found = format!("none within {}", ms(test.waited()));
@@ -53,10 +55,13 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
             first.time.saturating_sub(last),
         );
         let found = ms(time);
+        let mut remedy = remedy::OTHER;
         let (found, verdict) = if may_be_late(view, test.transmissions.len() - 1, time, shortest) {
+            remedy = remedy::LATE;
             let found = format!("{found}: the transmission may have come in late");
             (found, Verdict::Inconclusive)
         } else if time > longest && view.stalls.excuse(last, first.time, longest) {
+            remedy = remedy::STALLED;
             (format!("{found}, {STOOD_STILL}"), Verdict::Inconclusive)
         } else {
             match within(since, time, (shortest, longest)) {
@@ -68,7 +73,9 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
         };
         finding.about([subject(first)], |finding| {
             let expected = format!("{} to {}", ms(shortest), ms(longest));
-            finding.compare("from the last transmission to it", expected, found, verdict)
+            finding.remedied(remedy, |finding| {
+                finding.compare("from the last transmission to it", expected, found, verdict)
+            })
         });
     }
     Ok(finding)
@@ -87,7 +94,7 @@ pub(super) fn status(view: &View<'_>) -> Judgement {
 
 pub(super) fn qp_error(view: &View<'_>) -> Judgement {
     let test = view.test.as_ref().ok_or(NO_TEST)?;
-    let found = state(test.phase).ok_or("its state was not read")?;
+    let found = state(test.phase).ok_or(Undecided::not_reached("its state was not read"))?;
     let mut finding = Finding::new();
     let expected = format!("{:?}", State::Error);
     finding.equal("state of the queue pair", expected, found);

@@ -3,9 +3,10 @@
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
 use super::requests::STOOD_STILL;
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
+use crate::cases::remedy;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
@@ -15,7 +16,9 @@ use crate::verdict::Subject;
 /// its requests were seen and the answer was right.
 pub(super) fn path_alive(view: &View<'_>) -> Judgement {
     let control = view.control.as_ref();
-    let control = control.ok_or("the positive control was not reached")?;
+    let control = control.ok_or(Undecided::not_reached(
+        "the positive control was not reached",
+    ))?;
     let mut finding = Finding::new();
     let first = control.phase.completions.first();
     let completed = match first {
@@ -42,7 +45,10 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
         let what = "transmissions in the positive control";
         let found = format!("{seen}{form}; completion: {completed}");
         match is_excused {
-            true => finding.undecided(what, expected, format!("{found}, {STOOD_STILL}")),
+            true => {
+                let found = format!("{found}, {STOOD_STILL}");
+                finding.undecided_until(remedy::STALLED, what, expected, found)
+            }
             false => {
                 let others = control.packets().filter(|packet| !packet.is_read_request());
                 let others = others.map(Decoded::subject);
@@ -71,7 +77,8 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
     );
     match first {
         None if is_excused => {
-            finding.undecided(what, expected, format!("{completed}, {STOOD_STILL}"));
+            let found = format!("{completed}, {STOOD_STILL}");
+            finding.undecided_until(remedy::STALLED, what, expected, found);
         }
         _ => {
             let subject = first.map(|first| Subject::Completion(first.time));

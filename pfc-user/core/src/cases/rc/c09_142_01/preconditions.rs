@@ -2,11 +2,13 @@
 
 use crate::agent::protocol::State;
 use crate::cases::finding::Finding;
-use crate::cases::judge::Precondition;
+use crate::cases::judge::{Met, Precondition};
 use crate::cases::rc::judge::Rc;
 use crate::cases::rc::judge::decoded::View;
+use crate::cases::remedy;
 use crate::evidence::rc::Phase;
-use crate::verdict::Verdict;
+
+type Need = Precondition<Rc>;
 
 /// The document applies: by the testbed's word, or else by the device's.
 pub(super) fn qualifier(view: &View<'_>) -> Finding {
@@ -22,7 +24,8 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
             let why = format!("the DUT supports Automatic Path Migration, by {by}");
             return Finding::not_applicable(why);
         }
-        None => finding.undecided(
+        None => finding.undecided_until(
+            remedy::APM,
             what,
             expected,
             "neither the testbed nor the device says; write `apm = false` into the testbed's table \
@@ -33,43 +36,58 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
 }
 
 /// Requires that the document is known to apply or not to apply.
-pub(super) const QUALIFIER: Precondition<Rc> = Precondition::<Rc>::new("qualifier", |view| {
-    let finding = qualifier(view);
-    match finding.verdict {
-        Verdict::Inconclusive => Err(finding.reason),
-        _ => Ok(()),
-    }
-});
+pub(super) const QUALIFIER: Need = Need::by("qualifier", Met::<Rc>::By(|view| Ok(qualifier(view))));
 /// The DUT resolves the tester's address.
-pub(super) const NEIGHBOUR: Precondition<Rc> =
-    Precondition::<Rc>::new("neighbour", |view| match &view.e.unreachable {
+pub(super) const NEIGHBOUR: Need = Need::new(
+    "neighbour",
+    "See that the DUT reaches the tester's address (rc.address of the testbed): the link is up, \
+     and the DUT's address is in the same subnet.",
+    |view| match &view.e.unreachable {
         Some(why) => Err(format!("the DUT does not reach the tester: {why}")),
         None => Ok(()),
-    });
+    },
+);
 /// Something of the DUT came in.
-pub(super) const PATH: Precondition<Rc> =
-    Precondition::<Rc>::new("path", |view| path(view).map_or(Ok(()), Err));
+pub(super) const PATH: Need = Need::new(
+    "path",
+    "See that the DUT's port is at the other end of the tester's port, and unload the RDMA driver \
+     of the tester's adapter.",
+    |view| path(view).map_or(Ok(()), Err),
+);
 /// The DUT took the attributes of the test's queue pair.
-pub(super) const ATTRIBUTES: Precondition<Rc> = Precondition::<Rc>::new("attributes", |view| {
-    of(&view.e.test, |test| attributes(view, test))
-});
+pub(super) const ATTRIBUTES: Need = Need::new(
+    "attributes",
+    "Have the DUT's driver take the queue pair's attributes as asked, or plan those that it takes \
+     (queue_pairs of the plan).",
+    |view| of(&view.e.test, |test| attributes(view, test)),
+);
 /// The DUT took the attributes of the positive control's queue pair.
-pub(super) const ATTRIBUTES_OF_CONTROL: Precondition<Rc> =
-    Precondition::<Rc>::new("attributes", |view| {
-        of(&view.e.control, |control| attributes(view, control))
-    });
+pub(super) const ATTRIBUTES_OF_CONTROL: Need = Need {
+    met: Met::If(|view| of(&view.e.control, |control| attributes(view, control))),
+    ..ATTRIBUTES
+};
 /// No packet of the test was left without a record.
-pub(super) const RECORDS: Precondition<Rc> =
-    Precondition::<Rc>::new("records", |view| of(&view.e.test, records));
+pub(super) const RECORDS: Need = Need::new(
+    "records",
+    "Take load off the tester, until it keeps a record of each packet.",
+    |view| of(&view.e.test, records),
+);
 /// No packet of the positive control was left without a record.
-pub(super) const RECORDS_OF_CONTROL: Precondition<Rc> =
-    Precondition::<Rc>::new("records", |view| of(&view.e.control, records));
+pub(super) const RECORDS_OF_CONTROL: Need = Need {
+    met: Met::If(|view| of(&view.e.control, records)),
+    ..RECORDS
+};
 /// The tester's side of the link lost nothing in the test.
-pub(super) const DROPS: Precondition<Rc> =
-    Precondition::<Rc>::new("drops", |view| of(&view.e.test, drops));
+pub(super) const DROPS: Need = Need::new(
+    "drops",
+    "Take load off the tester's port: end other traffic on it, or give it longer rings.",
+    |view| of(&view.e.test, drops),
+);
 /// The tester's side of the link lost nothing in the positive control.
-pub(super) const DROPS_OF_CONTROL: Precondition<Rc> =
-    Precondition::<Rc>::new("drops", |view| of(&view.e.control, drops));
+pub(super) const DROPS_OF_CONTROL: Need = Need {
+    met: Met::If(|view| of(&view.e.control, drops)),
+    ..DROPS
+};
 
 /// A phase that was not reached has nothing against it.
 fn of(phase: &Option<Phase>, wrong: impl Fn(&Phase) -> Option<String>) -> Result<(), String> {

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
 
-use crate::cases::finding::{Finding, Judgement};
+use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
+use crate::cases::remedy;
 use crate::evidence::rc::Shown;
 use crate::plan::Nanos;
 use crate::quantity::ms;
@@ -28,10 +29,10 @@ pub(super) fn bounds(t_tr: Nanos) -> (Nanos, Nanos) {
 }
 
 /// Reason why nothing of the test can be judged.
-pub(super) const NO_TEST: &str = "the test was not reached";
+pub(super) const NO_TEST: Undecided = Undecided::not_reached("the test was not reached");
 
 /// The test, and its T_tr.
-pub(super) fn test<'v>(view: &'v View<'_>) -> Result<(&'v PhaseView<'v>, Nanos), &'static str> {
+pub(super) fn test<'v>(view: &'v View<'_>) -> Result<(&'v PhaseView<'v>, Nanos), Undecided> {
     let test = view.test.as_ref().ok_or(NO_TEST)?;
     // Where the timer never ends the precondition `attributes` says so.
     Ok((test, test.t_tr().ok_or(NO_TEST)?))
@@ -46,7 +47,7 @@ pub(super) fn requests(view: &View<'_>) -> Judgement {
     // The next one may still come, where the DUT stood still.
     if found < expected && view.stalls.excuse(latest, test.phase.until, LONGEST * t_tr) {
         let found = format!("{found}, and then {STOOD_STILL}");
-        finding.undecided("transmissions", expected, found);
+        finding.undecided_until(remedy::STALLED, "transmissions", expected, found);
         return Ok(finding);
     }
     let surplus = test.transmissions.iter().skip(expected).flatten();
@@ -195,10 +196,11 @@ pub(super) fn interval(view: &View<'_>) -> Judgement {
         if may_be_late(view, index, interval, shortest) {
             let (found, before) = (ms(interval), ms(gap_before(test, index)));
             let found = format!("{found}, after {before}: the former may have come in late");
-            finding.undecided(what, expected, found);
+            finding.undecided_until(remedy::LATE, what, expected, found);
         } else if interval > longest && view.stalls.excuse(times[index], times[index + 1], longest)
         {
-            finding.undecided(what, expected, format!("{}, {STOOD_STILL}", ms(interval)));
+            let found = format!("{}, {STOOD_STILL}", ms(interval));
+            finding.undecided_until(remedy::STALLED, what, expected, found);
         } else {
             let holds = (shortest..=longest).contains(&interval);
             let subject = Subject::Packet(times[index + 1]);
@@ -254,9 +256,10 @@ fn usual_gap(view: &View<'_>, test: &PhaseView<'_>, index: usize) -> Nanos {
 
 /// A check without a subject: another says why there is none.
 pub(super) fn or_nothing(finding: Finding, why: &str) -> Judgement {
-    finding
-        .compared(why)
-        .or_else(|why| Ok(Finding::not_applicable(why)))
+    Ok(match finding.assertions.is_empty() {
+        true => Finding::not_applicable(why),
+        false => finding,
+    })
 }
 
 pub(super) fn retry_count(view: &View<'_>) -> Judgement {
@@ -283,7 +286,9 @@ pub(super) fn retry_count(view: &View<'_>) -> Judgement {
                 let found = format!("{expected}, derived: the DUT does not show its counter");
                 finding.expect(what, expected, found, true);
             }
-            None => finding.undecided(what, expected, "not read in time"),
+            None => {
+                finding.undecided_until(remedy::NOT_REACHED, what, expected, "not read in time")
+            }
         }
     }
     or_nothing(finding, "the retry count is 0")

@@ -3,7 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 
-use super::super::expected::{self, Failed};
+use super::super::expected::Failed;
 use super::super::markup::Element;
 use super::super::plot;
 use super::{Event, Way, draw};
@@ -11,17 +11,22 @@ use crate::evidence::rc::{Packet, Phase, RcEvidence};
 use crate::plan::rc::RcPlan;
 use crate::verdict::{CaseResult, Subject};
 
+/// Status of the completion that ends the test: the retries are used up.
+const OF_TEST: u32 = 12;
+
 /// Draws the packets of an RC repetition; `None` if none was recorded.
 pub fn rc(e: &RcEvidence, result: &CaseResult, name: &str) -> Option<Element> {
     let failed = Failed::in_repetition(result, &e.plan.name);
+    // With the status of the completion that ends each phase.
     let phases = [
-        ("positive control", &e.control),
-        ("test", &e.test),
-        ("flush", &e.flush),
+        ("positive control", 0, &e.control),
+        ("test", OF_TEST, &e.test),
+        ("flush", 5, &e.flush),
     ];
     let timer = RcPlan::transport_timer(e.plan.timeout.min(31));
-    let events = phases.into_iter().filter_map(|(word, phase)| {
-        Some(self::phase(word, phase.as_ref()?, &e.plan, timer, &failed))
+    let events = phases.into_iter().filter_map(|(word, status, recorded)| {
+        let recorded = recorded.as_ref()?;
+        Some(phase((word, status), recorded, &e.plan, timer, &failed))
     });
     let mut events: Vec<Event> = events.flatten().collect();
     if let Some(reason) = &e.unreachable {
@@ -32,7 +37,7 @@ pub fn rc(e: &RcEvidence, result: &CaseResult, name: &str) -> Option<Element> {
 }
 
 fn phase(
-    word: &str,
+    (word, status): (&str, u32),
     phase: &Phase,
     plan: &RcPlan,
     timer: Nanos,
@@ -67,19 +72,19 @@ fn phase(
     events.extend(answers.map(|answer| Event::new(answer.time, Way::ToDut, read(answer))));
     for completion in &phase.completions {
         let label = format!("the DUT completes it with status {}", completion.status);
-        let wrong = !expected::is_status(word, completion);
+        let wrong = completion.status != status;
         let event = Event::new(completion.time, Way::Note, label).wrong(wrong);
         events.push(event.failed(failed.on(Subject::Completion(completion.time))));
     }
-    events.extend(missing(word, phase, plan, timer));
+    events.extend(missing(status == OF_TEST, phase, plan, timer));
     events
 }
 
 /// Requests and the completion that did not come.
-fn missing(word: &str, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
+fn missing(is_test: bool, phase: &Phase, plan: &RcPlan, timer: Nanos) -> Vec<Event> {
     let mut missing = Vec::new();
     let (sent, all) = (phase.packets.len(), plan.requests());
-    if word == "test" && phase.refused.is_none() && sent < all {
+    if is_test && phase.refused.is_none() && sent < all {
         let last = phase
             .packets
             .last()

@@ -9,8 +9,11 @@ use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
 use crate::plan::Nanos;
 
 /// The DUT was shown to receive the pause frames of the storm's port.
-pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> =
-    Precondition::<Pfc>::new("storm-arrival", storm_arrival);
+pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> = Precondition::<Pfc>::new(
+    "storm-arrival",
+    "Show that the DUT obeys a pause frame on this port: PFC enabled for a lossless priority.",
+    storm_arrival,
+);
 
 /// Succeeds if a pause of a lossless priority, sent by the storm's port and sender, was seen to
 /// act. How well the DUT obeys is not judged here.
