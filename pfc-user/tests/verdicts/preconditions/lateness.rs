@@ -204,7 +204,7 @@ fn stalls_that_were_not_listed_are_excused_at_the_highest_load_of_the_bursts_the
                 .rev()
                 .map(|probe| probe.burst.load)
                 .collect();
-            assert_eq!(loads[..3], [100, 50, 50]);
+            assert_eq!(loads[..4], [100, 50, 50, 50]);
             let begin = e.probes[e.probes.len() - around].begin();
             e.sender.stalls_left_out = LeftOut {
                 count: 7,
@@ -217,5 +217,5 @@ fn stalls_that_were_not_listed_are_excused_at_the_highest_load_of_the_bursts_the
     let excused = [("background", INCONCLUSIVE, "stalled for 3.000 ms meanwhile")];
     tampered("to the burst at full load", SINGLE, late(1), &excused);
     let failed = [("background", FAIL, "within the wait")];
-    tampered("from one at half load to another", SINGLE, late(2), &failed);
+    tampered("from one at half load to another", SINGLE, late(3), &failed);
 }
