@@ -68,10 +68,10 @@ def lab():
             continue
         with step(f"Linux {name}"):
             if name == "5.10":
-                done = [boot(tools, name, tree, "refuses", "virtual", {})]
+                done = [boot(tools, name, tree, "refuses", "plain", {})]
             else:
                 done = [boot(tools, name, tree, "counts", "real", test_programs()),
-                        boot(tools, name, tree, "verdicts", "virtual", {})]
+                        boot(tools, name, tree, "verdicts", "plain", {})]
         steps = sum(len(one.passed) for one in done)
         print(f"    {steps} steps in {elapsed(sum(one.seconds for one in done))}")
         for one in done:

@@ -1,7 +1,7 @@
 //! The counts of the kernel program, made in a simple way: whole sets of sequence numbers instead
 //! of windows and bitmaps.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use pfc_ebpf::abi::Trust;
@@ -34,7 +34,8 @@ pub struct Accounting {
     /// Lengths without the tag.
     lengths: Vec<usize>,
     flows: BTreeMap<(u16, Phase), FlowReceived>,
-    seen: HashSet<(u16, u64)>,
+    /// By flow, the sequence numbers that came.
+    seen: Vec<Vec<bool>>,
     next: Vec<u64>,
     windows: Vec<[u32; 8]>,
     arrivals: Vec<Arrival>,
@@ -46,13 +47,20 @@ pub struct Accounting {
 }
 
 /// A ones-complement sum of all words, not folded (RFC 1071). Every frame of every fault is summed:
-/// two words are added at a time.
+/// four words are added at a time, in a loop that is quick without inlined closures too.
 fn sum(octets: &[u8]) -> u64 {
-    let (pairs, rest) = octets.as_chunks::<4>();
-    let mut last = [0; 4];
+    let (fours, rest) = octets.as_chunks::<8>();
+    let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    let all = pairs.iter().chain([&last]);
-    all.map(|pair| u64::from(u32::from_be_bytes(*pair))).sum()
+    let pairs = |four: [u8; 8]| {
+        let four = u64::from_be_bytes(four);
+        (four >> 32) + (four & u64::from(u32::MAX))
+    };
+    let mut total = pairs(last);
+    for four in fours {
+        total += pairs(*four);
+    }
+    total
 }
 
 fn udp_checksum_is_right(frame: &[u8]) -> bool {
@@ -118,7 +126,7 @@ impl Accounting {
                 .map(|flow| flow.untagged_length())
                 .collect(),
             flows: BTreeMap::new(),
-            seen: HashSet::new(),
+            seen: vec![Vec::new(); plan.flows.len()],
             next: vec![0; plan.flows.len()],
             windows: vec![[0; 8]; super::WINDOWS],
             arrivals: Vec::new(),
@@ -314,7 +322,9 @@ impl Accounting {
             flow.beyond_window += 1;
             return self.offence(time, OffenceKind::BeyondWindow, length);
         }
-        if self.seen.insert((stamp.flow, stamp.sequence)) {
+        let (seen, place) = (&mut self.seen[index], stamp.sequence as usize);
+        seen.resize(seen.len().max(place + 1), false);
+        if !std::mem::replace(&mut seen[place], true) {
             if flow.frames == 0 {
                 flow.first = time;
             }

@@ -2,6 +2,8 @@
 //! failures.
 //!
 //! lane: frames
+//! lane: waiting: external::root_a_case_that, rc::root_an_agent, rc::root_ctrl_c
+//! lane: waiting: speeds::a_repetition_that_cannot_work, speeds::too_long, external_page::every
 
 mod bad_input; // lane: waiting
 mod bridge;
@@ -27,5 +29,5 @@ mod settle;
 #[path = "../common/snapshot.rs"]
 mod snapshot;
 mod speeds;
-mod trace;
+mod trace; // lane: waiting
 mod witness;

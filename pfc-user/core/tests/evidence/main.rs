@@ -1,8 +1,12 @@
-//! The page says what the other reports say, is one well-formed file, and takes no text of evidence
-//! for markup.
+//! Evidence is read, judged and reported. The page says what the other reports say, is one
+//! well-formed file, and takes no text of evidence for markup.
+//!
+//! One program for all of this: what reads evidence takes the compiler longer than the tests.
 
 mod drawings;
+mod exercises;
 mod hostile;
+mod judge_example;
 #[path = "../common/pages.rs"]
 mod pages;
 mod red;
