@@ -17,11 +17,6 @@ fn blocks(page: &str, language: &str) -> String {
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The cases that the page's runs measure here, whose repetitions have each set that its hooks have
-/// to configure. The commands `check` and `run --dry-run` have the whole plan, and other tests
-/// measure all of it on such a device.
-const MEASURED: &str = " --case pfc.pause-single-lossless --case pfc.global-pause --out ";
-
 struct Page {
     lab: Lab,
     tester: String,
@@ -60,7 +55,7 @@ impl Page {
             };
             self.run(&std::mem::take(&mut before));
             let ended = settle::until_none_fails(test, || {
-                self.run(&line.replace(" --out ", MEASURED));
+                self.run(line);
                 let report = Report::read(&self.lab.path(folder)).0;
                 Outcome {
                     code: report["exit_code"].as_i64().map(|code| code as i32),
