@@ -179,7 +179,9 @@ impl Before {
         let [mut tx, mut rx] = self.ports;
         let now = [&live.testbed.tx, &live.testbed.rx];
         for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(&self.links).zip(now) {
-            facts.carrier &= port.facts()?.carrier;
+            let now = port.facts()?;
+            facts.carrier &= now.carrier;
+            facts.alive = now.alive;
             facts.disturbed = link.disturbed(port)?;
         }
         Ok(After {
@@ -278,6 +280,7 @@ fn evidence(
     let (rx_port, arrivals, of_rx) = read_port("rx", &mut live.testbed.rx, driven.rings)?;
     offences.extend(of_rx);
     live.testbed.note_pfc(&tx_port, &plan.name);
+    live.testbed.tx.alive |= tx_port.frames > 0;
     let (mut instruments, done) = (driven.instruments, driven.done);
     instruments.note(&after.accounting);
     let mut sender = driven.sent.report;
@@ -343,16 +346,11 @@ fn explained(testbed: &Testbed, links: &[LinkWatch; 2], error: anyhow::Error) ->
 /// PAUSE/PFC frames of the DUT that were seen in one repetition show for all of the run that they
 /// reach the tx port's program.
 pub fn carry_over(testbed: &Testbed, cases: &mut [CaseEvidence]) {
-    let Some(seen) = &testbed.tx.pfc_seen else {
-        return;
-    };
     for repetition in cases.iter_mut().flat_map(|case| &mut case.repetitions) {
         if let Repetition::Pfc(measured) = repetition {
-            measured
-                .ports
-                .tx
-                .pfc_visible
-                .get_or_insert_with(|| seen.clone());
+            let tx = &mut measured.ports.tx;
+            tx.alive |= testbed.tx.alive;
+            tx.pfc_visible = tx.pfc_visible.take().or(testbed.tx.pfc_seen.clone());
         }
     }
 }

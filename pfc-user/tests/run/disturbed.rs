@@ -171,6 +171,9 @@ fn root_a_repetition_that_the_tester_disturbed_is_measured_again() {
     let evidence = report::read_evidence(&lab.out()).unwrap();
     let repetitions = evidence.cases[0].repetitions.iter();
     let attempts: Vec<_> = repetitions.filter_map(Repetition::pfc).collect();
+    // By the frames that make the ports known, before anything is measured.
+    let first = &attempts[0].ports;
+    assert!(first.tx.alive && first.rx.alive, "{first:?}");
     let numbers: Vec<_> = attempts.iter().map(|measured| measured.attempt).collect();
     assert!((2..=3).contains(&numbers.len()), "{numbers:?}");
     assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());

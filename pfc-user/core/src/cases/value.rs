@@ -63,14 +63,14 @@ impl<T: Into<Value>> Add<T> for Value {
 
 /// A number with that many digits behind the point, and its unit.
 pub(crate) fn number(value: f64, digits: usize, unit: &'static str) -> Value {
-    let scale = 10f64.powi(digits as i32);
+    let text = format!("{value:.digits$}");
     // What is compared is what is shown.
-    let shown = (value * scale).round() / scale;
+    let value = text.parse().unwrap_or(value);
     let unit_in_text = Value::from(if unit.is_empty() { "" } else { " " }) + unit;
     let number = Value {
-        text: format!("{value:.digits$}"),
+        text,
         form: "#".into(),
-        numbers: vec![Number { value: shown, unit }],
+        numbers: vec![Number { value, unit }],
     };
     number + unit_in_text
 }
@@ -83,4 +83,22 @@ pub(super) fn count(number_of: u64, unit: &'static str) -> Value {
 /// A time in milliseconds, as [`ms`](crate::quantity::ms) writes it.
 pub(super) fn time(nanos: Nanos) -> Value {
     number(nanos as f64 / 1e6, 3, "ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_the_one_that_is_shown() {
+        for (value, text, expected) in [
+            (time(4_500), "0.004 ms", 0.004),
+            (number(6.25, 1, "%"), "6.2 %", 6.2),
+        ] {
+            assert_eq!(
+                (value.text.as_str(), value.numbers[0].value),
+                (text, expected)
+            );
+        }
+    }
 }

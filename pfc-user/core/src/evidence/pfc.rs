@@ -123,7 +123,7 @@ pub struct PortFacts {
     /// The port's MAC takes PAUSE/PFC frames that the other port sent, before the program sees
     /// them: how that was seen. It may then obey the tester's own storm.
     pub takes_own_pfc: Option<String>,
-    /// The program counted a frame after it was attached and before the repetition began.
+    /// The program counted a frame in this run.
     pub alive: bool,
 }
 

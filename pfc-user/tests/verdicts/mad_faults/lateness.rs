@@ -91,16 +91,6 @@ fn losses_are_those_of_all_repetitions_of_the_case() {
 }
 
 #[test]
-fn a_wrong_key_that_was_counted_at_the_second_try_was_lost_at_the_first() {
-    // Three of the first kind, and one of the second.
-    let (evidence, _) = loses_wrong_keys(4).repetition(KEYS, 2, None, None);
-    assert_eq!(
-        verdict(&[evidence], "bits-2", "one-violation"),
-        Verdict::Inconclusive
-    );
-}
-
-#[test]
 fn violations_that_were_not_read_do_not_pass() {
     let (good, _) = Bench::new(switch(), &[]).repetition(KEYS, 2, None, None);
     assert_eq!(

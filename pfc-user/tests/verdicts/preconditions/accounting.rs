@@ -5,7 +5,7 @@ use super::*;
 /// Checks of `case` on frames that it forwards.
 fn of_data(case: &str) -> Vec<&'static str> {
     let mut checks = every_check(case);
-    checks.retain(|check| !OF_THE_DUTS_PFC.contains(check) && *check != "no-reflection");
+    checks.retain(|check| !OF_THE_DUTS_PFC.contains(check));
     checks
 }
 

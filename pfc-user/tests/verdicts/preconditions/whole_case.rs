@@ -173,7 +173,7 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
             &[("no-reflection", FAIL, "found 1")],
         );
         let mut unseen = good(case);
-        unseen.ports.tx.alive = false;
+        (unseen.ports.tx.alive, unseen.ports.tx.pfc_visible) = (false, None);
         unseen.tx_port = validator_core::evidence::pfc::PortReceived::default();
         let results = results(case, &unseen);
         let reflection = results

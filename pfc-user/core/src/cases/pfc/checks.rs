@@ -416,7 +416,7 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
         "no-mac-control-forwarded",
         "-",
         "no PAUSE/PFC frame of the rx port's storm appears at the tx port, or comes back to the rx \
-         port",
+         port where such frames reach its program",
         "forwards-control",
         integrity::no_mac_control_forwarded,
     )
@@ -424,7 +424,7 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 
 const NO_REFLECTION: Row<Pfc> = Row {
     extra: true,
-    needs: needs![PORTS_OF_ARRIVALS, BASELINE],
+    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
         "no-reflection",
         "-",

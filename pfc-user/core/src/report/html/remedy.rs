@@ -74,5 +74,7 @@ fn causes<'a>(cases: &[Numbered<'a>]) -> Vec<Vec<Cause<'a>>> {
             }
         }
     }
-    findings::alike(causes, |one, other| one.found == other.found)
+    findings::alike(causes, |one, other| {
+        (one.found, one.remedy) == (other.found, other.remedy)
+    })
 }
