@@ -109,7 +109,7 @@ fn fragments_other_ports_and_protocols_are_other() {
     assert_eq!(with(20, &[44]), Class::Other, "fragment header");
 }
 
-/// What the fuzz target `frames` found or began with.
+/// Inputs that the fuzz target `frames` found or began with.
 #[test]
 fn seeds_are_survived() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/frames");

@@ -132,8 +132,8 @@ pub enum ReportError {
     },
 }
 
-/// What else to do about a file of somebody else: results cannot go beside one that has the name
-/// of one of them.
+/// Further remedy for a file of somebody else: results cannot go beside one that has the name of
+/// one of them.
 fn or_beside(found: &str) -> &'static str {
     match folder::is_of_results(found) {
         true => "",

@@ -331,7 +331,7 @@ fn no_octets_make_it_panic_or_read_beyond_them() {
         }
         octets.truncate(numbers.next() as usize % (octets.len() + 1));
         if let Some((repeated, removed)) = of(&octets) {
-            // Of the last header no more is read than the fields that tell its length.
+            // The fields that tell the length of the last header are all that is read of it.
             assert!(
                 repeated + removed <= octets.len() + 60 - 16,
                 "{octets:02x?}"

@@ -47,7 +47,7 @@ impl<R: Into<Cow<'static, str>>> From<R> for Undecided {
 }
 
 impl Undecided {
-    /// What is judged was not reached, read or asked for.
+    /// Undecided because the judged part was not reached, read or asked for.
     pub(super) const fn not_reached(reason: &'static str) -> Self {
         Self {
             reason: Cow::Borrowed(reason),

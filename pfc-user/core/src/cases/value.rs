@@ -64,7 +64,7 @@ impl<T: Into<Value>> Add<T> for Value {
 /// A number with that many digits behind the point, and its unit.
 pub(crate) fn number(value: f64, digits: usize, unit: &'static str) -> Value {
     let text = format!("{value:.digits$}");
-    // What is compared is what is shown.
+    // Comparisons use the value that is shown.
     let value = text.parse().unwrap_or(value);
     let unit_in_text = Value::from(if unit.is_empty() { "" } else { " " }) + unit;
     let number = Value {

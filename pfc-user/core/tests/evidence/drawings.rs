@@ -1,4 +1,4 @@
-//! What the page draws: time lines, distributions and ladders.
+//! Drawings of the page: time lines, distributions and ladders.
 
 use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;

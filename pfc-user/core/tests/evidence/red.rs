@@ -1,4 +1,4 @@
-//! What ladders show in red.
+//! Red parts of ladders.
 
 use std::collections::BTreeSet;
 
@@ -125,7 +125,7 @@ fn ladders(page: &str) -> Vec<(String, Vec<Row>)> {
 
 #[test]
 fn each_packet_that_a_check_failed_on_is_red_and_names_it() {
-    // What did not come is no packet, nor is a state.
+    // Something that did not come is no packet, nor is a state.
     const OF_NO_PACKET: [&str; 5] = [
         "requests",
         "one-completion",

@@ -1,4 +1,4 @@
-//! What the page says, in words.
+//! Words of the page.
 
 use validator_core::cases;
 use validator_core::report::{html, text};
@@ -161,7 +161,7 @@ fn printed_pages_have_numbers_and_no_card_is_split() {
     for part in [".banner", "details", "figure", "tr", "li"] {
         assert!(unsplit.contains(&part), "{part} in {unsplit:?}");
     }
-    // What is said of a part stays with it.
+    // A heading stays with its part.
     let kept = with("break-after: avoid");
     for part in ["h2", "summary"] {
         assert!(kept.contains(&part), "{part} in {kept:?}");

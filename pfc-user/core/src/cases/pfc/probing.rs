@@ -225,8 +225,8 @@ impl Timing {
         let again =
             limits.pause_tolerance(longest) + limits.max_response + two_frames(plan, limits);
         let pause = limits.pause_time(longest);
-        // What comes at full load after a pause waits behind what the pause held, and a DUT whose
-        // queues are short may drop it: as little as shows when the pause ended.
+        // Traffic at full load after a pause waits behind what the pause held, and a DUT whose
+        // queues are short may drop it. It lasts no longer than shows when the pause ended.
         let after = if burst.load >= FULL {
             again
         } else {

@@ -6,7 +6,7 @@ use super::table::{LeftAlone, Table, computed, value};
 pub const TABLE: Table = Table {
     name: "ethernet",
     octets: 14,
-    // Of frames in GRE (RFC 1701).
+    // EtherType of frames in GRE (RFC 1701).
     ether_type: Some(0x6558),
     fields: &[
         value("dst", 0, 48, 0),

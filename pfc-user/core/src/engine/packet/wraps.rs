@@ -45,7 +45,7 @@ impl Packet {
                     (false, false) => wrap::PLAIN,
                 }
             }
-            // What follows is taken for something else, or looked for elsewhere.
+            // Parsers take what follows for something else, or look for it elsewhere.
             Protocol::SegmentRouting if sets(["next_header", "hdr_ext_len"]) => wrap::ALL,
             protocol => protocol.table().map_or(wrap::PLAIN, |table| table.wrap),
         }

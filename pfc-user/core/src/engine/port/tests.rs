@@ -133,7 +133,7 @@ fn flows_above_the_line_share_it_and_none_is_owed_the_rest() {
     let sent = bench.run_for(10 * SECOND);
     close(sent.iter().sum(), 10.0 * frames(100.0));
     assert!(sent[0].abs_diff(sent[1]) * 100 < sent[0], "{sent:?}");
-    // What is left of the line for one is its own, and the memory of what it lacked is short.
+    // The flow that is left has its own rate, and the memory of what it lacked is short.
     bench.port.change(0, Pace::stop);
     bench.port.change(1, Pace::stop);
     bench.run_for(SECOND);
@@ -144,7 +144,7 @@ fn flows_above_the_line_share_it_and_none_is_owed_the_rest() {
 fn flows_get_what_another_sender_leaves_of_the_line() {
     let mut bench = Bench::new(vec![(percent(100.0), queue(0)), (percent(20.0), queue(1))]);
     bench.start();
-    // Of 64 octets, which are 84 on the wire, for about half of the time.
+    // Frames of 64 octets, which are 84 on the wire, for about half of the time.
     let others = Count {
         frames: 2500,
         octets: 2500 * 64,

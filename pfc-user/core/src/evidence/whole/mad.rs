@@ -9,7 +9,7 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
     let last = e.exchanges.last().map(|last| last.attempt);
     for (index, pair) in (1..).zip(e.exchanges.windows(2)) {
         let (before, after) = (&pair[0], &pair[1]);
-        // What is no SMP is no consistent request either.
+        // A packet that is no SMP is no consistent request either.
         let (Some(known), Some(found)) = (low_tid(before), low_tid(after)) else {
             continue;
         };

@@ -73,7 +73,7 @@ fn a_staged_file_takes_its_place_when_the_run_begins() {
     let mut file = File::create_new(folder.stage(TRACE).unwrap()).unwrap();
     assert_eq!(fs::read(out.join(EVIDENCE)).unwrap(), b"written");
     folder.begin().unwrap();
-    // What comes later goes there, too.
+    // Later writes go there, too.
     file.write_all(b"new").unwrap();
     drop(folder);
     let of = |name: &str, text: &str| (name.to_owned(), text.to_owned());

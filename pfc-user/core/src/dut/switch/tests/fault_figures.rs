@@ -297,7 +297,7 @@ fn needless_xoff_goes_out_while_a_storm_lasts_and_xon_after_it() {
         );
         assert_eq!(found[3], (pause + CONTROL, xon), "{fault}");
         assert_eq!(switch.next_event(), None, "{fault}");
-        // What it is not about moves nothing.
+        // A storm that the fault is not about moves nothing.
         let other = if class == 5 { 3 } else { 5 };
         switch.ingress(1, 200 * MS, pfc(other, 0xffff));
         assert_eq!(asked_at_0(&mut switch, 300 * MS), [], "{fault}");

@@ -156,7 +156,7 @@ fn xoff_is_sent_above_its_threshold_and_repeated_until_xon() {
     ];
     assert_eq!(asked_at(&mut switch, 30 * MS), expected);
     switch.ingress(1, 30 * MS, pfc(3, 0));
-    // Of twelve frames the seventh's start leaves five.
+    // The start of the seventh of twelve frames leaves five.
     assert_eq!(
         asked_at(&mut switch, 100 * MS),
         [(30 * MS + 6 * FRAME + CONTROL, vec![(3, 0)])]

@@ -1,5 +1,5 @@
-//! Whatever comes in, within the buffers' limits: nothing is lost, doubled, swapped or changed, and
-//! no pause is broken.
+//! Any input within the buffers' limits: nothing is lost, doubled, swapped or changed, and no pause
+//! is broken.
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,7 @@ fn started(flows: &[Pace]) -> PortSchedule {
     port
 }
 
-/// What a sender that makes them all is to do.
+/// Work of a sender that can make the frames of all flows.
 fn run(port: &PortSchedule, now: Nanos) -> Run {
     port.fast(now, line(), |_, length| Some(length))
 }
@@ -69,7 +69,7 @@ fn flows_are_handed_over_where_all_want_more_than_the_schedule_carries() {
     assert_eq!(places(&run(&few, SECOND)), NONE);
     let many = started(&[endless(100_000), endless(101_000)]);
     assert_eq!(places(&run(&many, SECOND)), [0, 1]);
-    // What is not started wants nothing.
+    // A flow that is not started wants nothing.
     let mut one = started(&[endless(150_000), endless(150_000)]);
     one.change(1, Pace::stop);
     assert_eq!(places(&run(&one, SECOND)), NONE);
@@ -192,7 +192,7 @@ fn time_for_which_a_lent_flow_was_held_is_taken_off_once() {
         steady.due + u128::from(left) * steady.interval + fine(held),
     );
     let sent = send(&mut port, 2, now, now + MILLISECOND, &holds);
-    // Of the schedule's own flow, what it owed is gone with the hold.
+    // The debt of the schedule's own flow is gone with the hold.
     assert_eq!(sent[0], 300 * 2 + 1);
     assert!(sent[1] <= 62, "{sent:?}");
 }

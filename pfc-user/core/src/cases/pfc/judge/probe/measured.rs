@@ -395,8 +395,8 @@ impl<'e> Measured<'e> {
         }
     }
 
-    /// What became of the frames that the DUT held until `priority` could go on at `end`, and that
-    /// came after `first`: those that were in it by then for certain.
+    /// Drain of the frames that the DUT held until `priority` could go on at `end`, and that came
+    /// after `first`: those that were in it by then for certain.
     pub(super) fn drain(&self, arrivals: &[&Arrival], end: Nanos, first: Nanos) -> Drain {
         let held = |arrival: &&&Arrival| {
             let sent = arrival.time.saturating_sub(Nanos::from(arrival.latency));
