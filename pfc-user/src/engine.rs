@@ -485,7 +485,7 @@ impl LiveEngine {
         if flows.is_empty() {
             return Ok(());
         }
-        // What kept the kernel from sending may be gone. The warning was given when the flows were
+        // The kernel may be able to send by now. The warning was given when the flows were
         // configured or changed.
         drop(self.fasten());
         // Running flows end first: what they send later would count nowhere.

@@ -1,4 +1,4 @@
-//! What clients that died leave: flows without an end are stopped after a time without requests.
+//! Flows of clients that died: flows without an end are stopped after a time without requests.
 
 use std::sync::Arc;
 use std::time::Duration;

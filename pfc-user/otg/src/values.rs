@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::model::descriptor;
 
-    /// Those octets in a field of that number.
+    /// A field of that number with those octets.
     fn field(number: u32, octets: &[u8]) -> Vec<u8> {
         let mut field = Vec::new();
         encode_key(number, WireType::LengthDelimited, &mut field);
@@ -132,7 +132,7 @@ mod tests {
         let objects = MOST / (OBJECT + 1);
         assert!(json(objects, "{}").is_ok());
         assert!(refused(json(objects + 1, "{}")));
-        // What is in a text is no value, and a quote behind a backslash ends none.
+        // Characters in a text are no values, and a quote behind a backslash ends none.
         let text = format!(r#"["{}\"{}"]"#, "{".repeat(MOST), ",".repeat(MOST));
         assert!(limit_json(text.as_bytes()).is_ok());
     }

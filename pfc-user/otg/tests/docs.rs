@@ -1,4 +1,4 @@
-//! What docs/otg.md shows is what the lab runs and the program reads.
+//! Examples in docs/otg.md are what the lab runs and the program reads.
 //!
 //! lane: computing
 

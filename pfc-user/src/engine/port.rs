@@ -190,7 +190,7 @@ impl LivePort {
     /// Takes the link up or down; it is as it was found when the port is let go of.
     pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
         if self.down.is_some() {
-            // Whoever took it down knows why nothing left.
+            // The user who took it down knows why nothing left.
             self.stalls_warned = self.state.stalls.load(Ordering::Relaxed);
         }
         let mut change = self.down.take();

@@ -87,7 +87,7 @@ impl LiveEngine {
             port.sent_rate = samples.rate(&sample, all_still, |sample| {
                 Some(sample.ports.get(place)?[0])
             });
-            // Whatever else sends to it may send yet.
+            // Other senders may yet send to it.
             port.received_rate = samples.rate(
                 &sample,
                 |_| false,

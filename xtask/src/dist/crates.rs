@@ -171,7 +171,7 @@ mod tests {
         }
         let program = renamed(&read("pfc-user/Cargo.toml")).unwrap();
         assert!(program.starts_with("[package]\nname = \"lossless-validator\"\n"));
-        // Whoever follows the crate's page gets what is in the package.
+        // Readers of the crate's page get what is in the package.
         let install = format!("cargo install {PROGRAM} --features {FEATURES}\n");
         assert!(read("pfc-user/README.md").contains(&install), "{install}");
     }

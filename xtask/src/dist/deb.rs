@@ -319,10 +319,10 @@ mod tests {
     /// A package that was made.
     struct Made {
         octets: Vec<u8>,
-        /// What dpkg says of it.
+        /// Contents as dpkg lists them.
         contents: String,
         info: String,
-        /// What it installs is in the folder `package` of this one.
+        /// Folder whose folder `package` has the files that the package installs.
         folder: TempDir,
     }
 

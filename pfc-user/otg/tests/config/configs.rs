@@ -7,7 +7,7 @@ use validator_otg::translate::{Translated, translate};
 
 use crate::places::places;
 
-/// What is made of a configuration.
+/// Translation of a configuration.
 pub fn translated(config: &Json) -> Result<Translated, Refusal> {
     translate(&parse("Config", config.to_string().as_bytes())?, &places())
 }

@@ -13,7 +13,7 @@ mod translation;
 use std::fs;
 use std::path::Path;
 
-/// What the fuzz target `otg` found or began with.
+/// Inputs that the fuzz target `otg` found or began with.
 #[test]
 fn requests_of_the_fuzzer_are_survived() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/otg");

@@ -21,8 +21,8 @@ fn fields(plan: &Plan, header: usize) -> Vec<(&'static str, Value)> {
     plan.flows[0].packet.headers[header].fields.clone()
 }
 
-/// What sonic-mgmt's PFC helpers send: locations of a chassis, PFC by class, a data flow with a
-/// DSCP list and a queue, and a storm from the receiving port.
+/// Configuration that sonic-mgmt's PFC helpers send: locations of a chassis, PFC by class, a data
+/// flow with a DSCP list and a queue, and a storm from the receiving port.
 fn sonic() -> Json {
     let classes = (0..8).map(|class| (format!("pfc_class_{class}"), json!(class)));
     let mut table: serde_json::Map<String, Json> = classes.collect();
@@ -125,7 +125,7 @@ fn sonic_mgmts_configuration_is_understood() {
     assert_eq!(storm.schedule.end, End::Never);
     assert!(translated.flows[1].endless && !translated.flows[0].endless);
     assert_eq!(plan.interfaces[0].gateway.to_string(), "21.1.1.1");
-    // Those of the driver: three fields.
+    // The driver of the interface decides three fields, and a warning tells of each.
     assert_eq!(translated.warnings.len(), 3, "{:?}", translated.warnings);
 }
 

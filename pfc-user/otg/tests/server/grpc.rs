@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// What a piece has.
+/// Octets of a piece.
 pub fn datum(piece: Bytes) -> Bytes {
     let data = DynamicMessage::decode(descriptor("Data"), piece).unwrap();
     data.get_field_by_name("datum")

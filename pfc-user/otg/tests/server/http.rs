@@ -436,7 +436,7 @@ async fn neither_a_web_page_nor_a_name_that_it_made_lead_to_loopback_is_served()
         ("localhost.localdomain", 200),
         ("127.0.0.1:8443", 200),
         ("[::1]:8443", 200),
-        // Of a forwarded port.
+        // Host of a forwarded port.
         ("192.0.2.1:8443", 200),
         ("evil.example", 403),
         ("evillocalhost", 403),
@@ -596,8 +596,8 @@ async fn requests_keep_their_memory_until_they_have_been_carried_out() {
     while waiting.try_recv().is_err() {
         tokio::task::yield_now().await;
     }
-    // Of the 256 MiB that there are, four take nearly all. Most of each has been read when the next
-    // begins; all that come in wait for the first.
+    // Four requests take nearly all of the 256 MiB that there are. Most of each has been read when
+    // the next begins; all that come in wait for the first.
     let large = [" ".repeat(61 << 20).as_str(), START].concat();
     let mut waiting = JoinSet::new();
     for _ in 0..5 {

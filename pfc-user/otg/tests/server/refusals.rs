@@ -1,4 +1,4 @@
-//! What is refused, over both transports in the same words.
+//! Refusals, in the same words over both transports.
 
 use std::sync::Mutex;
 
@@ -74,14 +74,14 @@ const WRONG: [(&str, &str, &[&str]); 9] = [
     ),
 ];
 
-/// What a refusal says.
+/// Content of a refusal.
 #[derive(Clone, Debug, PartialEq)]
 struct Said {
     kind: String,
     errors: Vec<String>,
 }
 
-/// What JSON says, which has its code, too.
+/// Reads a refusal in JSON, which has its code, too.
 fn said(json: &Value, code: u16) -> Said {
     assert_eq!(json["code"], code, "{json}");
     let said = Said {
@@ -307,7 +307,7 @@ async fn beyond_loopback_any_name_is_served_and_a_token_in_clear_text_is_warned_
     assert_eq!(reply.status, 200);
     served.stop().await;
     let told = TOLD.lock().unwrap();
-    // Of gRPC and of HTTP.
+    // One warning is of gRPC, and one of HTTP.
     assert_eq!(told.len(), 2, "{told:?}");
     for text in &*told {
         assert!(text.contains("the token in clear text"), "{told:?}");

@@ -19,7 +19,7 @@ use crate::places::places;
 /// Silence after which the server stops flows without an end.
 const LEASE: Duration = Duration::from_secs(600);
 
-/// What a fake engine was asked for.
+/// Requests to a fake engine, and its answers.
 #[derive(Debug, Default)]
 pub struct Record {
     pub plan: Plan,
@@ -30,13 +30,13 @@ pub struct Record {
     pub flows: Vec<FlowCounts>,
     pub ports: Vec<PortCounts>,
     captured: Vec<bool>,
-    /// What every capture has.
+    /// Frames of every capture.
     pub frames: Vec<CapturedFrame>,
-    /// What captures gave, for as long as a file is to be written of it.
+    /// Frames that captures gave, for as long as a file is to be written of them.
     pub given: Vec<Weak<Vec<CapturedFrame>>>,
-    /// What the next configuration, order or update is refused with.
+    /// Problems for which the next configuration, order or update is refused.
     pub problems: Vec<Problem>,
-    /// What the engine tells when it is asked next.
+    /// Warnings that the engine tells when it is asked next.
     pub notices: Vec<Warning>,
     /// An order waits for this, if there is one, and says that it does.
     pub gate: Option<(Sender<()>, Receiver<()>)>,

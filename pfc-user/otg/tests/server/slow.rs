@@ -25,7 +25,7 @@ use crate::served::{Served, frames};
 const FRAMES: usize = 1000;
 const FRAME: usize = 60_000;
 
-/// What the server answers to these octets and then silence, until it closes the connection.
+/// Answer of the server to these octets and then silence, until it closes the connection.
 async fn answer_to_silence(server: SocketAddr, octets: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server).await.unwrap();
     stream.write_all(octets).await.unwrap();

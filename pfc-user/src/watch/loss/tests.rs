@@ -93,7 +93,7 @@ fn counts_that_agree_prove_no_loss_by_themselves() {
     );
     assert_eq!(report(Some(Compared::Same), 0).verdict, Verdict::NoLoss);
 
-    // Those of another priority are missing, and no more.
+    // All missing frames are of another priority.
     let mut beside = Window {
         compared: Some(others),
         ..window(100)
