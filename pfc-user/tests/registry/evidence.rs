@@ -1,8 +1,9 @@
-//! What a PFC repetition measured, and who reads it: each field has a check, a precondition, a rule
-//! of whole evidence or a place where it is shown, or a reason why nobody needs it.
+//! Fields that a PFC repetition measured, and their readers: each field has a check, a
+//! precondition, a rule of whole evidence or a place where it is shown, or a reason why nobody
+//! needs it.
 //!
-//! That times and counts are such as can be measured (`consistency`) reads nearly all and counts
-//! here for none.
+//! The rule that times and counts are such as can be measured (`consistency`) reads nearly all and
+//! counts here for none.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +24,7 @@ use validator_core::evidence::whole::Rule;
 
 use self::Reader::{Checks, Nobody, Preconditions, Shown, Whole};
 
-/// Who reads a field.
+/// Reader of a field.
 enum Reader {
     /// Checks of PFC cases, by their ids.
     Checks(&'static [&'static str]),
@@ -73,7 +74,7 @@ const WINDOWS: Reader = Checks(&["no-dip", "no-delay", "background"]);
 const KEY: Reader = Nobody("it says what the counts beside it are of");
 /// Frames of other senders.
 const FOREIGN: Reader = Shown(FIGURES, "port.foreign()");
-/// What the simulated DUT says of its own.
+/// Report of the simulated DUT on itself.
 const SELF_REPORT: Reader = Nobody(
     "a check judges the simulated DUT by its frames, like any device; this is for whoever looks \
      for the fault of a model",

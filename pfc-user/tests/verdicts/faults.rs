@@ -87,7 +87,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
         ],
     ),
-    // Of two priorities that are paused, an XON for one ends the other's pause too.
+    // An XON for one of two paused priorities ends the other's pause too.
     (
         "pauses-other-lossless",
         &[
@@ -312,7 +312,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero ignored",
         ],
     ),
-    // What the line does not carry fills the buffers, and an XOFF withholds it.
+    // Traffic that the line does not carry fills the buffers, and an XOFF withholds it.
     (
         "throttles",
         &[
@@ -810,7 +810,7 @@ fn wrong_failures(fault: &str, marks: Marks, expected: &[&str]) -> Option<String
             "{fault}, {marks:?}: {more:?} fail too, {less:?} do not; {reasons:#?}"
         ));
     }
-    // What depends on a failed check is skipped, and nothing else is.
+    // Only checks that depend on a failed check are skipped.
     for (case, result) in results
         .iter()
         .filter(|(_, result)| result.verdict == Verdict::Skipped)

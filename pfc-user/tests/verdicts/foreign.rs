@@ -33,7 +33,7 @@ const REPETITIONS: [Repetition; 10] = [
     ("pfc.zero-time", &[3, 4], None),
 ];
 
-/// Those of a switch whose lossless priorities are 3 and 4 and cannot be changed.
+/// Repetitions of a switch whose lossless priorities are 3 and 4 and cannot be changed.
 const FIXED: [Repetition; 7] = [
     ("pfc.pause-single-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-single-lossless", &[3, 4], Some(&[4])),

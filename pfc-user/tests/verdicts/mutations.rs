@@ -145,10 +145,10 @@ fn apply(evidence: &Value, path: &str, change: Change) -> Value {
     changed
 }
 
-/// What is wrong with the outcome of a mutation, if anything.
+/// Describes what is wrong with the outcome of a mutation, if anything.
 fn wrong(evidence: &Value, digests: &Value, (path, kind, change): &Mutation) -> Option<String> {
     let changed = apply(evidence, path, *change);
-    // Of the facts before a run some are left out where they are not known.
+    // Some facts before a run are left out where they are not known.
     let is_field =
         *change == Change::LeaveOut && !kind.ends_with("[]") && !kind.starts_with("preflight.");
     let is_due = *change == Change::Null || COUNTED.contains(&kind.as_str());

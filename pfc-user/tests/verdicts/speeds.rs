@@ -64,7 +64,7 @@ const FAST: [Speed; 4] = [
 
 /// Every fault of time, and the checks that fail for it at any speed.
 const FAULTS: [(&str, &[&str]); 8] = [
-    // Of a storm of a few pauses all arrives within the wait.
+    // All that a storm of a few pauses holds arrives within the wait.
     (
         "adds-up-pauses",
         &[
@@ -288,7 +288,7 @@ const OF_WINDOWS: [&str; 8] = [
     "global no-delay",
 ];
 
-/// What is not as expected: exactly these checks are to fail.
+/// Describes the difference if other checks fail than exactly these.
 fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) -> Option<String> {
     let results = speed.run(&[fault]);
     let (found, expected) = (with(&results, Verdict::Fail), set(expected));
@@ -356,8 +356,8 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
         "adds-up-pauses" | "ignores-refresh" if once => {
             expected.retain(|check| check.ends_with("response"));
         }
-        // What these hold comes after the wait: silence ends it before so long a pause does, and
-        // the sum of five pauses of a third of a second is longer. `response` depends on it.
+        // Frames that these hold come after the wait: silence ends it before so long a pause does,
+        // and the sum of five pauses of a third of a second is longer. `response` depends on it.
         "pauses-longer" if once => in_vain(&mut expected),
         "adds-up-pauses" => in_vain(&mut expected),
         // The switch's buffer takes all of so few octets: it sends no XOFF, and windows without a

@@ -159,7 +159,7 @@ impl Bench {
         .1
     }
 
-    /// What `run` does with the equipment and the plans of a case, and the events.
+    /// Result of `run` with the equipment and the plans of a case, and the events.
     pub fn with<R>(
         &mut self,
         journal: Option<&mut dyn KeyJournal>,

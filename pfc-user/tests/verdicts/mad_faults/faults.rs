@@ -669,7 +669,7 @@ fn exactly(fault: &str, outcomes: &[Outcome], expected: &[&str]) {
             .all(|outcome| outcome.reason.contains("expected")),
         "{fault}: {reasons:#?}"
     );
-    // What depends on a failed check is skipped, and nothing else is.
+    // Only checks that depend on a failed check are skipped.
     for outcome in outcomes
         .iter()
         .filter(|outcome| outcome.verdict == Verdict::Skipped)
@@ -729,7 +729,7 @@ fn every_fault_of_the_catalogue_is_here() {
         let undecided = UNDECIDED
             .iter()
             .any(|(fault, _)| fault.split('=').next() == Some(entry.name));
-        // Of a DUT that no subnet manager has configured.
+        // `refuses-lid-0` is tested with a DUT that no subnet manager has configured.
         let undecided = undecided || entry.name == "refuses-lid-0";
         let found = is_here(EXPECTED)
             || is_here(EXPECTED_WITH_KEY)
@@ -739,7 +739,7 @@ fn every_fault_of_the_catalogue_is_here() {
     }
 }
 
-/// What the catalogue says that a fault makes fail where that is no check.
+/// Prefix in the catalogue for a fault that fails no check.
 const NO_CHECK: &str = "none: ";
 
 #[test]

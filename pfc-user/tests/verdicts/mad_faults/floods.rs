@@ -77,7 +77,7 @@ fn flooded(traps: usize, answers: usize) -> MadEvidence {
     bench.repetition(KEYS, 2, None, None).0
 }
 
-/// What was left out of a flood: traps, and what may answer.
+/// Counts of packets left out of a flood: traps, and what may answer.
 fn left_out(evidence: &MadEvidence) -> (usize, usize) {
     let [traps, others] =
         [evidence.traps_left_out, evidence.strays_left_out].map(|count| count as usize);

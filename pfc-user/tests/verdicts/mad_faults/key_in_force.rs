@@ -17,7 +17,7 @@ use super::recovery::LosesAnswers;
 /// The DUT's key before the run.
 const FOUND: MKey = MKey(0x0123_4567_89ab_cdef);
 
-/// What of a Set is lost.
+/// Packet of a Set that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
     Request,
@@ -28,7 +28,7 @@ enum Lost {
 struct Sets {
     /// How many of the next are lost.
     to_lose: usize,
-    /// Those whose answers are lost.
+    /// TIDs of the Sets whose answers are lost.
     unanswered: Vec<Tid>,
     /// The key that the DUT has.
     in_force: MKey,

@@ -373,7 +373,7 @@ fn no_number_in_the_evidence_makes_the_judge_panic() {
             let mut whole = serde_json::to_value(&evidence).unwrap();
             let (mut read, mut contradictions) = (0, 0);
             mutate(&mut whole, &mut Vec::new(), &mut |changed| {
-                // What does not fit is refused when it is read.
+                // Evidence that does not fit is refused when it is read.
                 let Ok(changed) = serde_json::from_value::<MadEvidence>(changed.clone()) else {
                     return;
                 };

@@ -458,7 +458,7 @@ fn a_refused_packet_is_an_error_and_not_a_time_out() {
         "{:?}",
         evidence.error
     );
-    // What was decided before stays, and what was not names the error.
+    // Checks that were decided before stay, and those that were not name the error.
     let outcomes = outcomes(KEYS, &[evidence]);
     let of = |check: &str| {
         outcomes

@@ -64,13 +64,13 @@ fn an_answer_to_the_wrong_key_with_a_tid_that_the_dut_never_got_does_not_pass() 
     let (_, tester) = request(&evidence, Purpose::TesterPort);
     let by_tester = answered_by(&evidence, tester.tid(), false);
     assert_eq!(verdicts(&[by_tester], "bits-2"), [Verdict::Inconclusive; 2]);
-    // Of another case.
+    // An answer to a request of another case.
     let earlier = answered_by(&evidence, Tid(0xdead), true);
     assert_eq!(
         verdicts(std::slice::from_ref(&earlier), "bits-2"),
         [Verdict::Inconclusive; 2]
     );
-    // Of an earlier repetition of this case, which it fails.
+    // An answer to a request of an earlier repetition of this case, which it fails.
     let mut before = good(1);
     let (_, own) = request(&before, Purpose::OwnKey);
     for exchange in &mut before.exchanges {
@@ -84,7 +84,7 @@ fn an_answer_to_the_wrong_key_with_a_tid_that_the_dut_never_got_does_not_pass() 
     let both = [before, answered_by(&evidence, tid, true)];
     assert_eq!(verdicts(&both, "bits-2"), [Verdict::Pass; 2]);
     assert_eq!(verdict(&both, "bits-1", "single-answer"), Verdict::Fail);
-    // Of nobody.
+    // An answer to nobody's request.
     let nobody = answered_by(&evidence, Tid(0xdead), false);
     assert_eq!(verdicts(&[nobody], "bits-2"), [Verdict::Fail; 2]);
 }
@@ -105,7 +105,7 @@ fn strays_are_bounded_and_those_left_out_allow_no_pass() {
     let (evidence, _) =
         Bench::new(quiet(), &["twice".parse().unwrap()]).repetition(KEYS, 2, None, None);
     assert_eq!((evidence.strays_left_out, evidence.traps_left_out), (0, 0));
-    // Of traps only what they show is not known.
+    // Traps that were left out leave open only what they show.
     for (strays, traps, expected) in [
         (1, 0, [Verdict::Inconclusive; 3]),
         (0, 1, [Verdict::Pass, Verdict::Pass, Verdict::Inconclusive]),

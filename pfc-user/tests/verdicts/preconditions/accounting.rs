@@ -555,7 +555,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         |e| withhold(e, 3, 20 * MS),
         &[],
     );
-    // What was withheld before the data began was not offered.
+    // Traffic withheld before the data began was not offered.
     let lead = |e: &mut PfcEvidence| {
         let data = e.span(Phase::Storm).unwrap();
         let priority = Priority::new(3).unwrap();
@@ -567,7 +567,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         });
     };
     tampered("withheld before the data", GLOBAL, lead, &[]);
-    // What was not listed counts by its sum, where it is known to have been in the phase.
+    // Unlisted spans count by their sum, where they are known to have been in the phase.
     let unlisted = |e: &mut PfcEvidence, span: Nanos, early: Nanos| {
         withhold(e, 3, span);
         let Withheld {

@@ -95,7 +95,7 @@ fn a_failure_in_any_attempt_is_one_whatever_the_others_found() {
             "{what}: {reason}"
         );
     }
-    // What depends on it is skipped, though it passed in the attempt in which the other passed.
+    // Checks that depend on it are skipped, though they passed in the attempt in which it passed.
     let found = cases::judge_case(&attempts(SINGLE, &[LOST_IN_STORM, UNDISTURBED]));
     let mut expected = vec![("delivered", FAIL)];
     expected.extend(["resume", "response", "xon"].map(|check| (check, SKIPPED)));

@@ -76,7 +76,7 @@ fn what_an_xoff_holds_beside_what_it_names_fails_if_it_does_so_again() {
         tampered("held shortly", case, held([5 * MS, MS], 0), &[]);
         tampered("held later", case, held([5 * MS, 5 * MS], 4 * MS), &[]);
     }
-    // Whatever is late with it may be the tester's doing.
+    // The tester may be the cause where another priority is late with it.
     let with_others = |e: &mut PfcEvidence| {
         held([5 * MS, 5 * MS], 0)(e);
         let xoff = e.probes[RUNS_OUT].left[0].before;

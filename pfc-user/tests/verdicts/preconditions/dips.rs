@@ -86,7 +86,7 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
             ("no-delay", FAIL, "in the storm"),
         ],
     );
-    // What lies in the window of a stall is left out, if most of the phase is watched all the same.
+    // A dip in the window of a stall is left out, if most of the phase is watched all the same.
     let stalled = |share: f64| {
         move |e: &mut PfcEvidence| {
             late(e, 215 * MS, share);
@@ -99,7 +99,7 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
     };
     tampered("a stall in the window", LOSSY, stalled(0.3), &[]);
     tampered("nothing arrives where it stalled", LOSSY, stalled(1.0), &[]);
-    // What never arrives is more than a stall delays.
+    // Frames that never arrive are more than a stall delays.
     let lost = |e: &mut PfcEvidence| {
         stalled(0.0)(e);
         dip(e, 215 * MS, 1.0);
@@ -212,8 +212,8 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         elsewhere,
         &[("no-dip", FAIL, "")],
     );
-    // Of the line 8 ms at the edge: more than a fourteenth of it is in 100 ms. A sender that waited
-    // for room may have sent a burst without a stall.
+    // A burst of 8 ms of the line at the edge is more than a fourteenth of what is in 100 ms. A
+    // sender that waited for room may have sent it without a stall.
     let bursty = |burst: Nanos, share: f64| {
         move |e: &mut PfcEvidence| {
             dip(e, 215 * MS, share);

@@ -89,7 +89,7 @@ fn frames_of_other_senders_are_counted_at_both_ports() {
         assert_eq!(figure(&e, &at(port)), None);
     }
     e.tx_port.other = 7;
-    // Of four that could not be read one was a test frame.
+    // One of four that could not be read was a test frame.
     (e.rx_port.foreign_run, e.rx_port.other) = (2, 3);
     e.rx_port.malformed = vec![(Malformed::Stamp, 4)];
     e.rx_port.damaged = vec![(Malformed::Stamp, 1)];

@@ -100,7 +100,7 @@ fn of_the_waits_of_the_probe_the_last_one_counts() {
             (first.end, first.deadline) = (WaitEnd::Quiet, first.to);
             let last = of_probe.next_back().unwrap();
             (last.end, last.deadline) = (end, last.to);
-            // What every later burst does.
+            // Every later burst brings frames after the first wait.
             let (end, background) = (last.to, flow(e, Role::Background));
             received(e, background, Phase::Probe).last = end + MS;
         }
@@ -121,7 +121,7 @@ fn of_the_waits_of_the_probe_the_last_one_counts() {
 fn silence_ends_each_wait_for_frames_that_are_lost() {
     let losing = run(SINGLE, &["drops".parse().unwrap()]);
     let pause = losing.limits.pause_time(losing.plan.storm.quanta);
-    // Those of the probes are shorter than any silence.
+    // Waits of the probes are shorter than any silence.
     let early = losing
         .waits
         .iter()
@@ -129,7 +129,7 @@ fn silence_ends_each_wait_for_frames_that_are_lost() {
     let mut phases: Vec<Phase> = Vec::new();
     for wait in early {
         assert_eq!(wait.end, WaitEnd::Quiet, "{wait:?}");
-        // What the storm held arrives until shortly before.
+        // Frames that the storm held arrive until shortly before.
         let moving = if wait.phase == Phase::Storm { 2 } else { 1 };
         let longest = pause + 300 * MS + moving * 50 * MS;
         assert!(wait.to - wait.from < longest, "{wait:?}");

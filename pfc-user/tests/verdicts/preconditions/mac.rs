@@ -266,7 +266,7 @@ fn readings_that_do_not_cover_the_repetition_are_none() {
         |mac| mac.port = "rx".into(),
         "there is no reading of its counters",
     );
-    // Those that stayed; the one that rose goes on to show the others alive.
+    // Only counters that stayed are reset; the one that rose goes on to show the others alive.
     let reset = |mac: &mut MacReport| {
         let stayed = mac
             .counters
@@ -315,7 +315,7 @@ fn frames_of_the_storm_that_the_program_saw_are_proof_whoever_counts_the_switchs
     };
     let forwarded = (FORWARDED, FAIL, "seen at the tx port: expected 0, found 3");
     expect("forwarded", LOSSY, &seen(""), &[forwarded, KEEPS_PAUSE]);
-    // What the MAC counted may be those.
+    // Frames that the MAC counted may be those.
     let unclear = "but 3 frames of the storm came in there too";
     expect(
         "forwarded, and counted for lossy priorities",

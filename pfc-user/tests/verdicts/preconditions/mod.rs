@@ -317,7 +317,7 @@ fn blind(e: &mut PfcEvidence) {
     e.tx_port.pfc = Default::default();
 }
 
-/// What a leak brings with it.
+/// Failure that a leak brings with it.
 const AFTER_PAUSED: (&str, Verdict, &str) = ("lets-go", SKIPPED, "");
 
 /// Failures that a loss of held frames brings with it.

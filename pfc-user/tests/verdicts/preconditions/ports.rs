@@ -92,7 +92,7 @@ fn a_mac_that_may_obey_the_storm_itself_proves_no_obedience_of_the_device() {
         let touched = all(on_the_storm(case), INCONCLUSIVE, words);
         tampered("frames of its own", case, taken, &touched);
     }
-    // What did not stop is not obeyed by anybody.
+    // A leak shows that nobody obeyed the storm.
     let leaks = |e: &mut PfcEvidence| {
         taken(e);
         let time = e.storm.as_ref().unwrap().last.before;

@@ -100,7 +100,7 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
         },
         &expected,
     );
-    // What ignores PFC does not pass for that reason.
+    // A DUT that ignores PFC does not pass for that reason.
     let mut ignoring = run(SINGLE, &["ignores-pfc".parse().unwrap()]);
     short(&mut ignoring);
     let found: Vec<_> = results(SINGLE, &ignoring)

@@ -5,12 +5,12 @@ use validator_core::verdict::least_found;
 
 use super::*;
 
-/// What the report of good evidence of `case` says that `check` would find.
+/// Least defect that `check` would find, as the report of good evidence of `case` says.
 fn printed(case: &str, check: &str) -> String {
     printed_of(case, check, &good(case))
 }
 
-/// What the report of that evidence says.
+/// Least defect that `check` would find, as the report of that evidence says.
 fn printed_of(case: &str, check: &str, evidence: &PfcEvidence) -> String {
     let judged = bench::case(case).judge(evidence);
     let name = least_found(check);

@@ -43,7 +43,7 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
             &failed,
         );
     }
-    // What left the simulated DUT late may have been let go before the storm went on.
+    // Frames that left the simulated DUT late may have been let go before the storm went on.
     let late = |lateness| {
         move |e: &mut PfcEvidence| {
             let (_, to) = with_gap(e);

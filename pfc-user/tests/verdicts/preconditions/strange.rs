@@ -67,7 +67,7 @@ fn numbers_that_no_tester_measures_never_end_in_a_panic() {
         dut(&mut evidence).stalls.push(Stall { from: 1, to: 2 });
         evidence.rx_port.malformed.push((Malformed::Stamp, 1));
         evidence.rx_port.damaged.push((Malformed::Stamp, 1));
-        // What is judged is linear in these; keep the test quick.
+        // The number of tampers is linear in these; keep the test quick.
         let mut seen = 0;
         evidence.arrivals.records.retain(|_| {
             seen += 1;

@@ -57,7 +57,7 @@ fn throughput_is_what_arrived_and_lateness_of_the_tester_never_makes_it_more() {
             ("no-delay", INCONCLUSIVE, "without a stall"),
         ],
     );
-    // What comes at once after a stall, or while the simulated DUT stalls, is withheld by an XOFF.
+    // An XOFF withholds what comes at once after a stall, or while the simulated DUT stalls.
     let withheld = |stall: Nanos| {
         move |e: &mut PfcEvidence| {
             withhold(e, 3, 100 * MS);

@@ -24,7 +24,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("adaptive", &["interval", "one-completion"]),
     ("sends-twice", &["requests", "interval"]),
     ("bad-icrc", &["same-request"]),
-    // What is no READ request cannot be answered.
+    // A packet that is no READ request cannot be answered.
     ("wrong-opcode", &["path-alive", "single-packet"]),
     ("two-packets", &["single-packet"]),
     ("wrong-r-key", &["single-packet"]),
@@ -106,9 +106,9 @@ fn each_fault_fails_exactly_its_checks() {
                     .depends_on;
                 let depends = on.iter().any(|on| expected.contains(on));
                 match result.verdict {
-                    // What depends on a failed check is skipped, and nothing else is.
+                    // Checks that depend on a failed check are skipped, and no others.
                     Verdict::Skipped => assert!(depends, "{fault}: {result:?}"),
-                    // What another check says already has no subject here.
+                    // A check has no subject here where another check says so already.
                     Verdict::NotApplicable => {
                         assert!(result.reason.contains("says so"), "{fault}: {result:?}")
                     }

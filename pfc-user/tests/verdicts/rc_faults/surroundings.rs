@@ -320,7 +320,7 @@ fn a_tester_that_stood_still_does_not_blame_the_dut() {
         );
         undecided.extend(inconclusive.into_iter().map(str::to_owned));
     }
-    // What rests on the tester's own times, and nothing else.
+    // Checks that rest on the tester's own times, and no others.
     assert_eq!(
         undecided,
         BTreeSet::from(["path-alive", "retry-count", "one-completion"].map(str::to_owned))

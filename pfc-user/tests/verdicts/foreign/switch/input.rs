@@ -1,4 +1,4 @@
-//! What comes in: frames of data, and their queues.
+//! Input: frames of data, and their queues.
 
 use super::{Bug, Foreign, Queued};
 

@@ -1,4 +1,4 @@
-//! What leaves, and when.
+//! Output: the frames that leave, and when.
 
 use super::{Bug, Departure, Foreign, Ns, Order, Queued, RX};
 
