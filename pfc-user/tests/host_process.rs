@@ -160,7 +160,7 @@ fn a_hook_gets_its_environment_and_its_output_is_evidence() {
 fn a_hook_is_over_when_its_shell_is() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
-    // What stays behind holds the pipes open.
+    // The process that stays behind holds the pipes open.
     let output = run_hook(
         "configure",
         "before",

@@ -1,5 +1,5 @@
-//! What `cargo xtask dist` puts into the package beside the program: man pages, completions, units
-//! of systemd and their settings.
+//! Files that `cargo xtask dist` puts into the package beside the program: man pages, completions,
+//! units of systemd and their settings.
 //!
 //! lane: computing
 

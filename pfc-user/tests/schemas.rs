@@ -118,7 +118,7 @@ fn root_what_pfc_and_rc_cases_record_and_report() {
     let plan = plan.to_str().unwrap();
     run_and_validate(folder.path(), &["--plan", plan]);
 
-    // What is wrong with frames is recorded too.
+    // Defects of frames are recorded too.
     run_and_validate(folder.path(), &["--plan", plan, "--set", FAULTS]);
     let evidence = fs::read_to_string(folder.path().join("out/evidence.json")).unwrap();
     let missing: Vec<_> = RECORDED

@@ -87,7 +87,7 @@ impl Switch {
         serde_json::from_str(&fs::read_to_string(self.path()).unwrap()).unwrap()
     }
 
-    /// What the configuration of the switch is.
+    /// Configuration of the switch.
     fn configuration(&self) -> [Value; 2] {
         let state = self.state();
         [state["watchdog"].clone(), state["lossless"].clone()]

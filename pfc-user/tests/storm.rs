@@ -261,7 +261,7 @@ fn root_what_left_arrives_and_no_silence_is_longer_than_the_account_says() {
                 report.frames + report.errors
             );
 
-            // What softirqs left to ksoftirqd arrives when that has run.
+            // Frames that softirqs left to ksoftirqd arrive when that has run.
             let rises = || drop_rises("far", &before, &statistics(&wire.far, "far").unwrap());
             let dropped = || rises().iter().map(|counter| counter.rise).sum::<u64>();
             await_that("all frames arrive or are dropped", || {

@@ -366,7 +366,7 @@ fn root_its_counters_are_told_while_it_runs() {
     second["sent"] = json!([0, 0, 0, 1, 0, 1, 0, 0]);
     second["pfc_received"] = json!([0, 0, 0, 1, 0, 0, 0, 0]);
     assert_eq!(told(), json!([first, second]));
-    // Who connects and says nothing holds nothing up.
+    // A client that connects and says nothing holds nothing up.
     let silent = UnixStream::connect(&path).unwrap();
     assert_eq!(told(), json!([first, second]));
     drop(silent);

@@ -329,7 +329,7 @@ fn every_example_is_read_also_with_its_comments_as_settings() {
     examples.sort();
     assert!(examples.len() >= 7, "{examples:?}");
     for example in examples {
-        // Of the two destinations of the lab example only one may be given.
+        // Only one of the two destinations of the lab example may be given.
         let without = if example == "lab-example" {
             "destination_mac"
         } else {
@@ -386,7 +386,7 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
         (Priority::from_low_bits(6), 0.9998)
     );
 
-    // Of the two destinations only one may be given.
+    // Only one of the two destinations may be given.
     let full = pfc(uncommented("lab-example", "destination_mac"));
     assert_eq!(
         full.line_rate.map(LineRate::bits_per_second),
@@ -401,7 +401,7 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
         full.addresses.destination,
         Destination::Gateway([2, 0, 0, 0, 0, 0xfe])
     );
-    // What is commented out is the default.
+    // Limits that are commented out are the defaults.
     assert_eq!(full.limits, example.limits);
     assert!(full.hooks.configure.is_some() && full.hooks.counters.is_some());
 }
@@ -568,6 +568,6 @@ fn the_testbeds_of_the_mad_cases_are_read() {
         (hca.m_key_dut, hca.m_key_other, hca.m_key_current.0),
         (sim.m_key_dut, sim.m_key_other, 0xff)
     );
-    // What stands in the example is the default.
+    // Values in the example are the defaults.
     assert_eq!((hca.route, hca.timeout), (sim.route, 200 * MS));
 }

@@ -85,7 +85,7 @@ fn root_300_slow_flows_begin_one_after_the_other_over_all_of_an_interval() {
         return;
     }
     const FLOWS: u64 = 300;
-    /// Of ten frames a second, nanoseconds.
+    /// Interval of ten frames a second, nanoseconds.
     const INTERVAL: u64 = 100_000_000;
     let one = |number: u64| {
         let rate = Rate::FramesPerSecond(10);

@@ -1,4 +1,4 @@
-//! What a capture has: the frames, whole and in order, as other tools read them.
+//! Content of a capture: the frames, whole and in order, as other tools read them.
 
 use std::process::Command;
 

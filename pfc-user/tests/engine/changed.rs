@@ -215,8 +215,8 @@ fn root_an_mtu_that_somebody_else_changed_is_named_and_taken_with_the_next_plan(
     );
 }
 
-/// What the engine tells of flows that are sent without end while `change` is made at their port,
-/// until it tells anything.
+/// Warnings of the engine about flows that are sent without end while `change` is made at their
+/// port. Waits until there is one.
 fn told_of(length: u32, change: impl FnOnce(&mut Bench)) -> String {
     let mut bench = Bench::new();
     let endless = flow("one", length, Rate::FramesPerSecond(10_000), End::Never);

@@ -205,7 +205,7 @@ fn root_ports_count_from_a_start_and_from_a_plan_on_as_flows_do() {
             bench.engine.transmit(&both, Order::Start).unwrap();
             assert_eq!(ports(&mut bench), [100, 100]);
         }
-        // What the other has sent stays; what this one has is taken off.
+        // Frames that the other has sent stay counted; those of this one are taken off.
         bench
             .engine
             .transmit(&[FlowIndex(1)], Order::Start)
@@ -253,7 +253,7 @@ fn root_arp_and_nd_of_flows_without_a_stamp_count_at_neither_port() {
         done.flows.iter().map(|flow| flow.sent.frames).collect()
     };
     assert_eq!(sent(&mut bench), [50; 4]);
-    // What it has sent is not taken off of what counts for others, however often it was started.
+    // Counts of others stay as they are, however often this flow was started.
     for (order, frames) in [(Order::Resume, 100), (Order::Start, 50), (Order::Start, 50)] {
         bench.engine.transmit(&[FlowIndex(0)], order).unwrap();
         assert_eq!(sent(&mut bench), [frames, 50, 50, 50], "{order:?}");

@@ -18,7 +18,7 @@ const IPV4: u16 = 0x0800;
 /// Room for the longest frame.
 const LONGEST: usize = 9216;
 
-/// What it does to frame n of those that it receives.
+/// Fate of a frame that the device receives.
 #[derive(Clone, Copy)]
 pub enum Fate {
     /// It leaves so much later.
@@ -41,7 +41,7 @@ pub struct Device {
     thread: JoinHandle<Passed>,
 }
 
-/// What it did.
+/// Account of the frames that the device received.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// Time for which each frame was held that left.

@@ -306,7 +306,7 @@ fn held_for_its_time() -> bool {
         is_exact(flow, 64);
     }
     agree(&done.flows[..2], port.sent);
-    // What it was held for is not owed: of the frames of the other, it lacks those of that time.
+    // The held flow owes nothing for the hold: it lacks the frames of that time.
     let [free, held] = [0, 1].map(|flow| done.flows[flow].sent.frames);
     let expected = port.held[3] * RATE / 1_000_000_000;
     assert!(by_kernel(&bench) > 100_000);
@@ -325,7 +325,7 @@ fn root_the_kernels_response_to_each_pause_is_told_and_bounded() {
 /// The error is for how long this machine stood still, where two pauses may have been one by that.
 fn responses_are_bounded() -> Result<(), u64> {
     const HOLDS: u64 = 20;
-    // What runs in a batch may leave in it, and what did in the batch before.
+    // Frames of the batch that runs may leave in it, as may those of the batch before.
     const BATCHES: u64 = 2 * SHORT_BATCH as u64;
     let queue = |number| Priority::new(number).unwrap();
     let mut flows = two(64, End::Never);

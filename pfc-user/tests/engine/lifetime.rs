@@ -1,4 +1,4 @@
-//! What an engine keeps apart, takes, and puts back.
+//! Frames that an engine keeps apart, and settings that it takes and puts back.
 
 use std::net::IpAddr;
 
@@ -47,7 +47,7 @@ fn root_frames_of_an_earlier_start_count_nowhere() {
     let now = bench.until("the old frames", |now| now.ports[1].received.frames == 100);
     let flow = &now.flows[0];
     assert_eq!((flow.received.frames, flow.duplicates), (50, 0));
-    // Those of this start do count, a second time.
+    // Frames of this start do count, a second time.
     let captured = bench.engine.captured(PortIndex(1)).unwrap().unwrap();
     socket.send(&captured.frames[60].octets).unwrap();
     bench.until("a duplicate", |now| now.flows[0].duplicates == 1);

@@ -59,7 +59,7 @@ fn root_104_000_frames_a_second_are_exact_with_a_storm_while_counts_are_asked_fo
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let done = bench.until_done();
-    // What a port sent is counted apart from its flows.
+    // Frames that a port sent are counted apart from its flows.
     let sent: u64 = done.flows[..8].iter().map(|flow| flow.sent.frames).sum();
     assert_eq!(sent, done.ports[0].sent.frames);
     for flow in &done.flows[..8] {

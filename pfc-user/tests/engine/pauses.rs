@@ -59,7 +59,7 @@ fn storm(obeys: Obeys, pause: impl Fn(u128) -> Packet) -> Plan {
     slow(plan(obeys, flows))
 }
 
-/// That of zeros is nobody's.
+/// Source of the pauses: zeros are nobody's address.
 const SOURCE: (&str, Value) = ("src", Value::Fixed(0x0200_0000_00fb));
 
 /// PFC that addresses these classes.

@@ -464,8 +464,8 @@ fn root_a_queue_is_held_for_the_union_of_the_pauses_of_its_classes() {
     if !common::need_root(test) {
         return;
     }
-    // What ends a pause of the longest time is the frame of no time. Where this thread was held up
-    // for longer than the pause, what follows says nothing.
+    // A frame of no time ends a pause of the longest time. Where this thread was held up for longer
+    // than the pause, the rest says nothing.
     let (times, pauses) = loop {
         let (times, pauses) = overlapping();
         if times[5][1] - times[0][0] < Quanta(0xffff).nanos(gigabit()) {

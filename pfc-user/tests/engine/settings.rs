@@ -102,7 +102,7 @@ fn root_a_plan_that_the_machine_refuses_late_leaves_the_one_before_as_it_was() {
         now.flows.iter().all(|flow| flow.sent.frames > 10)
     });
 
-    // Of its ports, the first takes all of it, and the second not the source of its flow.
+    // The first port of the plan takes all of it. The second refuses the source of its flow.
     freeze_sources(&bench, "a");
     let mut refused = plan(Obeys::Nothing, vec![storm(2)]);
     refused.ports.swap(0, 1);

@@ -1,4 +1,4 @@
-//! What a device between the ports does to frames, as the engine tells it.
+//! Effects of a device between the ports on frames, as the engine tells them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::witness::Witness;
 const MILLI: Nanos = 1_000_000;
 /// Frames of a flow: at a thousand a second, 200 ms.
 const FRAMES: usize = 200;
-/// What threads, sockets and veths add to the delay of a device, on a machine that does not stand
+/// Delay that threads, sockets and veths add to that of a device, on a machine that does not stand
 /// still.
 const PATH: Nanos = 10 * MILLI;
 
@@ -104,7 +104,7 @@ fn root_what_a_device_loses_is_lost_and_nothing_else() {
     assert_eq!((flow.corrupt, flow.leaked), (0, 0));
 }
 
-/// What is counted of a flow, but for its octets and times.
+/// Counts of a flow, but for its octets and times.
 #[derive(Debug, Default, PartialEq)]
 struct Frames {
     sent: u64,
@@ -130,7 +130,7 @@ impl From<&FlowCounts> for Frames {
     }
 }
 
-/// Those of a flow that a device has, and of one that it has afterwards.
+/// Counts of a flow that a device has, and of one that it has afterwards.
 fn one_after_the_other(fate: fn(usize) -> Fate) -> [Frames; 2] {
     let mut bench = Bench::through();
     let device = Device::plug(&bench.namespace, fate);
@@ -156,7 +156,7 @@ fn one_after_the_other(fate: fn(usize) -> Fate) -> [Frames; 2] {
     [0, 1].map(|flow| Frames::from(&now.flows[flow]))
 }
 
-/// That of each tenth frame of the first flow; the others are passed on.
+/// Returns `fate` for each tenth frame of the first flow; the others are passed on.
 fn hit(number: usize, fate: Fate) -> Fate {
     if number < FRAMES && number % 10 == 5 {
         fate

@@ -120,7 +120,7 @@ fn wait_for(mut command: Command, ready: &str) -> Child {
         .map_while(Result::ok)
         .any(|line| line.contains(ready));
     assert!(found, "{command:?} ended without a line with {ready:?}");
-    // What it prints later is of no interest, but must not fill the pipe or break it.
+    // Later output is of no interest, but must not fill the pipe or break it.
     std::thread::spawn(move || lines.for_each(drop));
     child
 }

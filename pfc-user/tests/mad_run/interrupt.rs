@@ -68,7 +68,7 @@ fn ctrl_c_restores_the_dut_and_reports() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(ended.stderr.contains("another Ctrl-C"), "{ended:?}");
     assert_as_before(&fabric, folder.0.path());
-    // What was not begun does not pass for want of a failure.
+    // A repetition that was not begun does not pass for want of a failure.
     let report = folder.report();
     let case = crate::case(&report, "mad.c14-016-get");
     assert_eq!(case["verdict"], "inconclusive");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::common;
 use crate::server::{MTU, Server, config, endless, flow, frames, ports, run, until};
 
-/// What a poll of metrics may find: counts of one configuration, none of two.
+/// Checks the result of a poll of metrics: counts of one configuration, none of two.
 fn check(flows: &[Value]) {
     let names: Vec<&str> = flows
         .iter()

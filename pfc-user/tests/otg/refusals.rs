@@ -1,4 +1,4 @@
-//! What real ports refuse, over both transports.
+//! Refusals by real ports, over both transports.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::server::{MTU, Server, config, flow, frames, ports, until};
 /// A testbed with a port in a namespace that does not exist.
 const TESTBED: &str = "[ports.far]\ninterface = \"a\"\nnamespace = \"nowhere-at-all\"\n";
 
-/// What the server says of a configuration over gRPC: the code of the status, and the JSON in its
+/// Answer of the server to a configuration over gRPC: the code of the status, and the JSON in its
 /// message.
 fn over_grpc(server: &Server, config: &Value) -> (i32, Value) {
     let ask = || {

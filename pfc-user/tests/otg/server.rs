@@ -64,12 +64,12 @@ pub fn flow(name: &str, rate: u64, duration: Value) -> Value {
     })
 }
 
-/// What ends a flow: so many frames.
+/// End of a flow: so many frames.
 pub fn frames(count: u64) -> Value {
     json!({"choice": "fixed_packets", "fixed_packets": {"packets": count}})
 }
 
-/// What ends a flow: an order.
+/// End of a flow: an order.
 pub fn endless() -> Value {
     json!({"choice": "continuous"})
 }

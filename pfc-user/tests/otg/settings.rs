@@ -1,4 +1,4 @@
-//! What a run may change of the ports, and what tells of it.
+//! Settings of the ports that a run may change, and where a change of them shows.
 
 use std::fs;
 use std::path::Path;

@@ -64,7 +64,7 @@ fn root_rates_in_frames_and_bits_need_no_speed_and_a_percentage_names_what_says_
             assert!(error.contains(word), "{line}: {error}");
         }
     }
-    // What the refusal names helps.
+    // The setting that the refusal names helps.
     let testbed = folder.path().join("testbed.toml");
     std::fs::write(
         &testbed,

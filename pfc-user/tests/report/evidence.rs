@@ -138,7 +138,7 @@ fn evidence_that_is_not_whole_is_refused_without_a_verdict() {
         error.contains("cases[0].repetitions[0].flush: is missing"),
         "{error}"
     );
-    // What makes no sense to its case is no error among the verdicts.
+    // A plan that makes no sense to its case is no error among the verdicts.
     let senseless = |e: &mut serde_json::Value| {
         for part in ["planned", "repetitions"] {
             e["cases"][0][part][0]["plan"]["timeout"] = 0.into();

@@ -1,4 +1,4 @@
-//! What a run leaves in its folder, and what it says where it cannot.
+//! Files that a run leaves in its folder, and what it says where it cannot.
 
 use std::fs;
 use std::path::Path;

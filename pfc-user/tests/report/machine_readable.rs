@@ -49,7 +49,7 @@ fn an_error_of_a_case_is_in_every_report() {
         (junit.tests, junit.failures, junit.errors, junit.skipped),
         (2, 0, 1, 0)
     );
-    // What did not pass stands first.
+    // The case that did not pass stands first.
     assert_eq!(junit.test_suites[0].test_cases[0].name.as_str(), "case");
     let json = json(&results, Exit::Undecided);
     assert_eq!(json["cases"][1]["reason"], "no carrier on eth1");

@@ -1,4 +1,4 @@
-//! What a run shows: before it, during it, and in its reports.
+//! Output of a run: before it, during it, and in its reports.
 //!
 //! lane: computing
 

@@ -305,7 +305,7 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
     let Some(ended) = settle::until_none_fails(test, run) else {
         return;
     };
-    // What was not done touches neither verdict nor exit code.
+    // Repetitions that were not done touch neither verdict nor exit code.
     assert_good(&ended);
     let report = ended.report();
     let names: Vec<String> = measured(&lab)

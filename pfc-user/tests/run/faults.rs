@@ -23,7 +23,7 @@ fn expect(test: &str, faults: &[&str], traffic: &str, expected: &[&str], possibl
         let out = lab.out();
         // Arguments are split at spaces.
         let listed = format!("{faults:?}").replace(", ", ",");
-        // What an attempt leaves open is run again alone.
+        // Cases that an attempt leaves open are run again alone.
         let set_faults =
             format!("--set testbed.dut.faults={listed} --set testbed.limits.attempts=1");
         let run = lab.run(&format!(

@@ -67,7 +67,7 @@ impl Hooked {
         fs::read_to_string(self.lab.path("told")).unwrap()
     }
 
-    /// What `restore` found of the note of `prepare`.
+    /// Note of `prepare` as `restore` found it.
     fn put_back(&self) -> Option<String> {
         fs::read_to_string(self.lab.path("put-back")).ok()
     }
@@ -205,7 +205,7 @@ fn of_sonic(hooked: &Hooked) -> serde_json::Value {
     was
 }
 
-/// What the watchdog and the lossless priorities of the stand-in are.
+/// Watchdog and lossless priorities of the stand-in.
 fn configuration(hooked: &Hooked) -> [serde_json::Value; 2] {
     let text = fs::read_to_string(hooked.lab.path("switch.json")).unwrap();
     let state: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -248,7 +248,7 @@ pub fn until(mut event: impl FnMut() -> bool) {
 pub fn assert_exact(wire: &Wire, sent: &Sent) {
     let gone = lost(sent);
     let received = || wire.rx.flows().unwrap();
-    // What is in the last batch may still be on its way.
+    // Frames in the last batch may still be on their way.
     until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - gone);
     let received = received();
     for flow in &received {

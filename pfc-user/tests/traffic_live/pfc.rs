@@ -75,8 +75,8 @@ fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
             span.from <= paused && span.to >= xon.before,
             "{span:?} {xoff:?} {xon:?}"
         );
-        // What was not to be sent is not owed: the clock of the priority stood still. The first
-        // frame leaves within its time, for flows are staggered.
+        // Frames that were not to be sent are not owed: the clock of the priority stood still. The
+        // first frame leaves within its time, for flows are staggered.
         let flow = sent.report.flows[0];
         let time = u128::from(flow.last - from - (span.to - span.from));
         assert!(

@@ -297,7 +297,7 @@ fn root_stop_ends_a_burst_and_the_next_goes_on_in_sequence() {
         assert!(sender.wait(clock::now()).unwrap());
         let stopped = total(&sender.report().unwrap());
 
-        // What had left at the stop is all there is; then a burst that has yet to begin is stopped.
+        // No frame leaves after the stop. Then a burst that has yet to begin is stopped.
         let mut frames = vec![first];
         frames.extend(capture.test_frames(stopped - 1));
         sender

@@ -116,9 +116,9 @@ fn root_what_others_made_stays() {
         return;
     }
     for (priority, handle, stays) in [
-        // Of another program, and its `clsact`.
+        // A filter of another program, and its `clsact`.
         (1, OURS | dead(), true),
-        // Of a `watch` that is gone, at a `clsact` of somebody else's.
+        // A filter of a `watch` that is gone, at a `clsact` of somebody else's.
         (INGRESS, dead(), false),
     ] {
         let lab = Lab::new();

@@ -103,8 +103,8 @@ fn hidden_transports() -> impl Iterator<Item = Vec<u8>> {
     TUNNELS.iter().map(|(_, make)| make(1)).chain(numbers)
 }
 
-/// What stands before the transport of a frame with a whole IP header, and a whole UDP header if it
-/// has one.
+/// Finds what stands before the transport of a frame with a whole IP header, and a whole UDP header
+/// if it has one.
 fn hidden(octets: &[u8]) -> Option<Hidden> {
     let frame = classify(octets);
     if frame.marks.dscp.is_none() || frame.class == Class::Malformed(Malformed::UdpTruncated) {

@@ -91,7 +91,7 @@ fn send(lab: &Lab) -> (u64, u64) {
 
 /// Sends while `running` counts; how many frames the kernel dropped.
 fn assert_exact(lab: &Lab, mut running: Running, what: &str) -> u64 {
-    // What the receiving end had no room for is counted here.
+    // Frames that the receiving end had no room for are counted here.
     let drops = || statistics(&lab.device, "d0").unwrap();
     let before = drops();
     let dropped = || {

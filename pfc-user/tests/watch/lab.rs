@@ -119,7 +119,7 @@ impl Lab {
                 .arg("--json")
                 .args(arguments.split(' '));
             if !arguments.contains("--dscp-map") {
-                // Of the class selectors, which have the same priorities everywhere.
+                // The map of the class selectors, which have the same priorities everywhere.
                 command.args(["--dscp-map", "dscp-high-bits"]);
             }
             command
@@ -250,7 +250,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Of one that has ended, neither does anything.
+        // Both calls do nothing to a child that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -405,7 +405,7 @@ fn root_a_capture_leads_to_no_other_file_and_waits_for_no_reader() {
     }
     assert_eq!(fs::read(at("precious")).unwrap(), b"kept");
 
-    // What a shell passes is a link too.
+    // A descriptor that a shell passes is a link too.
     let script = "exec 3>\"$0\"; exec \"$1\" watch t0 --duration 100ms --pcap /dev/fd/3";
     let run = || {
         Command::new("sh")

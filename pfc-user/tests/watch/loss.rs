@@ -419,7 +419,7 @@ fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
     );
     let report = judged(&objects);
     let row = row(report, &json!({ "priority": 3 }));
-    // Those of before it are in the window, or in its allowance, whichever it opened after.
+    // Frames of before it are in the window, or in its allowance, whichever it opened after.
     assert!(row[0].as_u64().unwrap() >= 100 && row[2] == 0, "{report:#}");
     assert_ne!(
         (code, &report["verdict"]),

@@ -1,4 +1,4 @@
-//! What offloads merge counts as the frames that it is made of.
+//! Packets that offloads merge count as the frames that they are made of.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -239,7 +239,8 @@ fn root_frames_that_the_stack_merges_in_tunnels_count_as_those_that_came() {
     }
 }
 
-/// What is cut behind tc egress came there as one, and counts as what arrives at the other end.
+/// Packets that are cut behind tc egress come there as one, and count as the frames that arrive at
+/// the other end.
 #[test]
 fn root_frames_that_the_stack_cuts_in_tunnels_count_as_those_that_leave() {
     const NAME: &str = "root_frames_that_the_stack_cuts_in_tunnels_count_as_those_that_leave";

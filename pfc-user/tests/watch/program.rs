@@ -199,7 +199,7 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
     }
 }
 
-/// What is not found where RoCEv2 stands is not silent.
+/// Packets without a transport where RoCEv2 stands are not passed over in silence.
 #[test]
 fn root_packets_whose_transport_is_not_looked_for_are_counted_by_what_hides_it() {
     const NAME: &str =

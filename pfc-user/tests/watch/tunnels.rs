@@ -4,7 +4,7 @@ use crate::lab::MACS;
 
 /// Octets of TCP payload of a segment.
 pub const PAYLOAD: u32 = 900;
-/// Of the outermost IP header.
+/// DSCP of the outermost IP header.
 pub const DSCP: u8 = 26;
 
 const IPV4: u16 = 0x0800;
@@ -133,7 +133,7 @@ fn tcp(addresses: &[u8], sequence: u32) -> Vec<u8> {
     segment
 }
 
-/// Of parts of an even length (RFC 1071).
+/// Checksum of parts of an even length (RFC 1071).
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let pairs = parts.iter().flat_map(|part| part.as_chunks().0);
     let mut sum: u32 = pairs.map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();

@@ -174,7 +174,7 @@ fn root_of_a_sample_the_checksums_are_verified_and_of_others_not() {
     });
     let (sample, rest): (Vec<u64>, Vec<u64>) =
         (0..64).partition(|sequence| is_sampled(*sequence, 16));
-    // Of frames in the sample, and of others.
+    // Some of the damaged frames are in the sample, the others are not.
     let damaged = [sample[1], sample[2], rest[0], rest[16], rest[47]];
     for sequence in 0..64 {
         account

@@ -1,4 +1,4 @@
-//! What the program counts before, between and after configurations.
+//! Counts of the program before, between and after configurations.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};

@@ -217,7 +217,7 @@ fn root_the_testers_own_pause_frames_are_told_by_their_source() {
     );
     let port = account.port().unwrap();
     assert_eq!(port.own_control, 4);
-    // That of another source is malformed: it has another address.
+    // The frame of another source is malformed: it has another address.
     assert_eq!(
         (
             port.frames,

@@ -1,4 +1,4 @@
-//! What leaves a record: arrivals of logged phases, and offending frames.
+//! Frames that leave a record: arrivals of logged phases, and offending frames.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::OffenceKind;
