@@ -317,7 +317,7 @@ fn what_is_not_of_the_protocol_is_ignored_and_counted() {
 #[test]
 fn a_client_that_does_not_read_loses_its_packets_and_keeps_no_other_waiting() {
     let server = Running::start("deaf");
-    let mut deaf = server.connect().unwrap();
+    let mut client = server.connect().unwrap();
     let smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &route());
     // Twice as much as the server's socket can have on its way (SO_SNDBUF; a packet takes more of
     // it than its 288 octets).
@@ -328,7 +328,7 @@ fn a_client_that_does_not_read_loses_its_packets_and_keeps_no_other_waiting() {
         .unwrap();
     let mut accepted = 0;
     while accepted < 2 * room / 288 {
-        match deaf.send(&smp, Lid::PERMISSIVE, PATIENCE) {
+        match client.send(&smp, Lid::PERMISSIVE, PATIENCE) {
             Ok(()) => accepted += 1,
             Err(_) => thread::yield_now(),
         }
@@ -337,7 +337,7 @@ fn a_client_that_does_not_read_loses_its_packets_and_keeps_no_other_waiting() {
         guid(server.connect().unwrap(), &route()),
         0x0200_0000_0000_0200
     );
-    drop(deaf);
+    drop(client);
     assert!(server.stop().dropped > 0);
 }
 

@@ -161,10 +161,10 @@ fn help_and_version_that_do_not_fit_are_no_success() {
     let full = || fs::File::options().write(true).open("/dev/full").unwrap();
     for arguments in ["--help", "--version", "run --help"] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        let told = "standard output cannot be written";
+        let message = "standard output cannot be written";
         let (code, messages) = ends(&arguments, dir.path(), full().into());
         assert_eq!(code, Some(2), "{arguments:?}: {messages}");
-        assert_eq!(messages.matches(told).count(), 1, "{messages}");
+        assert_eq!(messages.matches(message).count(), 1, "{messages}");
 
         // Beyond the limit comes SIGXFSZ, and then the error.
         let limit = || Ok(setrlimit(Resource::RLIMIT_FSIZE, 8, 8)?);

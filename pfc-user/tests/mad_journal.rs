@@ -382,7 +382,7 @@ fn root_a_dut_that_another_user_holds_is_refused_with_the_user_s_name() {
     let held = claim_sockets();
     let name = held.difference(&before).next().expect("a socket").clone();
     drop(claim);
-    for (listens, told) in [
+    for (listens, reason) in [
         ("s.listen()", "user nobody tests the node"),
         (
             "pass",
@@ -409,7 +409,7 @@ fn root_a_dut_that_another_user_holds_is_refused_with_the_user_s_name() {
         drop(other.stdin.take());
         other.wait().unwrap();
         let refused = refused.to_string();
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(reason), "{refused}");
         assert!(refused.contains(&name), "{refused}");
     }
     drop(journal.claim(node("held", "Hca1", 9)).unwrap());

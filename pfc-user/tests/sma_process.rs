@@ -461,17 +461,17 @@ fn a_process_that_stood_still_says_when() {
     }
     kill(pid, Signal::SIGCONT).unwrap();
     // A busy machine may cause others before.
-    let told = loop {
+    let stall = loop {
         let mut line = String::new();
         dut.stdout.read_line(&mut line).unwrap();
-        let told = stall::read(&line).unwrap();
-        if told.to >= from + STOPPED {
-            break told;
+        let stall = stall::read(&line).unwrap();
+        if stall.to >= from + STOPPED {
+            break stall;
         }
     };
     assert!(
-        told.from < from + STOPPED / 2,
-        "{told:?}, stopped from {from}"
+        stall.from < from + STOPPED / 2,
+        "{stall:?}, stopped from {from}"
     );
     assert_eq!(
         dut.rest(),

@@ -343,7 +343,7 @@ fn root_its_counters_are_told_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counters");
     let switch = Running::ready(&format!("--lossless 3 --counters {}", path.display()));
-    let told = || -> serde_json::Value {
+    let counters = || -> serde_json::Value {
         serde_json::from_reader(UnixStream::connect(&path).unwrap()).unwrap()
     };
     let none = [0; 8];
@@ -351,7 +351,7 @@ fn root_its_counters_are_told_while_it_runs() {
         "received": none, "sent": none, "dropped": none, "pfc_received": none, "pfc_sent": none,
         "pause_received": 0,
     });
-    assert_eq!(told(), json!([idle, idle]));
+    assert_eq!(counters(), json!([idle, idle]));
     left.send(&ipv4(3, 0, 60));
     left.send(&ipv4(5, 1, 60));
     // Each leaves before the frame that comes after it.
@@ -365,10 +365,10 @@ fn root_its_counters_are_told_while_it_runs() {
     second["received"] = json!([1, 0, 0, 0, 0, 0, 0, 0]);
     second["sent"] = json!([0, 0, 0, 1, 0, 1, 0, 0]);
     second["pfc_received"] = json!([0, 0, 0, 1, 0, 0, 0, 0]);
-    assert_eq!(told(), json!([first, second]));
+    assert_eq!(counters(), json!([first, second]));
     // A client that connects and says nothing holds nothing up.
     let silent = UnixStream::connect(&path).unwrap();
-    assert_eq!(told(), json!([first, second]));
+    assert_eq!(counters(), json!([first, second]));
     drop(silent);
     switch.stop();
     assert!(!path.exists(), "the socket is left");

@@ -145,10 +145,13 @@ mod tests {
         let (waiter, reader, _writer) = waiter(Duration::from_millis(200));
         let due = Duration::from_millis(100);
         assert!(!waiter.readable(reader.as_fd(), due, String::new).unwrap());
-        let told = waiter.take_overslept();
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].due, due);
-        assert!(told[0].ended >= Duration::from_millis(200), "{told:?}");
+        let overslept = waiter.take_overslept();
+        assert_eq!(overslept.len(), 1);
+        assert_eq!(overslept[0].due, due);
+        assert!(
+            overslept[0].ended >= Duration::from_millis(200),
+            "{overslept:?}"
+        );
         assert_eq!(waiter.take_overslept(), []);
     }
 

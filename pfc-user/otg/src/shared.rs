@@ -169,15 +169,15 @@ mod tests {
             room: Room::new(),
             last: watch::channel(Instant::now()).0,
         });
-        let (tells, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let reads = Arc::clone(&shared);
         let argument = move || {
-            tells.send(reads.turn.try_lock().is_err()).unwrap();
+            sender.send(reads.turn.try_lock().is_err()).unwrap();
             Ok(crate::model::message("Config"))
         };
         let done = shared.perform(&OPERATIONS[0], None, argument).await;
         assert!(done.is_err_and(|refusal| refusal.errors == ["the server stops"]));
-        assert_eq!(told.recv(), Ok(true));
+        assert_eq!(receiver.recv(), Ok(true));
         assert!(shared.turn.try_lock().is_ok());
     }
 }

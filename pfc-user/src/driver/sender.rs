@@ -215,14 +215,14 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Does as its last order says, and reports the outcome.
-    struct Told {
+    struct TestWork {
         next: Next,
         orders: Vec<Next>,
         rounds: u64,
         slept: Sender<(u64, Nanos)>,
     }
 
-    impl Work for Told {
+    impl Work for TestWork {
         type Order = Next;
 
         fn obey(&mut self, order: Next) {
@@ -241,9 +241,9 @@ mod tests {
         }
     }
 
-    fn start() -> (SenderThread<Told>, Receiver<(u64, Nanos)>) {
+    fn start() -> (SenderThread<TestWork>, Receiver<(u64, Nanos)>) {
         let (slept, sleeps) = channel();
-        let work = Told {
+        let work = TestWork {
             next: Next::Order,
             orders: Vec::new(),
             rounds: 0,

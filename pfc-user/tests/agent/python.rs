@@ -74,11 +74,11 @@ fn the_example_in_the_book_is_an_agent() {
         flushed.work_request -= 1;
         agent.post_read(&flushed).unwrap();
         let completions = agent.poll(PATIENCE).unwrap();
-        let told: Vec<_> = completions
+        let statuses: Vec<_> = completions
             .iter()
             .map(|completion| (completion.work_request, completion.status))
             .collect();
-        assert_eq!(told, [(flushed.work_request, status)]);
+        assert_eq!(statuses, [(flushed.work_request, status)]);
         assert_eq!(agent.query().unwrap().state, state);
     }
     assert_eq!(agent.poll(Duration::ZERO).unwrap(), []);

@@ -115,16 +115,16 @@ fn root_rates_beyond_the_line_are_told_once() {
     let flows = ["one", "other"].map(|name| flow(name, 1024, Rate::Percent(90.0), end.clone()));
     let mut bench = Bench::new();
     bench.start(plan(Obeys::Nothing, flows.into()));
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     let until = Instant::now() + Duration::from_secs(10);
-    while told.is_empty() && Instant::now() < until {
+    while warnings.is_empty() && Instant::now() < until {
         thread::sleep(Duration::from_millis(20));
-        told = bench.engine.notices();
+        warnings = bench.engine.notices();
     }
-    let told: Vec<_> = told.into_iter().map(|warning| warning.0).collect();
+    let warnings: Vec<_> = warnings.into_iter().map(|warning| warning.0).collect();
     assert!(
-        told.len() == 1 && told[0].contains("its flows want more than it sends"),
-        "{told:?}"
+        warnings.len() == 1 && warnings[0].contains("its flows want more than it sends"),
+        "{warnings:?}"
     );
     assert!(bench.engine.notices().is_empty());
 }
@@ -136,18 +136,21 @@ fn root_a_rate_that_the_line_does_not_carry_is_told_with_the_plan() {
         return;
     }
     let mut bench = Bench::new();
-    let mut told = |rate| {
+    let mut warnings_at = |rate| {
         let flow = flow("f", 64, Rate::FramesPerSecond(rate), End::Never);
-        let told = bench.engine.configure(plan(Obeys::Nothing, vec![flow]));
-        let told = told.unwrap().into_iter().map(|warning| warning.0);
-        told.filter(|warning| warning.contains("less than its rate asks for"))
+        let warnings = bench.engine.configure(plan(Obeys::Nothing, vec![flow]));
+        let warnings = warnings.unwrap().into_iter().map(|warning| warning.0);
+        warnings
+            .filter(|warning| warning.contains("less than its rate asks for"))
             .collect::<Vec<_>>()
     };
     // 64 octets take 672 ns of 1 Gbit/s.
-    assert_eq!(told(1_488_095), [""; 0]);
-    let told = told(1_488_096);
+    assert_eq!(warnings_at(1_488_095), [""; 0]);
+    let warnings = warnings_at(1_488_096);
     assert!(
-        told.len() == 1 && told[0].contains("flow \"f\"") && told[0].contains("1 Gbit/s"),
-        "{told:?}"
+        warnings.len() == 1
+            && warnings[0].contains("flow \"f\"")
+            && warnings[0].contains("1 Gbit/s"),
+        "{warnings:?}"
     );
 }

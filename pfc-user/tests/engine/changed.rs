@@ -217,7 +217,7 @@ fn root_an_mtu_that_somebody_else_changed_is_named_and_taken_with_the_next_plan(
 
 /// Warnings of the engine about flows that are sent without end while `change` is made at their
 /// port. Waits until there is one.
-fn told_of(length: u32, change: impl FnOnce(&mut Bench)) -> String {
+fn warnings_of(length: u32, change: impl FnOnce(&mut Bench)) -> String {
     let mut bench = Bench::new();
     let endless = flow("one", length, Rate::FramesPerSecond(10_000), End::Never);
     bench.start(plan(Obeys::Nothing, vec![endless]));
@@ -225,17 +225,17 @@ fn told_of(length: u32, change: impl FnOnce(&mut Bench)) -> String {
     assert!(bench.engine.notices().is_empty());
     change(&mut bench);
     let end = Instant::now() + PATIENCE;
-    let told = loop {
-        let told = bench.engine.notices();
-        if !told.is_empty() {
-            break told;
+    let warnings = loop {
+        let warnings = bench.engine.notices();
+        if !warnings.is_empty() {
+            break warnings;
         }
         assert!(Instant::now() < end, "nothing was told");
         thread::sleep(Duration::from_millis(1));
     };
     assert!(bench.engine.notices().is_empty());
-    let told: Vec<_> = told.into_iter().map(|warning| warning.0).collect();
-    told.join("\n")
+    let warnings: Vec<_> = warnings.into_iter().map(|warning| warning.0).collect();
+    warnings.join("\n")
 }
 
 #[test]
@@ -243,20 +243,23 @@ fn root_what_ends_or_stalls_a_flow_that_is_sent_is_told_once_by_name() {
     if !common::need_root("root_what_ends_or_stalls_a_flow_that_is_sent_is_told_once_by_name") {
         return;
     }
-    let told = told_of(3000, |bench| set(bench, "a", Property::Mtu(1500)));
+    let warnings = warnings_of(3000, |bench| set(bench, "a", Property::Mtu(1500)));
     assert!(
-        told.contains("flow \"one\" ended early: a no longer takes"),
-        "{told}"
+        warnings.contains("flow \"one\" ended early: a no longer takes"),
+        "{warnings}"
     );
-    let told = told_of(64, |bench| set(bench, "a", Property::Up(false)));
+    let warnings = warnings_of(64, |bench| set(bench, "a", Property::Up(false)));
     assert!(
-        told.contains("port \"a\": a took no frames for a time"),
-        "{told}"
+        warnings.contains("port \"a\": a took no frames for a time"),
+        "{warnings}"
     );
-    assert!(told.contains("`ip link set dev a up`"), "{told}");
-    let told = told_of(64, |bench| delete(bench));
-    assert!(told.contains("\"a\": a is gone"), "{told}");
-    assert!(told.contains("what was due meanwhile never left"), "{told}");
+    assert!(warnings.contains("`ip link set dev a up`"), "{warnings}");
+    let warnings = warnings_of(64, |bench| delete(bench));
+    assert!(warnings.contains("\"a\": a is gone"), "{warnings}");
+    assert!(
+        warnings.contains("what was due meanwhile never left"),
+        "{warnings}"
+    );
 }
 
 #[test]

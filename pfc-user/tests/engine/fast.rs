@@ -426,9 +426,9 @@ fn told_what_never_left() -> bool {
     let done = bench.until_done();
     is_exact(&done.flows[0], 64);
     assert!(by_kernel(&bench) > 10_000);
-    let told = bench.engine.notices();
-    let [Warning(text)] = &told[..] else {
-        panic!("{told:?}");
+    let warnings = bench.engine.notices();
+    let [Warning(text)] = &warnings[..] else {
+        panic!("{warnings:?}");
     };
     assert!(text.contains("its flows want more than it sends"), "{text}");
     let (_, time) = text.split_once("due in ").unwrap();

@@ -34,14 +34,14 @@ fn what_a_run_cannot_open_is_a_problem_of_check() {
         let error = ran.stderr.trim_start_matches("validator: ").trim_end();
         let checked = check(&testbed);
         assert_eq!(checked.code, Some(1), "{checked:?}");
-        let told = words(&checked.stdout);
+        let printed = words(&checked.stdout);
         assert!(
-            told.contains(&format!("problem way to the DUT {}", words(error))),
-            "{told}"
+            printed.contains(&format!("problem way to the DUT {}", words(error))),
+            "{printed}"
         );
         assert!(
-            told.ends_with("1 problems, 0 unknown (exit code 1)"),
-            "{told}"
+            printed.ends_with("1 problems, 0 unknown (exit code 1)"),
+            "{printed}"
         );
     }
     let sim = folder.file("sim.toml", "name = \"t\"\n[mad]\ntransport = \"sim\"\n");
@@ -82,6 +82,7 @@ fn the_adapter_is_named_with_its_driver_and_firmware() {
     let checked = check(&folder.file("testbed.toml", &text));
     // It cannot be opened, and is named all the same.
     assert_eq!(checked.code, Some(1), "{checked:?}");
-    let told = "mad: mlx5_0/1 ok driver mlx5_core, firmware 28.39.1002 (MT_0000000838) mad: umad";
-    assert!(words(&checked.stdout).contains(told), "{checked:?}");
+    let expected =
+        "mad: mlx5_0/1 ok driver mlx5_core, firmware 28.39.1002 (MT_0000000838) mad: umad";
+    assert!(words(&checked.stdout).contains(expected), "{checked:?}");
 }

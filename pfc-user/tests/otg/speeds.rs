@@ -102,20 +102,21 @@ fn root_rates_that_a_port_does_not_reach_are_told_once_in_the_next_reply() {
     let resume = json!({"choice": "traffic", "traffic": {"flow_transmit": {"state": "resume"}}});
     let behind = || {
         let reply = server.request("POST /control/state", &resume);
-        let told = reply["warnings"].as_array().unwrap().iter();
-        let told = told.map(|warning| warning.as_str().unwrap());
-        let told = told.filter(|warning| warning.contains("its flows want more than it sends"));
-        told.map(str::to_owned).collect::<Vec<_>>()
+        let warnings = reply["warnings"].as_array().unwrap().iter();
+        let warnings = warnings.map(|warning| warning.as_str().unwrap());
+        let warnings =
+            warnings.filter(|warning| warning.contains("its flows want more than it sends"));
+        warnings.map(str::to_owned).collect::<Vec<_>>()
     };
-    let told = RefCell::new(Vec::new());
+    let warnings = RefCell::new(Vec::new());
     until("a warning", || {
-        told.replace(behind());
-        !told.borrow().is_empty()
+        warnings.replace(behind());
+        !warnings.borrow().is_empty()
     });
-    let told = told.into_inner();
+    let warnings = warnings.into_inner();
     assert!(
-        told.len() == 1 && told[0].starts_with("port \"a\""),
-        "{told:?}"
+        warnings.len() == 1 && warnings[0].starts_with("port \"a\""),
+        "{warnings:?}"
     );
     assert_eq!(behind(), [""; 0]);
     server.stop();

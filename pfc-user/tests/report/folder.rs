@@ -194,8 +194,8 @@ fn a_run_whose_summary_does_not_fit_keeps_its_results_and_is_no_success() {
     let output = command.stdout(full).stderr(Stdio::piped()).spawn();
     let (code, _, error) = ended(output.unwrap().wait_with_output().unwrap());
     assert_eq!(code, Some(2), "{error}");
-    let told = "standard output cannot be written: No space left on device (os error 28)";
-    assert_eq!(error.matches(told).count(), 1, "{error}");
+    let message = "standard output cannot be written: No space left on device (os error 28)";
+    assert_eq!(error.matches(message).count(), 1, "{error}");
     let evidence = report::read_evidence(&folder.join("results")).unwrap();
     let results = cases::judge(&evidence);
     assert_eq!(Exit::of(&results, evidence.interrupted), Exit::Passed);

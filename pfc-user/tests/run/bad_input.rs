@@ -115,12 +115,12 @@ fn root_an_mtu_below_the_frames_is_refused_and_told_by_check() {
             "check --testbed {testbed} --plan smoke --format json"
         ));
         let found: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
-        let told = serde_json::json!({
+        let expected = serde_json::json!({
             "case": "pfc.pause-lossy", "reason": reason, "remedy": remedy,
         });
         let plan = found["plan"].as_array().unwrap();
         assert_eq!((checked.code, plan.len()), (Some(1), 4), "{found:#}");
-        assert!(plan.contains(&told), "{found:#}");
+        assert!(plan.contains(&expected), "{found:#}");
         set_mtu(port, 1010);
     }
     let refused = refuse_text(&lab, &arguments);

@@ -345,8 +345,8 @@ fn root_a_hook_that_cannot_be_run_is_a_problem_and_none_is_run() {
     };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
-    let told = lab.path("told");
-    let script = format!("#!/bin/sh\necho $1 >> {}\n", told.display());
+    let call_log = lab.path("told");
+    let script = format!("#!/bin/sh\necho $1 >> {}\n", call_log.display());
     let (hook, plain) = (lab.file("hook", &script), lab.file("plain", &script));
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let none = lab.path("none").display().to_string();
@@ -413,7 +413,7 @@ fn root_a_hook_that_cannot_be_run_is_a_problem_and_none_is_run() {
     let right = ["prepare", "configure", "counters", "restore"];
     let checked = check(right.map(|name| format!("A=1 {hook} {name}")), "");
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(!told.exists(), "a hook was run");
+    assert!(!call_log.exists(), "a hook was run");
     lab.end_kept();
     lab.assert_nothing_is_left();
 }

@@ -190,7 +190,7 @@ fn root_a_repetition_that_the_tester_disturbed_is_measured_again() {
         !disturbed[1..].contains(&true),
         "and no later one: {longest:?}"
     );
-    let told = &report.case("pause-single-lossless")["attempts"];
-    assert_eq!(told.as_array().unwrap().len(), numbers.len());
+    let reported = &report.case("pause-single-lossless")["attempts"];
+    assert_eq!(reported.as_array().unwrap().len(), numbers.len());
     lab.assert_nothing_is_left();
 }

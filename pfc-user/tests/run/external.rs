@@ -370,16 +370,20 @@ fn root_a_case_that_needs_the_watchdog_off_is_refused_before_anything_is_measure
             .assert_refused(refused);
     }
     let check = format!("check {} --format json", lab_example(&external));
-    for (facts, is_told) in [(format!(" {on}"), true), (String::new(), false)] {
+    for (facts, is_unfit) in [(format!(" {on}"), true), (String::new(), false)] {
         let checked = lab.run(&format!("{check}{facts}"));
         let found: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
-        let told = found["plan"].as_array().unwrap().iter().map(|unfit| {
+        let refusals = found["plan"].as_array().unwrap().iter().map(|unfit| {
             let word = |key: &str| unfit[key].as_str().unwrap();
             format!("{}: {}; {}", word("case"), word("reason"), word("remedy"))
         });
-        let told: Vec<String> = told.collect();
-        assert_eq!(told.contains(&refused.to_owned()), is_told, "{told:?}");
-        assert!(!is_told || checked.code == Some(1), "{found:#}");
+        let refusals: Vec<String> = refusals.collect();
+        assert_eq!(
+            refusals.contains(&refused.to_owned()),
+            is_unfit,
+            "{refusals:?}"
+        );
+        assert!(!is_unfit || checked.code == Some(1), "{found:#}");
     }
     // The hook knows better than the testbed, and the DUT is put back all the same.
     let say = lab.file("say", "echo '{\"watchdog\": \"on\"}'\n");

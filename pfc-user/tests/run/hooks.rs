@@ -63,7 +63,7 @@ impl Hooked {
         self.lab.assert_nothing_is_left();
     }
 
-    fn told(&self) -> String {
+    fn calls(&self) -> String {
         fs::read_to_string(self.lab.path("told")).unwrap()
     }
 
@@ -88,12 +88,12 @@ fn root_hooks_are_told_what_they_are_run_for_and_what_they_count_is_reported() {
     };
     let repetition = "pfc.global-pause,lossless 3+4";
     // A repetition that was disturbed is measured again.
-    let mut told = hooked.told();
+    let mut calls = hooked.calls();
     let both = moment("counters", "before", repetition) + &moment("counters", "after", repetition);
-    let attempts = told.matches(&both).count();
-    told = told.replacen(&both, "", attempts - 1);
+    let attempts = calls.matches(&both).count();
+    calls = calls.replacen(&both, "", attempts - 1);
     let expected = moment("prepare", "prepare", ",") + &both + &moment("restore", "restore", ",");
-    assert_eq!(told, expected);
+    assert_eq!(calls, expected);
     assert_eq!(hooked.put_back().as_deref(), Some("was\n"));
 
     let evidence = report::read_evidence(&out).unwrap();
@@ -130,8 +130,8 @@ fn root_a_run_whose_dut_cannot_be_made_ready_is_refused_and_measures_nothing() {
     fs::write(path, text.replace("prepare\"\n", fails)).unwrap();
     let ended = Outcome::of(hooked.start("200ms").wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-    let told = "validator: the hook `prepare` failed with exit status 7: one / two\n";
-    assert!(ended.stderr.ends_with(told), "{}", ended.stderr);
+    let message = "validator: the hook `prepare` failed with exit status 7: one / two\n";
+    assert!(ended.stderr.ends_with(message), "{}", ended.stderr);
     let out = hooked.lab.out();
     assert!(!out.exists());
     // No counters were read; what it had changed until then is put back.
@@ -139,7 +139,7 @@ fn root_a_run_whose_dut_cannot_be_made_ready_is_refused_and_measures_nothing() {
         let out = out.display();
         format!("{hook} {hook},,,3,4,Ethernet0,Ethernet4,{out}\n")
     };
-    assert_eq!(hooked.told(), moment("prepare") + &moment("restore"));
+    assert_eq!(hooked.calls(), moment("prepare") + &moment("restore"));
     assert_eq!(hooked.put_back().as_deref(), Some("was\n"));
     hooked.assert_nothing_is_left();
 }
@@ -292,9 +292,9 @@ fn root_a_dut_that_cannot_be_put_back_is_told_and_tried_again() {
     );
     fs::write(path, format!("{before}hooks.restore = \"{restore}{after}")).unwrap();
     let ended = Outcome::of(hooked.start("200ms").wait_with_output().unwrap());
-    let told =
+    let message =
         "the DUT is NOT put back: the hook `restore` failed with exit status 4: out of reach";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert!(ended.stderr.contains(message), "{}", ended.stderr);
     assert_eq!(
         Report::read(&hooked.lab.out()).0["failed_hooks"][0],
         "restore: the hook `restore` failed with exit status 4: out of reach"

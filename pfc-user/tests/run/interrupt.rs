@@ -282,8 +282,8 @@ fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
     killed();
     let left = || {
         let passive = format!("check --testbed {testbed} --passive --format json");
-        let told: Value = serde_json::from_str(&lab.run(&passive).stdout).unwrap();
-        let lines = told["left"].as_array().unwrap().iter();
+        let checked: Value = serde_json::from_str(&lab.run(&passive).stdout).unwrap();
+        let lines = checked["left"].as_array().unwrap().iter();
         let of_this = lines.filter(|line| line.to_string().contains("rx-vlan-offload was changed"));
         of_this.count()
     };

@@ -99,9 +99,9 @@ fn assert_identified(report: &Value, junit: &str) {
             assert_eq!(facts["driver"]["name"], "veth");
             assert!(facts["driver"]["firmware"].is_string(), "{facts}");
             let role = port["role"].as_str().unwrap();
-            let told = property(suite, &format!("port {role}")).unwrap();
+            let text = property(suite, &format!("port {role}")).unwrap();
             let begin = format!("{}, driver veth", facts["interface"].as_str().unwrap());
-            assert!(told.starts_with(&begin), "{told}");
+            assert!(text.starts_with(&begin), "{text}");
         }
         let mut of_case = cases.iter();
         let of_case = of_case.find(|case| case["case"] == of_suite("name"));
@@ -110,10 +110,10 @@ fn assert_identified(report: &Value, junit: &str) {
         assert!(flow["dscp"].is_u64() && flow["pcp"].is_null(), "{flow}");
         assert!(flow["rate"].as_u64() > Some(0), "{flow}");
         let repetition = planned["repetition"].as_str().unwrap();
-        let told = property(suite, &format!("test traffic [{repetition}]")).unwrap();
-        assert!(told.contains(", DSCP "), "{told}");
+        let text = property(suite, &format!("test traffic [{repetition}]")).unwrap();
+        assert!(text.contains(", DSCP "), "{text}");
         let length = format!(" of frames of {} octets, ", flow["length"]);
-        assert!(told.contains(&length) && told.contains(" Mbit/s"), "{told}");
+        assert!(text.contains(&length) && text.contains(" Mbit/s"), "{text}");
     }
 }
 
@@ -163,13 +163,13 @@ fn root_all_reports_say_the_same_now_and_later() {
             .map(|file| fs::read_to_string(file).unwrap()),
         written
     );
-    let told = cases::all().into_iter().filter(|case| {
+    let selected = cases::all().into_iter().filter(|case| {
         let of_family = case.id.strip_prefix("pfc.");
         of_family.is_some_and(|id| CASES.contains(&word_of(id)))
     });
-    let told: Vec<_> = told.map(|case| case.id).collect();
-    assert_eq!(told.len(), CASES.len());
-    for id in told {
+    let ids: Vec<_> = selected.map(|case| case.id).collect();
+    assert_eq!(ids.len(), CASES.len());
+    for id in ids {
         assert!(rendered.stdout.contains(id), "{}", rendered.stdout);
     }
 

@@ -59,10 +59,10 @@ fn paced(flows: u16) {
             before = stamp;
         }
         let largest = largest.div_ceil(second) as u64;
-        let told = sent.report.max_burst;
+        let reported = sent.report.max_burst;
         assert!(
-            largest <= told && told <= setup.max_burst,
-            "{largest} ns by the stamps, {told} ns told, at most {}",
+            largest <= reported && reported <= setup.max_burst,
+            "{largest} ns by the stamps, {reported} ns reported, at most {}",
             setup.max_burst
         );
         println!(

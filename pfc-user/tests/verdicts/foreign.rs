@@ -221,7 +221,7 @@ fn in_parallel<J: Sync, R: Send>(jobs: &[J], run: impl Fn(&J) -> R + Sync) -> Ve
     done.into_inner().unwrap()
 }
 
-fn told(repetition: Repetition, result: &CheckResult) -> String {
+fn describe(repetition: Repetition, result: &CheckResult) -> String {
     let (id, lossless, _) = repetition;
     let found = result.assertions.iter();
     let found = found.filter(|made| made.verdict != Verdict::Pass);
@@ -252,7 +252,10 @@ fn passes(repetitions: &[Repetition], orders: &[Order]) {
         for (turn, repetition) in repetitions.iter().copied().enumerate() {
             for result in results((turn, repetition), *order, *bug) {
                 if !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable) {
-                    wrong.push(format!("{order:?} {bug:?}: {}", told(repetition, &result)));
+                    wrong.push(format!(
+                        "{order:?} {bug:?}: {}",
+                        describe(repetition, &result)
+                    ));
                 }
             }
         }
@@ -290,7 +293,7 @@ fn each_fails(repetitions: &[Repetition]) {
                     !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable)
                 };
                 let open = results.iter().filter(open);
-                open.for_each(|result| println!("{bug:?}: {}", told(repetition, result)));
+                open.for_each(|result| println!("{bug:?}: {}", describe(repetition, result)));
             }
             failed |= results.iter().any(|result| result.verdict == Verdict::Fail);
             if failed && only.is_none() {

@@ -306,10 +306,10 @@ fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) -> Option<String>
     ))
 }
 
-/// Expects that there is nothing to tell.
-fn nothing(told: impl Iterator<Item = Option<String>>) {
-    let told: Vec<String> = told.flatten().collect();
-    assert!(told.is_empty(), "{}", told.join("\n"));
+/// Expects that there are no failures.
+fn nothing(failures: impl Iterator<Item = Option<String>>) {
+    let failures: Vec<String> = failures.flatten().collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -358,8 +358,8 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
         }
         // Frames that these hold come after the wait: silence ends it before so long a pause does,
         // and the sum of five pauses of a third of a second is longer. `response` depends on it.
-        "pauses-longer" if once => in_vain(&mut expected),
-        "adds-up-pauses" => in_vain(&mut expected),
+        "pauses-longer" if once => fails_delivered(&mut expected),
+        "adds-up-pauses" => fails_delivered(&mut expected),
         // The switch's buffer takes all of so few octets: it sends no XOFF, and windows without a
         // frame received are ones with frames offered.
         "never-resumes" if once => {
@@ -375,7 +375,7 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
 }
 
 /// `delivered` fails, and what depends on it is skipped.
-fn in_vain(expected: &mut Vec<&'static str>) {
+fn fails_delivered(expected: &mut Vec<&'static str>) {
     expected.retain(|check| !check.ends_with("response"));
     expected.extend(["single delivered", "multi delivered"]);
 }

@@ -151,10 +151,10 @@ fn root_a_reader_that_stalls_holds_up_neither_the_end_nor_the_metrics() {
     // Once somebody reads, the output says what is missing.
     running.wait_for("what was dropped", |event| {
         let message = event["message"].as_str().unwrap_or_default();
-        let told = message
+        let reported = message
             .strip_suffix(" dropped")
             .and_then(|rest| rest.rsplit(' ').next()?.parse().ok());
-        event["event"] == "output-dropped" && told >= Some(lost)
+        event["event"] == "output-dropped" && reported >= Some(lost)
     });
     let later = scrape(&lab, address)[&dropped];
     while scrape(&lab, address)[&dropped] == later {
@@ -498,9 +498,9 @@ fn root_a_capture_that_nobody_takes_holds_up_no_end() {
         }
         let (code, errors) = running.unread_end();
         assert_eq!(code, Some(expected), "{errors}");
-        let told =
+        let message =
             "the reader of the capture was too slow: 0 frames were dropped, and the last ones";
-        assert!(errors.contains(told), "{errors}");
+        assert!(errors.contains(message), "{errors}");
     }
 }
 

@@ -14,7 +14,7 @@ pub enum Again {
     /// Measuring again may decide the check: the tester was disturbed.
     MayDecide,
     /// Measuring again finds the same: nothing declares or shows what the check rests on.
-    InVain,
+    CannotDecide,
 }
 
 /// The finding of a check; where the evidence allows none, the reason, which makes the check
@@ -105,7 +105,7 @@ impl Finding {
     /// The evidence does not allow a verdict, nor would that of another try.
     pub(super) fn inconclusive(reason: impl Into<String>) -> Self {
         Self {
-            again: Again::InVain,
+            again: Again::CannotDecide,
             ..Self::with(Verdict::Inconclusive, reason)
         }
     }
@@ -265,7 +265,7 @@ impl Finding {
         actual: impl Display,
     ) {
         self.undecided(what, expected, actual);
-        self.again = Again::InVain;
+        self.again = Again::CannotDecide;
     }
 
     /// Records a comparison with its outcome; the first of the worst gives the reason.

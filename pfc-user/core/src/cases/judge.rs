@@ -95,7 +95,7 @@ impl<F: Family> Precondition<F> {
             remedy: remedy::OTHER,
             met,
             explains_certain: false,
-            again: Again::InVain,
+            again: Again::CannotDecide,
         }
     }
 

@@ -133,11 +133,11 @@ fn assert_sound(name: &str, page: &str) {
     }
     for drawing in named(&document, "svg") {
         let nested = drawing.attribute("class") == Some("plot");
-        let told = drawing.attribute("role") == Some("img")
+        let labelled = drawing.attribute("role") == Some("img")
             && drawing
                 .attribute("aria-label")
                 .is_some_and(|label| !label.is_empty());
-        assert!(nested || told, "{name}: {drawing:?}");
+        assert!(nested || labelled, "{name}: {drawing:?}");
     }
     for landmark in ["header", "nav", "main", "footer", "h1"] {
         assert_eq!(named(&document, landmark).count(), 1, "{name}: {landmark}");

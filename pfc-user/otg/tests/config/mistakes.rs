@@ -326,9 +326,9 @@ fn of_many_warnings_the_first_1000_are_told_and_the_others_counted() {
                "size": {"choice": "fixed", "fixed": 128}}),
     );
     let warnings = translated(&config).unwrap().warnings;
-    let (last, told) = warnings.split_last().unwrap();
-    assert_eq!((told.len(), &**last), (1000, "3 more warnings"));
-    assert!(told[999].starts_with("flows[999].metrics.timestamps changes nothing"));
+    let (last, listed) = warnings.split_last().unwrap();
+    assert_eq!((listed.len(), &**last), (1000, "3 more warnings"));
+    assert!(listed[999].starts_with("flows[999].metrics.timestamps changes nothing"));
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn frames_walk_through_the_pairs_of_devices() {
             vec![0, 2]
         )
     );
-    for (mode, tx, rx, told) in [
+    for (mode, tx, rx, message) in [
         (
             "one_to_one",
             &["d1", "d2"][..],
@@ -210,7 +210,10 @@ fn frames_walk_through_the_pairs_of_devices() {
     ] {
         let refusal = translated(&config(mode, tx, rx)).unwrap_err();
         let errors = refusal.errors;
-        assert!(errors.len() == 1 && errors[0].contains(told), "{errors:?}");
+        assert!(
+            errors.len() == 1 && errors[0].contains(message),
+            "{errors:?}"
+        );
     }
 }
 
@@ -446,7 +449,7 @@ fn segments_are_headers_behind_their_routing_header() {
     assert_eq!(fields(&plan, 2), expected);
     let address = Value::Fixed(0xfc00 << 112 | 0xb);
     assert_eq!(fields(&plan, 4), [("segment", address)]);
-    for (routing, told) in [
+    for (routing, message) in [
         (
             json!({}),
             ".segment_list must have 1 to 127 segments, found 0",
@@ -461,7 +464,7 @@ fn segments_are_headers_behind_their_routing_header() {
             .unwrap_err()
             .errors;
         let path = "flows[0].packet[2].ipv6_extension_header.routing.segment_routing";
-        assert_eq!(errors, [format!("{path}{told}")]);
+        assert_eq!(errors, [format!("{path}{message}")]);
     }
 }
 
@@ -731,7 +734,7 @@ fn frames_without_room_for_a_whole_stamp_are_counted_by_a_short_one_where_no_tim
     let imix = json!({"choice": "weight_pairs",
         "weight_pairs": {"choice": "predefined", "predefined": "imix"}});
     let (short, whole) = (Some(Form::Short), Some(Form::Whole));
-    for (size, latency, stamp, bounds, warnings) in [
+    for (size, latency, stamp, bounds, count) in [
         (fixed(64), false, short, (64, 64), 1),
         (fixed(75), false, short, (75, 75), 1),
         (fixed(76), false, whole, (76, 76), 0),
@@ -739,11 +742,13 @@ fn frames_without_room_for_a_whole_stamp_are_counted_by_a_short_one_where_no_tim
         (imix.clone(), false, short, (64, 1518), 1),
         (imix, true, whole, (76, 1518), 1),
     ] {
-        let (found, lengths, told) = flow(size.clone(), latency);
+        let (found, lengths, warnings) = flow(size.clone(), latency);
         assert_eq!((found, lengths), (stamp, bounds), "{size}");
-        assert_eq!(told.len(), warnings, "{told:?}");
-        let is_told = told.iter().any(|warning| warning.contains("short stamp"));
-        assert_eq!(is_told, stamp == short, "{told:?}");
+        assert_eq!(warnings.len(), count, "{warnings:?}");
+        let names_short = warnings
+            .iter()
+            .any(|warning| warning.contains("short stamp"));
+        assert_eq!(names_short, stamp == short, "{warnings:?}");
     }
 }
 

@@ -120,8 +120,8 @@ async fn rate_and_size_are_updated_and_come_back() {
         {"name":"f","rate":{"choice":"percentage","percentage":50},
          "size":{"choice":"fixed","fixed":128}}]}}"#;
     let reply = send(served.http, "PATCH /config", update).await;
-    let told = json!({"warnings": ["a fake engine sends no faster"]});
-    assert_eq!((reply.status, reply.json()), (200, told));
+    let expected = json!({"warnings": ["a fake engine sends no faster"]});
+    assert_eq!((reply.status, reply.json()), (200, expected));
     assert_eq!(
         served.record.get().changes,
         [
@@ -487,8 +487,9 @@ async fn flows_without_an_end_stop_when_the_client_is_silent() {
     );
     tokio::time::resume();
     // The next reply says so, and no further one.
-    let told = "no request came for 600 s, so that flows without an end were stopped (--lease): g";
-    for warnings in [json!([told]), json!([])] {
+    let warning =
+        "no request came for 600 s, so that flows without an end were stopped (--lease): g";
+    for warnings in [json!([warning]), json!([])] {
         let reply = send(served.http, "POST /control/state", START).await;
         assert_eq!(reply.json(), json!({"warnings": warnings}));
     }
@@ -573,17 +574,17 @@ async fn what_happens_to_flows_is_told_in_the_next_reply_even_with_another_confi
     let slow = || vec![Warning("port \"a\" is slow".into())];
     served.record.get().notices = slow();
     let stop = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"stop"}}}"#;
-    for told in [json!(["port \"a\" is slow"]), json!([])] {
+    for warnings in [json!(["port \"a\" is slow"]), json!([])] {
         let reply = send(served.http, "POST /control/state", stop).await;
-        assert_eq!(reply.json(), json!({"warnings": told}));
+        assert_eq!(reply.json(), json!({"warnings": warnings}));
     }
     served.record.get().notices = slow();
     let reply = send(served.http, "POST /config", TWO_PORTS).await;
-    let told = [
+    let warnings = [
         "of the configuration before: port \"a\" is slow",
         "a fake engine sends nothing",
     ];
-    assert_eq!(reply.json(), json!({"warnings": told}));
+    assert_eq!(reply.json(), json!({"warnings": warnings}));
     served.stop().await;
 }
 

@@ -293,10 +293,10 @@ async fn both_transports_serve_nothing_without_the_token() {
 
 #[tokio::test]
 async fn beyond_loopback_any_name_is_served_and_a_token_in_clear_text_is_warned_of() {
-    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
     const TOKEN: &str = "0123456789abcdef";
     let access = Access::token(TOKEN).unwrap();
-    let tell = |text: &str| TOLD.lock().unwrap().push(text.to_owned());
+    let tell = |text: &str| WARNINGS.lock().unwrap().push(text.to_owned());
     let served = Served::on([0; 4], access, &Certificates::default(), tell).await;
     let headers = [
         "Host: tester.example".to_owned(),
@@ -306,11 +306,11 @@ async fn beyond_loopback_any_name_is_served_and_a_token_in_clear_text_is_warned_
     let reply = request(served.http, "GET /config", &headers, b"").await;
     assert_eq!(reply.status, 200);
     served.stop().await;
-    let told = TOLD.lock().unwrap();
+    let warnings = WARNINGS.lock().unwrap();
     // One warning is of gRPC, and one of HTTP.
-    assert_eq!(told.len(), 2, "{told:?}");
-    for text in &*told {
-        assert!(text.contains("the token in clear text"), "{told:?}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    for text in &*warnings {
+        assert!(text.contains("the token in clear text"), "{warnings:?}");
     }
 }
 

@@ -143,12 +143,12 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Says the time of each round, and does as its last order says.
-    struct Told {
+    struct TestWork {
         next: Next,
         rounds: Outbox<Nanos>,
     }
 
-    impl Work for Told {
+    impl Work for TestWork {
         type Order = Next;
 
         fn obey(&mut self, order: Next) {
@@ -164,12 +164,12 @@ mod tests {
     #[test]
     fn the_standby_does_the_rounds_that_the_first_is_late_for_and_no_other() {
         let (rounds, done) = channel();
-        let told = Told {
+        let work = TestWork {
             next: Next::At(5000),
             rounds,
         };
         let turns = Turns {
-            work: told,
+            work,
             due: None,
             standby: None,
         };
@@ -194,7 +194,7 @@ mod tests {
     fn an_order_wakes_the_standby_which_goes_on_where_the_first_does_not() {
         let (rounds, done) = channel();
         let turns = Turns {
-            work: Told {
+            work: TestWork {
                 next: Next::Order,
                 rounds,
             },

@@ -123,11 +123,11 @@ fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
         Verdict::Error,
         Verdict::Skipped,
     ];
-    let told: Vec<String> = made.into_iter().filter_map(of).collect();
-    if told.is_empty() {
+    let counted: Vec<String> = made.into_iter().filter_map(of).collect();
+    if counted.is_empty() {
         String::new()
     } else {
-        format!(" ({})", told.join(", "))
+        format!(" ({})", counted.join(", "))
     }
 }
 

@@ -177,7 +177,7 @@ fn busy_to_a_wrong_key_is_the_same_in_time_and_late() {
 /// Oversleeps the wait for what does not come, once.
 struct Oversleeps {
     inner: Simulated,
-    told: Vec<Overslept>,
+    overslept: Vec<Overslept>,
 }
 
 impl Transport for Oversleeps {
@@ -197,7 +197,7 @@ impl Transport for Oversleeps {
         self.inner.shows_unmatched()
     }
     fn take_overslept(&mut self) -> Vec<Overslept> {
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.overslept)
     }
     fn set_wake(&mut self, wake: Option<OwnedFd>) {
         self.inner.set_wake(wake);
@@ -214,21 +214,21 @@ fn a_wait_that_the_tester_overslept_excuses_what_came_late_then() {
         .unwrap();
     let deadline = Duration::from_nanos(good.exchanges[own].deadline);
     let by = Duration::from_millis(60);
-    for (told, expected) in [
+    for (overslept, expected) in [
         (None, Verdict::Fail),
         (Some((deadline, deadline + by)), Verdict::Inconclusive),
         (Some((deadline + by, deadline + 2 * by)), Verdict::Fail),
     ] {
-        let told: Vec<_> = told
+        let overslept: Vec<_> = overslept
             .map(|(due, ended)| Overslept { due, ended })
             .into_iter()
             .collect();
         let mut bench = Bench::on(Box::new(Oversleeps {
             inner: simulated(quiet(), &[]),
-            told: told.clone(),
+            overslept: overslept.clone(),
         }));
         let (mut evidence, _) = bench.repetition(KEYS, 0, None, None);
-        let stalls = told.iter().map(|wait| Stall {
+        let stalls = overslept.iter().map(|wait| Stall {
             from: wait.due.as_nanos() as u64,
             to: wait.ended.as_nanos() as u64,
         });
@@ -242,6 +242,6 @@ fn a_wait_that_the_tester_overslept_excuses_what_came_late_then() {
             of_earlier: false,
         });
         let found = verdict(&[evidence], "bits-0", "single-answer");
-        assert_eq!(found, expected, "{told:?}");
+        assert_eq!(found, expected, "{overslept:?}");
     }
 }

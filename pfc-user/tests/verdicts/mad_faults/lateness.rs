@@ -261,10 +261,10 @@ fn a_stall_excuses_an_answer_that_it_delayed_and_no_other() {
 #[test]
 fn stalls_that_the_simulated_dut_tells_of_are_in_the_evidence() {
     let mut bench = Bench::new(switch(), &[]);
-    let told = Stall { from: 3, to: 9 };
-    bench.stalls = vec![told];
+    let stall = Stall { from: 3, to: 9 };
+    bench.stalls = vec![stall];
     let (evidence, _) = bench.repetition(KEYS, 0, None, None);
-    assert_eq!(evidence.stalls, [told]);
+    assert_eq!(evidence.stalls, [stall]);
 }
 
 /// Verdict of a check of C13_013 on a DUT with that fault, with that time-out, and where the tester

@@ -301,9 +301,9 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
 
 /// Notes to the journal, between the requests.
 #[derive(Clone, Default)]
-struct Told(Rc<RefCell<Vec<String>>>);
+struct JournalLog(Rc<RefCell<Vec<String>>>);
 
-impl KeyJournal for Told {
+impl KeyJournal for JournalLog {
     fn met(&mut self, guid: u64) -> anyhow::Result<()> {
         self.0.borrow_mut().push(format!("met {guid}"));
         Ok(())
@@ -323,13 +323,13 @@ impl KeyJournal for Told {
     }
 }
 
-/// A transport that tells of Sets.
-struct TellsOfSets {
+/// A transport that logs Sets.
+struct LogsSets {
     inner: Simulated,
-    told: Told,
+    log: JournalLog,
 }
 
-impl Transport for TellsOfSets {
+impl Transport for LogsSets {
     fn name(&self) -> String {
         self.inner.name()
     }
@@ -338,7 +338,7 @@ impl Transport for TellsOfSets {
     }
     fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError> {
         if smp.method() == Method::SET {
-            self.told.0.borrow_mut().push("set".into());
+            self.log.0.borrow_mut().push("set".into());
         }
         self.inner.send(smp, to, wait)
     }
@@ -355,23 +355,23 @@ impl Transport for TellsOfSets {
 
 #[test]
 fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() {
-    let told = |dut: NodeConfig, faults: &[&str], current: MKey| {
-        let mut told = Told::default();
+    let logged = |dut: NodeConfig, faults: &[&str], current: MKey| {
+        let mut log = JournalLog::default();
         let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-        let transport = TellsOfSets {
+        let transport = LogsSets {
             inner: simulated(dut, &faults),
-            told: told.clone(),
+            log: log.clone(),
         };
         let mut bench = Bench::on(Box::new(transport));
         bench.config.m_key_current = current;
-        let (_, events) = bench.repetition(KEYS, 3, Some(&mut told), None);
+        let (_, events) = bench.repetition(KEYS, 3, Some(&mut log), None);
         let notes: Vec<_> = events
             .into_iter()
             .filter(|event| matches!(event, Event::Note(_)))
             .collect();
-        (told.0.take(), notes)
+        (log.0.take(), notes)
     };
-    let (list, notes) = told(with_key(), &[], FOUND.m_key);
+    let (list, notes) = logged(with_key(), &[], FOUND.m_key);
     assert_eq!(
         list,
         [
@@ -384,12 +384,12 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
     assert!(notes.is_empty(), "{notes:?}");
 
     // The key is not back: the note stays, and the user is told.
-    let (list, notes) = told(with_key(), &["one-key"], FOUND.m_key);
+    let (list, notes) = logged(with_key(), &["one-key"], FOUND.m_key);
     assert_eq!(list.last().unwrap(), "set");
     assert_eq!(notes.len(), 1, "{notes:?}");
 
     // The DUT has another key than the testbed says: nothing is set.
-    let (list, _) = told(
+    let (list, _) = logged(
         NodeConfig {
             m_key_protect_bits: 0,
             ..with_key()
@@ -402,9 +402,9 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
 
 #[test]
 fn what_a_transport_cannot_show_is_said() {
-    let transport = TellsOfSets {
+    let transport = LogsSets {
         inner: simulated(switch(), &["twice".parse().unwrap()]),
-        told: Told::default(),
+        log: JournalLog::default(),
     };
     let repetitions = Bench::on(Box::new(transport)).case(KEYS);
     let result = result(KEYS, &repetitions);
@@ -427,9 +427,9 @@ fn what_a_transport_cannot_show_is_said() {
         "{silence:?}"
     );
 
-    let mut evidence = Bench::on(Box::new(TellsOfSets {
+    let mut evidence = Bench::on(Box::new(LogsSets {
         inner: simulated(switch(), &[]),
-        told: Told::default(),
+        log: JournalLog::default(),
     }))
     .case(KEYS);
     for outcome in outcomes(KEYS, &evidence.split_off(0)) {

@@ -66,8 +66,8 @@ fn what_an_xoff_holds_beside_what_it_names_fails_if_it_does_so_again() {
             }
         }
     };
-    let told = "waits of priority 6 that begin with an XOFF which does not name it";
-    let failed = [("response", FAIL, told), ("xon", SKIPPED, "`response`")];
+    let reason = "waits of priority 6 that begin with an XOFF which does not name it";
+    let failed = [("response", FAIL, reason), ("xon", SKIPPED, "`response`")];
     for case in [SINGLE, MULTI] {
         tampered("sent again", case, held([0, 0], 0), &[]);
         tampered("held twice", case, held([5 * MS, 2 * MS], 0), &failed);

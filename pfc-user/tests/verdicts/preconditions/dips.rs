@@ -63,12 +63,12 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
             };
         }
     };
-    let told = "stalled 7 times, for 5.000 ms in all";
+    let reason = "stalled 7 times, for 5.000 ms in all";
     tampered(
         "a stall that may be in the window",
         LOSSY,
         unlisted(190 * MS),
-        &[("no-dip", INCONCLUSIVE, told)],
+        &[("no-dip", INCONCLUSIVE, reason)],
     );
     tampered(
         "stalls that are not in the window",
@@ -250,12 +250,12 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         let window = ((from - e.windows.epoch) / e.windows.width) as usize;
         e.windows.received[window][5] = 0;
     };
-    let told = "least share received of frames of priority 5 in 100 ms of phase Storm";
+    let reason = "least share received of frames of priority 5 in 100 ms of phase Storm";
     tampered(
         "a dip of one priority",
         LOSSY,
         one,
-        &[("no-dip", FAIL, told)],
+        &[("no-dip", FAIL, reason)],
     );
     tampered(
         "a baseline dip",
@@ -317,8 +317,8 @@ fn frames_under_way_at_an_edge_are_no_dip_however_few_a_window_has() {
         }
     };
     tampered("a frame at the edge", LOSSY, late(1), &[]);
-    let told = "frames of priority 5 in 100 ms of phase Storm: expected >= 0.99, found 0.9891";
-    tampered("one more", LOSSY, late(2), &[("no-dip", FAIL, told)]);
+    let reason = "frames of priority 5 in 100 ms of phase Storm: expected >= 0.99, found 0.9891";
+    tampered("one more", LOSSY, late(2), &[("no-dip", FAIL, reason)]);
 }
 
 /// In each 100 ms a stall explains it, and in the whole phase it does not.
@@ -346,12 +346,12 @@ fn a_small_dip_that_lasts_shows_where_stalls_hide_it_in_100_ms() {
         }
     };
     tampered("less than stalls delay", LOSSY, lasting(0.01), &[]);
-    let told = "found 0.98";
+    let reason = "found 0.98";
     tampered(
         "a dip of 3 %",
         LOSSY,
         lasting(0.03),
-        &[("no-dip", FAIL, told)],
+        &[("no-dip", FAIL, reason)],
     );
     tampered("over", LOSSY, lasting(0.03), &[("no-dip", FAIL, "(over ")]);
 }

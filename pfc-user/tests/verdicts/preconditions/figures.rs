@@ -94,7 +94,7 @@ fn frames_of_other_senders_are_counted_at_both_ports() {
     e.rx_port.malformed = vec![(Malformed::Stamp, 4)];
     e.rx_port.damaged = vec![(Malformed::Stamp, 1)];
     for (port, number) in [("tx", 7), ("rx", 8)] {
-        let told = format!("{number}; no check counts them");
-        assert_eq!(figure(&e, &at(port)), Some(told), "{port}");
+        let expected = format!("{number}; no check counts them");
+        assert_eq!(figure(&e, &at(port)), Some(expected), "{port}");
     }
 }

@@ -331,12 +331,12 @@ fn frames_of_the_storm_that_the_program_saw_are_proof_whoever_counts_the_switchs
         .find(|counter| counter.name == "port.rx_priority_5_xoff_rx")
         .unwrap();
     *counter.values.last_mut().unwrap() += 2;
-    let told = "port.rx_priority_5_xoff_rx rose by 2";
+    let reason = "port.rx_priority_5_xoff_rx rose by 2";
     expect(
         "at rx",
         LOSSY,
         &at_rx,
-        &[(ON_LOSSY, FAIL, told), forwarded, KEEPS_PAUSE],
+        &[(ON_LOSSY, FAIL, reason), forwarded, KEEPS_PAUSE],
     );
 }
 

@@ -49,7 +49,7 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
         silent,
         &both("no background frame arrived round the pause frame"),
     );
-    let deaf = |e: &mut PfcEvidence| {
+    let without_test_frames = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
         e.arrivals
             .records
@@ -58,7 +58,7 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
     tampered(
         "no test traffic",
         SINGLE,
-        deaf,
+        without_test_frames,
         &both("no frame of priority 3 arrived just before the pause frame"),
     );
     tampered(

@@ -78,7 +78,7 @@ pub struct Virtual {
     /// Drops during the test by the counters of the link.
     pub drops: Vec<(String, u64)>,
     /// No packet reaches the tester.
-    pub deaf: bool,
+    pub receives_nothing: bool,
     /// The tester's answers go astray.
     pub mute: bool,
     /// The DUT does not show its counter.
@@ -139,7 +139,7 @@ impl Virtual {
             no_flag: false,
             unrecorded: Vec::new(),
             drops: Vec::new(),
-            deaf: false,
+            receives_nothing: false,
             mute: false,
             hides_counter: false,
             stop_at: None,
@@ -185,7 +185,7 @@ impl Virtual {
     fn pump(&mut self) {
         while let Some(frame) = self.model.poll_transmit(self.now) {
             let destination = roce::parse(&*frame).map(|packet| packet.bth.destination);
-            if self.deaf || destination != self.listening {
+            if self.receives_nothing || destination != self.listening {
                 continue;
             }
             self.seen += 1;

@@ -173,7 +173,7 @@ fn a_neighbour_that_does_not_resolve_is_inconclusive() {
 #[test]
 fn a_dead_path_is_inconclusive() {
     let mut bench = Virtual::new(&[]);
-    bench.deaf = true;
+    bench.receives_nothing = true;
     let evidence = bench.run(&of_document());
     all_inconclusive(
         &evidence,
@@ -186,7 +186,7 @@ fn a_dead_path_is_inconclusive() {
 #[test]
 fn success_without_a_packet_fails_the_control_alone() {
     let mut bench = Virtual::new(&["reports-success"]);
-    bench.deaf = true;
+    bench.receives_nothing = true;
     let judged = judged(&bench.run(&of_document()));
     assert_eq!(with(&judged.checks, Verdict::Fail), ["path-alive"]);
     assert_eq!(with(&judged.checks, Verdict::Pass), ["qualifier"]);
@@ -437,7 +437,7 @@ fn evidence_without_a_phase_that_was_due_is_refused() {
         assert_eq!(refused(&bench.run(&of_document())), Ok(()));
     }
     let mut bench = Virtual::new(&[]);
-    bench.deaf = true;
+    bench.receives_nothing = true;
     assert_eq!(refused(&bench.run(&of_document())), Ok(()));
 }
 

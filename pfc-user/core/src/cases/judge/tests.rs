@@ -86,10 +86,10 @@ fn judged(tiny: Tiny) -> [(Verdict, String); 3] {
     assert!(results.iter().all(|result| result.repetition == "one"));
     let checks = results.iter().map(|result| &result.check);
     assert!(checks.eq(["first", "second", "third"]));
-    let told = results
+    let outcomes = results
         .into_iter()
         .map(|result| (result.verdict, result.reason));
-    told.collect::<Vec<_>>().try_into().unwrap()
+    outcomes.collect::<Vec<_>>().try_into().unwrap()
 }
 
 fn verdicts(tiny: Tiny) -> [Verdict; 3] {
@@ -259,12 +259,12 @@ fn measuring_again_may_decide_what_the_tester_alone_left_open() {
     let pass = |_: &Tiny| compared();
     assert_eq!(open(needs![DISTURBED], pass, &noisy(false)), ["only"]);
     assert_eq!(open(needs![DISTURBED], pass, &Tiny::default()), [""; 0]);
-    // One that stays unmet is enough to make it vain.
+    // One that stays unmet is enough: measuring again cannot decide it.
     assert_eq!(open(needs![DISTURBED, LINK], pass, &noisy(true)), [""; 0]);
-    let undecided = |vain: bool| {
+    let undecided = |undecidable: bool| {
         let mut finding = compared();
         finding.undecided("lateness", "none", "3 ms");
-        if vain {
+        if undecidable {
             finding.undecidable("a hook", "one", "none");
         }
         finding
@@ -275,7 +275,7 @@ fn measuring_again_may_decide_what_the_tester_alone_left_open() {
         [""; 0]
     );
     assert_eq!(undecided(false).again, Again::MayDecide);
-    assert_eq!(undecided(true).again, Again::InVain);
+    assert_eq!(undecided(true).again, Again::CannotDecide);
 }
 
 #[test]

@@ -148,12 +148,12 @@ fn what_cannot_be_put_back_is_told() {
     };
     let here = Ok::<_, LinkError>(Reach::Here(Namespace::current().unwrap()));
     let outcome = Outcome::of(&"eth0: gro is on", here, fixed);
-    let Outcome::Failed(told) = outcome else {
+    let Outcome::Failed(message) = outcome else {
         panic!("it was not put back");
     };
     assert!(
-        told.starts_with("NOT put back: eth0: gro is on: "),
-        "{told}"
+        message.starts_with("NOT put back: eth0: gro is on: "),
+        "{message}"
     );
     let gone = Outcome::of(&"x", Ok::<_, LinkError>(Reach::Gone), fixed);
     assert!(matches!(gone, Outcome::Nothing));
@@ -169,21 +169,21 @@ fn what_is_no_entry_of_its_owner_holds_up_nobody() {
     fs::create_dir(place("folder")).unwrap();
     let huge = fs::File::create(place("huge")).unwrap();
     huge.set_len(1 << 40).unwrap();
-    let told = |name: &str| own(&place(name)).unwrap_err().to_string();
+    let refusal = |name: &str| own(&place(name)).unwrap_err().to_string();
     for (name, found) in [
         ("fifo", "something else"),
         ("link", "a symbolic link"),
         ("folder", "something else"),
         ("huge", "more"),
     ] {
-        let (told, found) = (told(name), format!("found {found}; remove it"));
-        assert!(told.contains(&found), "{told}");
+        let (message, found) = (refusal(name), format!("found {found}; remove it"));
+        assert!(message.contains(&found), "{message}");
     }
     let stranger = Uid::from_raw(geteuid().as_raw() + 1);
-    let told = read(&place("huge"), stranger).unwrap_err().to_string();
+    let message = read(&place("huge"), stranger).unwrap_err().to_string();
     assert!(
-        told.contains(&format!("found one of {}", user(geteuid()))),
-        "{told}"
+        message.contains(&format!("found one of {}", user(geteuid()))),
+        "{message}"
     );
     // A folder that is another's is no folder of that user.
     let of = |owner| Folder {

@@ -195,11 +195,11 @@ mod tests {
     fn undo(found: Protection, left: Protection, refused: usize) -> (Vec<String>, Result<()>) {
         let (entry, mut fabric) = left_with(found, left);
         let sent = Arc::new(Mutex::new(Vec::new()));
-        let told = sent.clone();
+        let requests = sent.clone();
         fabric.on_send(Box::new(move |smp| {
-            let mut told = told.lock().unwrap();
-            told.push(format!("{} {:x}", smp.method(), smp.m_key().0));
-            if told.len() <= refused {
+            let mut requests = requests.lock().unwrap();
+            requests.push(format!("{} {:x}", smp.method(), smp.m_key().0));
+            if requests.len() <= refused {
                 Fate::Refuse
             } else {
                 Fate::Pass

@@ -80,7 +80,10 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phas
             finding.undecided(what, sent, actual);
         } else if received < sent && sent - received <= explained(&excuses) {
             let actual = format!("{received}, but {}", causes(&excuses));
-            if excuses.iter().any(|excuse| excuse.again == Again::InVain) {
+            if excuses
+                .iter()
+                .any(|excuse| excuse.again == Again::CannotDecide)
+            {
                 finding.undecidable(what, sent, actual);
             } else {
                 finding.undecided(what, sent, actual);

@@ -137,7 +137,7 @@ fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
             ms(e.limits.max_residence)
         ),
         frames: in_time(flow, too_long),
-        again: Again::InVain,
+        again: Again::CannotDecide,
     })
 }
 
@@ -164,6 +164,6 @@ fn unseen(e: &PfcEvidence, flow: &FlowPlan) -> Option<Excuse> {
     Some(Excuse {
         cause,
         frames: u64::MAX,
-        again: Again::InVain,
+        again: Again::CannotDecide,
     })
 }

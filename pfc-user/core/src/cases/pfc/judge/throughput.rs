@@ -12,12 +12,12 @@ use crate::quantity::ms;
 
 /// Writes a share with as many digits, at least four, as show on which side of `limit` it is.
 pub(super) fn share_beside(share: f64, limit: f64) -> String {
-    let tells = |text: &String| {
+    let same_side = |text: &String| {
         text.parse::<f64>()
-            .is_ok_and(|told| (told < limit) == (share < limit))
+            .is_ok_and(|rounded| (rounded < limit) == (share < limit))
     };
     let mut texts = (4..17).map(|digits| format!("{share:.digits$}"));
-    texts.find(tells).unwrap_or_else(|| share.to_string())
+    texts.find(same_side).unwrap_or_else(|| share.to_string())
 }
 
 /// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames
