@@ -276,7 +276,7 @@ fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
             next.stderr
         );
     }
-    next.assert_none_fails();
+    next.assert_measured();
     assert_eq!(in_frame(), [false, false]);
     // Without another run, the user asks for it.
     killed();

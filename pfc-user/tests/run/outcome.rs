@@ -34,6 +34,16 @@ impl Outcome {
         );
     }
 
+    /// Asserts of a run with `--format json` that it measured to its end, whatever it found: where
+    /// an external DUT is a process of this machine, its stalls beside other tests count as its own.
+    pub fn assert_measured(&self) {
+        assert!(matches!(self.code, Some(0 | 1 | 3)), "{}", self.stderr);
+        let report = self.report();
+        let errors = report.checks("error");
+        assert_eq!(errors, set(&[]), "{}", report.reasons("error"));
+        assert!(!report.outcomes().is_empty());
+    }
+
     /// Asserts of a run with `--format json` that nothing fails, and that it is undecided only
     /// where one of its checks is, as stalls of this machine may leave one.
     pub fn assert_none_fails(&self) -> Report {
