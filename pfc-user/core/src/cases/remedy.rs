@@ -35,8 +35,9 @@ pub(super) const LOSS: &str =
     "See that nothing else sends on VL15 of this link, and run the case again.";
 
 /// Remedy for a DUT that answers nothing.
-pub(super) const UNREACHABLE: &str = "See that the DUT can be reached by mad.path of the testbed, as with `smpquery nodeinfo`, and \
-     that mad.m_key_current is the DUT's M_Key.";
+pub(super) const UNREACHABLE: &str = "See that the DUT can be reached by mad.path of the testbed, \
+                                      as with `smpquery nodeinfo`, and that mad.m_key_current is \
+                                      the DUT's M_Key.";
 
 /// Remedy where nothing says whether the document applies.
 pub(super) const APM: &str =
