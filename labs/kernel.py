@@ -11,40 +11,37 @@ from shared.steps import (FEATURES, PROFILE, ROOT, VALIDATOR, Failure, Tally, ca
                           options_of, output, step)
 
 MUST_WORK = ("6.1", "6.12")
-# Test programs that the guest runs.
-PROGRAMS = ("traffic_live", "xdp", "watch", "responder", "engine")
+# The test program that the guest runs.
+TESTS = "traffic"
 MODULES = ("veth", "sch_ingress", "cls_bpf", "act_mirred", "vxlan")
 # A kernel takes at most two minutes; several times as long on a busy machine.
 LIMIT = 900
 
 
-def test_programs():
-    """The test executables of pfc-user by name, built first if necessary."""
-    # Chosen as `cargo xtask test` does, which then finds them built.
+def test_program():
+    """The path of the test program, built first if necessary."""
+    # Chosen as `cargo xtask test` does, which then finds it built.
     command = cargo("test", "--workspace", "--exclude", "xtask", "--features", FEATURES,
-                    "--profile", PROFILE, "--no-run", "--message-format", "json")
-    for name in PROGRAMS:
-        command += ["--test", name]
+                    "--profile", PROFILE, "--no-run", "--message-format", "json", "--test", TESTS)
     built = {}
     for line in output(*command, cwd=ROOT).splitlines():
         message = json.loads(line)
         if message.get("executable"):
             built[message["target"]["name"]] = message["executable"]
-    return {name: built[name] for name in PROGRAMS}
+    return built[TESTS]
 
 
-def boot(tools, name, tree, script, clock, programs):
+def boot(tools, name, tree, script, clock, tests=None):
     folder = ROOT / f"target/lab/kernel-{name}-{script}"
     text = (guest.SCRIPTS / f"kernel-{script}.sh").read_text()
     initrd = guest.Initrd(folder, tools, tree, MODULES, text)
     initrd.stripped(VALIDATOR, "tools/validator")
     initrd.folder(ROOT / "configs", "configs")
-    for program, path in programs.items():
-        initrd.stripped(path, f"tools/{program}")
-    if programs:
+    if tests:
+        initrd.stripped(tests, "tools/tests")
         for program in ("tc", "ethtool"):
             initrd.program(tools.program(program), f"tools/{program}")
-        # The test programs look for both where cargo has them.
+        # The test program looks for both where cargo has them.
         initrd.link("/tools/validator", VALIDATOR)
         initrd.link("/configs", ROOT / "configs")
     return guest.Machine(tools, tree, initrd.pack(), clock).work(LIMIT)
@@ -68,10 +65,10 @@ def lab():
             continue
         with step(f"Linux {name}"):
             if name == "5.10":
-                done = [boot(tools, name, tree, "refuses", "plain", {})]
+                done = [boot(tools, name, tree, "refuses", "plain")]
             else:
-                done = [boot(tools, name, tree, "counts", "real", test_programs()),
-                        boot(tools, name, tree, "verdicts", "plain", {})]
+                done = [boot(tools, name, tree, "counts", "real", test_program()),
+                        boot(tools, name, tree, "verdicts", "plain")]
         steps = sum(len(one.passed) for one in done)
         print(f"    {steps} steps in {elapsed(sum(one.seconds for one in done))}")
         for one in done:

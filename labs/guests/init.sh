@@ -11,13 +11,15 @@ mount -t bpf bpf /sys/fs/bpf || fail "mount bpf"
 while read -r module; do insmod "/modules/$module" || fail "insmod $module"; done < /modules/order
 ip=/tools/ip
 # `step NAME COMMAND ...` runs a command that must return 0, `ends CODE NAME COMMAND ...` one that
-# must return that code. `tests PROGRAM FILTER ...` runs the tests that match each filter, which is
+# must return that code. `tests MODULE FILTER ...` runs the tests that match each filter, which is
 # a step of its own.
 ends() { expected=$1 name=$2; shift 2; echo "lab: begins $name"; "$@" 2>&1; found=$?
     echo "lab: ended $found $expected $(cut -d' ' -f1 /proc/uptime) $name"; }
 step() { ends 0 "$@"; }
-tests() { program=$1; shift
-    for filter in "$@"; do step "$program $filter" /tools/$program $filter --test-threads=1; done; }
+tests() { module=$1; shift
+    for filter in "$@"; do
+        step "$module $filter" /tools/tests $module::$filter --test-threads=1
+    done; }
 $ip link set lo up
 . /script
 poweroff -f

@@ -2,8 +2,6 @@
 //!
 //! lane: waiting
 
-mod common;
-
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -23,6 +21,8 @@ use validator_core::evidence::{
     CaseEvidence, Evidence, Host, Identity, Invocation, Omitted, Planned, SCHEMA, Testbed,
 };
 use validator_core::verdict::Exit;
+
+use crate::common;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 /// Longest wait for what has to come: only a failure takes as long.

@@ -2,8 +2,6 @@
 //!
 //! lane: waiting
 
-mod common;
-
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, io};
@@ -20,6 +18,8 @@ use validator::driver::kernel::link::{self, End, Feature, LinkError, create_brid
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketSocket;
 use validator::driver::kernel::process::{Child, run_hook};
+
+use crate::common;
 
 const LONG: Duration = Duration::from_secs(20);
 /// Set in the process that a test starts from its own program in order to kill it.

@@ -3,12 +3,12 @@
 //!
 //! lane: frames
 
-mod common;
-
 use std::io::{self, Write};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+
+use crate::common;
 
 const RUNS: usize = 20;
 

@@ -2,8 +2,6 @@
 //!
 //! lane: waiting
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,6 +19,8 @@ use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::bringup::mad::{Claimed, Node, Target};
 use validator_core::m_key::Protection;
+
+use crate::common;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
 const NOBODY: u32 = 1 << 23;

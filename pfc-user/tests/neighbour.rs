@@ -3,8 +3,6 @@
 //!
 //! lane: waiting
 
-mod common;
-
 use std::net::UdpSocket;
 use std::process::Command;
 use std::thread;
@@ -14,6 +12,8 @@ use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::promiscuous::Promiscuous;
 use validator::driver::neighbour::Responder;
 use validator_core::neighbour::Station;
+
+use crate::common;
 
 /// The port's MAC address, and another one that it answers with.
 const PORT: &str = "02:00:00:00:00:0a";

@@ -3,9 +3,6 @@
 //!
 //! lane: computing
 
-#[path = "../examples/manual/files.rs"]
-mod files;
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -16,6 +13,8 @@ use clap::{CommandFactory, Parser};
 use validator::cli::{self, Cli};
 use validator::watch::args::WatchArgs;
 use validator_core::verdict::Exit;
+
+use crate::files;
 
 /// Each service, and the file with its settings.
 const SERVICES: &[(&str, &str)] = &[

@@ -3,15 +3,14 @@
 //!
 //! lane: computing
 
-#[path = "common/snapshot.rs"]
-mod snapshot;
-
 use validator::report;
 use validator_core::evidence::Testbed;
 use validator_core::evidence::preflight::*;
 use validator_core::evidence::xdp::{XdpFeatures, XdpMode};
 use validator_core::nic::Feature;
 use validator_core::preflight::{Item, State, judge, kernel, worst};
+
+use crate::snapshot;
 
 const MLX5: &str = "mlx5_core";
 

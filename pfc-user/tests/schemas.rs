@@ -3,12 +3,12 @@
 //!
 //! lane: waiting
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use crate::common;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 

@@ -3,18 +3,18 @@
 //!
 //! lane: waiting
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::need_tool;
+use crate::common::need_tool;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use validator::driver::kernel::clock;
 use validator::driver::stall;
+
+use crate::common;
 
 const KEY: &str = "0x1122334455667788";
 

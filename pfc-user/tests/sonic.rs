@@ -3,9 +3,6 @@
 //!
 //! lane: waiting
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,6 +12,8 @@ use tempfile::TempDir;
 use validator::config::{self, PlanChoice};
 use validator_core::evidence::hooks::{HookOutput, changes};
 use validator_core::plan::Nanos;
+
+use crate::common;
 
 /// Branches of sonic-utilities whose answers are recorded.
 const RELEASES: [&str; 3] = ["202305", "202411", "202511"];

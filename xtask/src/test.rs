@@ -18,7 +18,7 @@ use std::{env, fs, thread};
 use anyhow::{Context, Result};
 
 use self::part::{Lane, Outcome, Part, side_by_side};
-use self::targets::{Arguments, Name, Programs};
+use self::targets::{Arguments, Modules, Name};
 use crate::build_ebpf;
 use crate::lab::{otg, rxe};
 use crate::portable;
@@ -111,7 +111,7 @@ impl Suite<'_> {
         if lab {
             self.features = suite::VERBS;
         }
-        let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
+        let modules = Modules::read(&self.root.join("pfc-user/tests"))?;
         // Nothing is measured yet. The programs built here run further below.
         let mut builds = self.builds()?;
         if self.full {
@@ -127,11 +127,11 @@ impl Suite<'_> {
             client.join().unwrap_or_else(|panic| resume_unwind(panic))
         });
         self.take_client(client)?;
-        let lanes = self.lanes(&programs, lab)?;
+        let lanes = self.lanes(&modules, lab)?;
         self.outcome.add(side_by_side(lanes));
 
         // Tests on real frames in real time run one at a time, with nothing beside them.
-        for part in self.of_lane(&programs, Name::Frames) {
+        for part in self.of_lane(&modules, Name::Frames) {
             self.outcome.add(part.run());
         }
         if self.full {
@@ -203,10 +203,10 @@ impl Suite<'_> {
     }
 
     /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.
-    fn lanes(&self, programs: &Programs, lab: bool) -> Result<Vec<Lane>> {
-        let mut computing = self.host_tests(programs)?;
-        computing.extend(self.of_lane(programs, Name::Computing));
-        let mut waiting = self.of_lane(programs, Name::Waiting);
+    fn lanes(&self, modules: &Modules, lab: bool) -> Result<Vec<Lane>> {
+        let mut computing = self.host_tests()?;
+        computing.extend(self.of_lane(modules, Name::Computing));
+        let mut waiting = self.of_lane(modules, Name::Waiting);
         if let Some(python) = &self.client
             && step::is_root()
         {
@@ -217,7 +217,7 @@ impl Suite<'_> {
         let mut lanes = vec![
             Lane(computing),
             Lane(waiting),
-            Lane(self.of_lane(programs, Name::Programs)),
+            Lane(self.of_lane(modules, Name::Programs)),
         ];
         if lab {
             let nic = if self.full { "nic" } else { "test-nic" };
@@ -292,9 +292,9 @@ impl Suite<'_> {
         self.check(name, &words)
     }
 
-    fn host_tests(&self, programs: &Programs) -> Result<Vec<Part>> {
+    fn host_tests(&self) -> Result<Vec<Part>> {
         let folders = LIBRARIES.map(|folder| self.root.join(folder).join("tests"));
-        let libraries = programs.of_libraries(&folders)?;
+        let libraries = targets::of_libraries(&folders)?;
         let libraries: Vec<_> = libraries.iter().map(String::as_str).collect();
         let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
         Ok(vec![
@@ -305,12 +305,12 @@ impl Suite<'_> {
         ])
     }
 
-    fn of_lane(&self, programs: &Programs, lane: Name) -> Vec<Part> {
+    fn of_lane(&self, modules: &Modules, lane: Name) -> Vec<Part> {
         let name = match lane {
             Name::Frames => "on real frames",
             Name::Computing | Name::Waiting | Name::Programs => "tests",
         };
-        let mut parts: Vec<_> = programs
+        let mut parts: Vec<_> = modules
             .of_lane(lane)
             .iter()
             .map(|arguments| self.of_release(name, arguments))
@@ -326,8 +326,7 @@ impl Suite<'_> {
 
     /// Built with optimisation, as most of these tests use real frames.
     fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
-        let programs = arguments.programs.iter().map(String::as_str);
-        let selection: Vec<_> = programs.collect();
+        let selection = arguments.program.each_ref().map(String::as_str);
         let harness: Vec<_> = arguments.harness.iter().map(String::as_str).collect();
         self.tests(&format!("{name}: {}", arguments.name), &selection, &harness)
     }

@@ -4,7 +4,7 @@
 //! files again and read the difference in git:
 //!
 //! ```sh
-//! VALIDATOR_RECORD=snapshots cargo test -p pfc-user --test config
+//! VALIDATOR_RECORD=snapshots cargo test -p pfc-user --test rules
 //! ```
 
 use std::path::{Path, PathBuf};

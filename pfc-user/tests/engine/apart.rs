@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use validator_core::engine::plan::{End, Obeys, PortIndex, Rate};
 use validator_core::engine::{Engine as _, Order};
 
-use crate::bench::{Bench, all, flow, plan, until_not_spoilt};
 use crate::common;
+use crate::engine::bench::{Bench, all, flow, plan, until_not_spoilt};
 
 const RATE: u64 = 20_000;
 const FRAMES: u64 = 4000;

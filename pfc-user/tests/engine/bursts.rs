@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use validator_core::engine::plan::{End, FlowIndex, Obeys, PortIndex, Rate, Span};
 use validator_core::engine::{CapturedFrame, Engine as _, Order};
 
-use crate::bench::{Bench, flow, plan};
 use crate::common;
-use crate::witness::Witness;
+use crate::engine::bench::{Bench, flow, plan};
+use crate::engine::witness::Witness;
 
 const BURSTS: usize = 6;
 const FRAMES: usize = 20;

@@ -8,8 +8,8 @@ use validator_core::engine::packet::{Packet, Protocol, Value};
 use validator_core::engine::plan::{End, Flow, FlowIndex, Obeys, PortIndex, Rate};
 use validator_core::engine::{Captured, Engine, Order};
 
-use crate::bench::{Bench, flow, header, plan};
 use crate::common;
+use crate::engine::bench::{Bench, flow, header, plan};
 
 /// Sends these flows of a known number of frames one after the other, and returns what port 1
 /// captured.

@@ -10,8 +10,8 @@ use validator::driver::kernel::netns::Namespace;
 use validator_core::engine::plan::{End, Flow, FlowIndex, Obeys, Plan, PortIndex, Rate};
 use validator_core::engine::{Engine, Order, Problem, Warning};
 
-use crate::bench::{Bench, PATIENCE, cable, flow, plan};
 use crate::common;
+use crate::engine::bench::{Bench, PATIENCE, cable, flow, plan};
 
 const FLOWS: [FlowIndex; 1] = [FlowIndex(0)];
 

@@ -9,8 +9,8 @@ use validator_core::engine::plan::{End, FlowIndex, Obeys, Rate};
 use validator_core::engine::snapshot::{Count, Transmit};
 use validator_core::engine::{Change, Engine, Order, Warning};
 
-use crate::bench::{Bench, flow, header, packet, pauses, plan, until_not_spoilt};
 use crate::common;
+use crate::engine::bench::{Bench, flow, header, packet, pauses, plan, until_not_spoilt};
 
 #[test]
 fn root_all_frames_arrive_at_every_length_up_to_9000_octets() {

@@ -16,9 +16,9 @@ use validator_core::engine::port::MEMORY;
 use validator_core::engine::snapshot::{Count, FlowCounts, Response, Snapshot, Transmit};
 use validator_core::engine::{Change, Engine, Order, Warning};
 
-use crate::bench::{self, Bench, flow, packet, pauses, until_not_spoilt};
 use crate::common;
-use crate::witness::{Witness, decided};
+use crate::engine::bench::{self, Bench, flow, packet, pauses, until_not_spoilt};
+use crate::engine::witness::{Witness, decided};
 
 /// More than a thread sends, in each of two flows.
 const RATE: u64 = 500_000;

@@ -9,8 +9,8 @@ use validator::engine::{LiveEngine, Options};
 use validator_core::engine::plan::{End, FlowIndex, Interface, Obeys, PortIndex, Rate};
 use validator_core::engine::{Engine, Order, Problem};
 
-use crate::bench::{Bench, flow, plan};
 use crate::common;
+use crate::engine::bench::{Bench, flow, plan};
 
 #[test]
 fn root_frames_of_an_earlier_start_count_nowhere() {
@@ -131,7 +131,7 @@ fn root_interfaces_find_their_next_hops_and_flows_go_to_them() {
     plan.flows[0].next_hops = vec![4];
     let mut bench = Bench::new();
     bench.engine.configure(plan).unwrap();
-    let end = std::time::Instant::now() + crate::bench::PATIENCE;
+    let end = std::time::Instant::now() + crate::engine::bench::PATIENCE;
     let mut found = bench.engine.neighbours();
     while found.iter().any(|neighbour| neighbour.mac.is_none()) {
         assert!(std::time::Instant::now() < end, "{found:?}");
@@ -190,7 +190,7 @@ fn root_a_flow_whose_next_hop_is_silent_is_refused_and_nothing_is_touched() {
         plan.flows[1 + place].next_hops = vec![place];
     }
     let mut bench = Bench::new();
-    let flows = crate::bench::all(&plan);
+    let flows = crate::engine::bench::all(&plan);
     bench.engine.configure(plan).unwrap();
     bench.engine.transmit(&flows[..1], Order::Start).unwrap();
     let before = bench.until("a flow without a next hop", |now| {
@@ -250,7 +250,7 @@ fn root_links_go_down_and_up_and_are_put_back() {
     // The program is gone: another engine takes the ports.
     let engine = namespace.run(|| LiveEngine::new(Options::default()));
     let mut engine = engine.unwrap().unwrap();
-    let again = crate::bench::plan(Obeys::Nothing, Vec::new());
+    let again = crate::engine::bench::plan(Obeys::Nothing, Vec::new());
     assert_eq!(engine.configure(again), Ok(Vec::new()));
 }
 

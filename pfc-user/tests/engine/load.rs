@@ -7,8 +7,8 @@ use validator_core::engine::packet::Value;
 use validator_core::engine::plan::{End, Flow, Obeys, Rate};
 use validator_core::engine::snapshot::Transmit;
 
-use crate::bench::{Bench, flow, gigabit, pauses, plan};
 use crate::common;
+use crate::engine::bench::{Bench, flow, gigabit, pauses, plan};
 
 const SECOND: u64 = 1_000_000_000;
 /// 10 ms.

@@ -14,9 +14,9 @@ use validator_core::engine::storm::Gaps;
 use validator_core::engine::{Change, Engine, Order};
 use validator_core::pacing::storm::placement::Placement;
 
-use crate::bench::{Bench, flow, header, pauses, plan, until_not_spoilt};
 use crate::common;
-use crate::witness::{Witness, decided};
+use crate::engine::bench::{Bench, flow, header, pauses, plan, until_not_spoilt};
+use crate::engine::witness::{Witness, decided};
 
 /// The longest pause at 10 Mbit/s, nanoseconds.
 const LONGEST: u64 = 3_355_392_000;

@@ -11,8 +11,8 @@ use validator::driver::bpf::flow::{Expected, FlowProgram, Place, Received};
 use validator::driver::kernel::clock;
 use validator_core::engine::packet::{Packet, Protocol, Template};
 
-use crate::bench::{gigabit, packet, udp};
 use crate::common;
+use crate::engine::bench::{gigabit, packet, udp};
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;

@@ -14,8 +14,8 @@ use validator_core::engine::plan::{End, Flow, FlowIndex, Interface, Obeys, PortI
 use validator_core::engine::snapshot::Transmit;
 use validator_core::engine::{Engine, Order, Problem, Warning};
 
-use crate::bench::{Bench, flow, pauses, plan};
 use crate::common;
+use crate::engine::bench::{Bench, flow, pauses, plan};
 
 #[test]
 fn root_an_mtu_that_the_kernel_refuses_leaves_the_plan_in_force() {

@@ -10,10 +10,10 @@ use validator_core::engine::plan::{End, FlowIndex, Obeys, PortIndex, Rate};
 use validator_core::engine::snapshot::{FlowCounts, Latency, Transmit};
 use validator_core::engine::{Engine as _, Order};
 
-use crate::bench::{Bench, PATIENCE, flow, plan};
 use crate::common;
-use crate::device::{Device, Fate, Passed};
-use crate::witness::Witness;
+use crate::engine::bench::{Bench, PATIENCE, flow, plan};
+use crate::engine::device::{Device, Fate, Passed};
+use crate::engine::witness::Witness;
 
 const MILLI: Nanos = 1_000_000;
 /// Frames of a flow: at a thousand a second, 200 ms.

@@ -8,8 +8,8 @@ use validator_core::engine::plan::{End, Flow, FlowIndex, Length, Obeys, PortInde
 use validator_core::engine::snapshot::Count;
 use validator_core::engine::{Change, Engine, Order, Problem, Warning};
 
-use crate::bench::{Bench, flow, plan};
 use crate::common;
+use crate::engine::bench::{Bench, flow, plan};
 
 const STILL: Rate = Rate::BitsPerSecond(1);
 const ONE: FlowIndex = FlowIndex(0);

@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::server::{MTU, Server, config, endless, flow, frames, ports, run, until};
+use crate::otg::server::{MTU, Server, config, endless, flow, frames, ports, run, until};
 
 /// Checks the result of a poll of metrics: counts of one configuration, none of two.
 fn check(flows: &[Value]) {

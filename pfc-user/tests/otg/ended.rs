@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 use validator::driver::kernel::netns::Namespace;
 
 use crate::common;
-use crate::server::{MTU, Server, config, endless, flow, ports, run, until};
-use crate::settings::{LONG, busy, entries, is_free, settings};
+use crate::otg::server::{MTU, Server, config, endless, flow, ports, run, until};
+use crate::otg::settings::{LONG, busy, entries, is_free, settings};
 
 /// A server that sends, whose links are all up.
 fn sending(namespace: &Namespace, journal: &Path) -> Server {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::common;
+use crate::otg::server::{MTU, Server, config, flow, frames, ports, until};
 use crate::rpc::Client;
-use crate::server::{MTU, Server, config, flow, frames, ports, until};
 
 /// A testbed with a port in a namespace that does not exist.
 const TESTBED: &str = "[ports.far]\ninterface = \"a\"\nnamespace = \"nowhere-at-all\"\n";

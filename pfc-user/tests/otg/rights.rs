@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::server::{Server, config, flow, frames, ports, until};
+use crate::otg::server::{Server, config, flow, frames, ports, until};
 
 /// Any user without rights: Debian's `nobody`.
 const NOBODY: &str = "65534";

@@ -10,7 +10,7 @@ use validator::driver::kernel::link;
 use validator::driver::kernel::netns::Namespace;
 use validator_core::evidence::preflight::FeatureFact;
 
-use crate::server::{Server, config, endless, flow, until};
+use crate::otg::server::{Server, config, endless, flow, until};
 
 /// Octets of an IP packet that the configuration asks for.
 pub const LONG: u32 = 4000;

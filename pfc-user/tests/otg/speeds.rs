@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::server::{MTU, Server, config, endless, flow, frames, ports, until};
+use crate::otg::server::{MTU, Server, config, endless, flow, frames, ports, until};
 
 /// A flow of 50 frames at that rate, between veths of which nothing says a speed.
 fn without_speed(rate: &Value) -> Value {

@@ -4,7 +4,7 @@ use validator::agent::protocol::{FailureKind, State};
 use validator::dut::requester::model::Model;
 use validator_core::fault::requester::Fault;
 
-use crate::virtual_time::{FIRST_PSN, Outcome, READ, adapter, wanted};
+use crate::requester::virtual_time::{FIRST_PSN, Outcome, READ, adapter, wanted};
 
 /// Asserts that `fault` changes the outcome of a DUT without a fault as `change` does.
 #[track_caller]

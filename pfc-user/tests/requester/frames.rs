@@ -11,7 +11,7 @@ use validator::dut::requester::frame::{Path, ReadResponse};
 use validator::dut::requester::model::Adapter;
 
 use crate::common::{self, PYTHON};
-use crate::virtual_time::{Lab, READ, adapter, wanted};
+use crate::requester::virtual_time::{Lab, READ, adapter, wanted};
 
 /// Returns scapy's reading of `frames`.
 pub fn scapy(frames: &[Vec<u8>]) -> String {

@@ -6,7 +6,7 @@ use validator::agent::protocol::{FailureKind, OpenChannel, Read, State};
 use validator::dut::requester::frame::Path;
 use validator::dut::requester::model::{Adapter, Model};
 
-use crate::virtual_time::{
+use crate::requester::virtual_time::{
     Answer, FIRST_PSN, Lab, READ, START, TESTER_QUEUE_PAIR, adapter, wanted,
 };
 

@@ -24,8 +24,8 @@ use validator::driver::stall;
 use validator::dut::requester::frame::Path;
 
 use crate::common::{need_root, need_tool};
-use crate::frames::scapy;
-use crate::virtual_time::{Answer, FIRST_PSN, READ, adapter, wanted};
+use crate::requester::frames::scapy;
+use crate::requester::virtual_time::{Answer, FIRST_PSN, READ, adapter, wanted};
 
 /// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);

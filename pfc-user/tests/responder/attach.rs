@@ -16,8 +16,8 @@ use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketSocket;
 use validator_core::roce::build::read_response;
 
-use crate::QUEUE_PAIR;
 use crate::common::need_root;
+use crate::responder::QUEUE_PAIR;
 use crate::roce_frames::Request;
 
 /// Upper bound of any wait; exceeding it is a failure.

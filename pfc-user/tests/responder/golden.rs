@@ -10,7 +10,7 @@ use validator_core::roce::build::read_response;
 use validator_core::roce::{icrc, icrc_of, is_intact};
 
 use crate::common::need_root;
-use crate::unhex;
+use crate::responder::unhex;
 
 /// The responder's queue pair.
 const QUEUE_PAIR: u32 = 0x1234;

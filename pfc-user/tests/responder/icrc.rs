@@ -4,8 +4,8 @@ use pfc_ebpf::wire::{Octets, ethernet, roce};
 use validator_core::roce::{icrc, icrc_of, is_intact};
 
 use crate::common::need_tool;
+use crate::responder::{QUEUE_PAIR, scapy, unhex};
 use crate::roce_frames::{Request, shapes};
-use crate::{QUEUE_PAIR, scapy, unhex};
 
 #[test]
 fn frames_of_scapy_have_the_icrc_that_we_make() {

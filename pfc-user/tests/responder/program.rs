@@ -8,8 +8,8 @@ use validator::driver::bpf::responder::Responder;
 use validator::driver::kernel::clock;
 
 use crate::common::{corpus, need_root};
+use crate::responder::{QUEUE_PAIR, hex};
 use crate::roce_frames::{Frames, Request, shapes};
-use crate::{QUEUE_PAIR, hex};
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;

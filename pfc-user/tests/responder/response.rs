@@ -10,8 +10,8 @@ use validator_core::roce::build::read_response;
 use validator_core::roce::is_intact;
 
 use crate::common::need_tool;
+use crate::responder::{QUEUE_PAIR, hex, scapy};
 use crate::roce_frames::{Request, shapes};
-use crate::{QUEUE_PAIR, hex, scapy};
 
 /// The DUT's queue pair.
 const REQUESTER: u32 = 0x65_4321;

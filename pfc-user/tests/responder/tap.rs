@@ -13,9 +13,9 @@ use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::responder::Responder;
 use validator::driver::kernel::netns::Namespace;
 
-use crate::QUEUE_PAIR;
-use crate::attach::records;
 use crate::common::{need_root, skip};
+use crate::responder::QUEUE_PAIR;
+use crate::responder::attach::records;
 use crate::roce_frames::Request;
 
 const DEVICE: &str = "/dev/net/tun";

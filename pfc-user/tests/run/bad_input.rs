@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::netns::Namespace;
 
-use crate::external::External;
-use crate::lab::{Lab, PROGRAM, ip, of_repository};
-use crate::outcome::Outcome;
+use crate::run::external::External;
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository};
+use crate::run::outcome::Outcome;
 use crate::snapshot;
 
 const NOBODY: u32 = 65534;
@@ -326,7 +326,7 @@ fn root_files_and_arguments_that_make_no_sense() {
         ),
         ("pause-multi-lossless", "lossless = [3, 4, 3]"),
     ] {
-        let plan = crate::lab::plan("200ms", &[(case, repetition)]);
+        let plan = crate::run::lab::plan("200ms", &[(case, repetition)]);
         ask(&format!(
             "--plan {}",
             lab.file(&format!("{case}.toml"), &plan)

@@ -1,7 +1,7 @@
 //! A device that is not simulated: a Linux bridge, which does not support PFC.
 
-use crate::lab::{Lab, of_repository};
-use crate::settle;
+use crate::run::lab::{Lab, of_repository};
+use crate::run::settle;
 
 #[test]
 fn root_a_linux_bridge_fails_the_cases_on_lossless_priorities_and_no_other() {

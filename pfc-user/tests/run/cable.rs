@@ -1,8 +1,8 @@
 //! No device at all: the tester's two ports on one cable. Its own storm reaches its own sender.
 
-use crate::external::External;
-use crate::lab::{Lab, ip};
-use crate::settle;
+use crate::run::external::External;
+use crate::run::lab::{Lab, ip};
+use crate::run::settle;
 
 #[test]
 fn root_a_straight_cable_stops_nothing_and_forwards_the_storm() {

@@ -12,9 +12,9 @@ use validator::driver::kernel::link::{self, Feature, XdpFeatures, xdp_features};
 use validator::driver::kernel::netns::Namespace;
 use validator::report;
 
-use crate::external::External;
-use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};
-use crate::outcome::Outcome;
+use crate::run::external::External;
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository, plan};
+use crate::run::outcome::Outcome;
 
 fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))

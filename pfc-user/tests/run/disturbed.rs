@@ -9,9 +9,9 @@ use validator::report;
 use validator_core::evidence::Repetition;
 use validator_core::evidence::pfc::PfcEvidence;
 
-use crate::external::External;
-use crate::lab::{Lab, ip, of_repository, plan};
-use crate::outcome::{Outcome, set};
+use crate::run::external::External;
+use crate::run::lab::{Lab, ip, of_repository, plan};
+use crate::run::outcome::{Outcome, set};
 
 /// Far above the largest burst, which is all that a sender makes up for.
 const STANDSTILL: Duration = Duration::from_millis(200);

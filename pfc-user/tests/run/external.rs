@@ -10,9 +10,9 @@ use validator::driver::kernel::netns::Namespace;
 use validator::report;
 use validator_core::evidence::pfc::PfcEvidence;
 
-use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};
-use crate::outcome::Outcome;
-use crate::settle;
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository, plan};
+use crate::run::outcome::Outcome;
+use crate::run::settle;
 
 /// The tester's ports tx and rx in one namespace, cabled to p0 and p1 in the DUT's.
 pub struct External {

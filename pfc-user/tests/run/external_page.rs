@@ -5,9 +5,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 
-use crate::lab::{Lab, PROGRAM, ip, of_repository};
-use crate::outcome::{Outcome, Report};
-use crate::settle;
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository};
+use crate::run::outcome::{Outcome, Report};
+use crate::run::settle;
 
 /// The text of the blocks of code in that language, one after the other.
 fn blocks(page: &str, language: &str) -> String {

@@ -6,9 +6,9 @@ use std::path::Path;
 use validator::report;
 use validator_core::evidence::Repetition;
 
-use crate::lab::{Lab, cases_with, of_repository};
-use crate::outcome::set;
-use crate::settle;
+use crate::run::lab::{Lab, cases_with, of_repository};
+use crate::run::outcome::set;
+use crate::run::settle;
 
 /// Traffic in the storm phase, unless a fault needs more.
 const TRAFFIC: &str = "250ms";

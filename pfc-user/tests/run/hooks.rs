@@ -10,9 +10,9 @@ use nix::unistd::Pid;
 use validator::report;
 use validator_core::evidence::hooks;
 
-use crate::external::{External, measured};
-use crate::lab::{Lab, of_repository, plan};
-use crate::outcome::{Outcome, Report};
+use crate::run::external::{External, measured};
+use crate::run::lab::{Lab, of_repository, plan};
+use crate::run::outcome::{Outcome, Report};
 
 /// A DUT with hooks that write down what they are told.
 struct Hooked {

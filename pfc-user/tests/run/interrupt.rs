@@ -12,9 +12,9 @@ use validator::driver::kernel::netns::Namespace;
 use validator::report;
 use validator_core::evidence::CaseEvidence;
 
-use crate::external::External;
-use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};
-use crate::outcome::{Outcome, Report};
+use crate::run::external::External;
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository, plan};
+use crate::run::outcome::{Outcome, Report};
 
 const MINUTE: &[(&str, &str)] = &[
     ("pause-single-lossless", "lossless = [3]"),

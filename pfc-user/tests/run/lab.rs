@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use validator::driver::kernel::netns::Namespace;
 
 use crate::common;
-use crate::outcome::{Outcome, word_of};
+use crate::run::outcome::{Outcome, word_of};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 /// Upper bound of waits for immediate events; exceeding it is a failure.

@@ -10,10 +10,10 @@ use validator::report;
 use validator_core::evidence::Repetition;
 
 use crate::common;
-use crate::external::External;
-use crate::lab::{Lab, ip, plan, wait_until};
 use crate::napi;
-use crate::outcome::{Outcome, set};
+use crate::run::external::External;
+use crate::run::lab::{Lab, ip, plan, wait_until};
+use crate::run::outcome::{Outcome, set};
 
 /// The sender's words for frames that the port did not take.
 const NOT_TAKEN: &str = "live frames the driver did not take";

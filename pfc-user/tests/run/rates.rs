@@ -4,9 +4,9 @@ use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::is_sampled;
 use validator_core::evidence::pfc::PfcEvidence;
 
-use crate::external::measured;
-use crate::lab::{Lab, of_repository, plan};
-use crate::outcome::Outcome;
+use crate::run::external::measured;
+use crate::run::lab::{Lab, of_repository, plan};
+use crate::run::outcome::Outcome;
 
 const FIGURE: &str = "accounting at this rate";
 

@@ -10,8 +10,8 @@ use std::thread;
 use serde_json::Value;
 use validator::driver::kernel::netns::Namespace;
 
-use crate::lab::{Lab, of_repository};
-use crate::outcome::{Outcome, Report};
+use crate::run::lab::{Lab, of_repository};
+use crate::run::outcome::{Outcome, Report};
 
 /// A time-out of 134 ms, which only a simulated DUT follows exactly. A stall of the machine up to a
 /// twentieth of it leaves the verdict certain.
@@ -188,12 +188,12 @@ fn root_an_agent_that_cannot_be_used_is_named_by_run_and_check() {
         )
     };
     let nobody = lab.file("nobody.toml", &testbed("127.0.0.1:9"));
-    crate::lab::ip(&format!("-n {namespace} link set dev lo up"));
+    crate::run::lab::ip(&format!("-n {namespace} link set dev lo up"));
     assert_no_way(&lab, &nobody, None, "127.0.0.1:9");
 
     let mut agent = lab.command(
         "ip",
-        &format!("netns exec {namespace} {}", crate::lab::PROGRAM),
+        &format!("netns exec {namespace} {}", crate::run::lab::PROGRAM),
     );
     agent.args(
         "dut requester --interface lo --address 198.18.16.2 --peer-mac 02:00:00:00:00:01 --listen \
@@ -235,7 +235,7 @@ fn root_an_agent_of_no_use_is_named_by_run_and_check() {
         return;
     };
     let namespace = lab.namespace("rc");
-    crate::lab::ip(&format!("-n {namespace} link set dev lo up"));
+    crate::run::lab::ip(&format!("-n {namespace} link set dev lo up"));
     let here = Namespace::named(&namespace).unwrap();
     let listener = here
         .run(|| TcpListener::bind("127.0.0.1:0"))
@@ -300,7 +300,7 @@ fn root_ctrl_c_ends_the_rc_case_at_once() {
     ));
     // Sixteen seconds pass before the first retry: the run is waiting once the simulated DUT
     // exists.
-    crate::lab::wait_until("a simulated requester", || {
+    crate::run::lab::wait_until("a simulated requester", || {
         lab.processes()
             .iter()
             .any(|(_, command)| command.contains(" dut requester "))

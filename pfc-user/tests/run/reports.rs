@@ -12,8 +12,8 @@ use validator_core::cases;
 use validator_core::evidence::Repetition;
 
 use crate::common;
-use crate::lab::{CASES, Lab, cases_of, of_repository};
-use crate::outcome::{Outcome, Report, word_of};
+use crate::run::lab::{CASES, Lab, cases_of, of_repository};
+use crate::run::outcome::{Outcome, Report, word_of};
 
 /// An attribute of an element of a junit.xml, read without the crate that wrote it.
 fn attribute(element: &str, name: &str) -> Option<String> {

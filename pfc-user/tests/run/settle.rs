@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::common;
-use crate::lab::CASES;
-use crate::outcome::{Outcome, set};
-use crate::witness::Witness;
+use crate::run::lab::CASES;
+use crate::run::outcome::{Outcome, set};
+use crate::run::witness::Witness;
 
 /// Inconclusive checks are tried again; a wrong verdict never is.
 const ATTEMPTS: usize = 4;

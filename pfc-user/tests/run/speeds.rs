@@ -1,9 +1,9 @@
 //! Low speeds on real frames, and what cannot work at a speed.
 
 use crate::common;
-use crate::lab::{CASES, Lab, cases_of, of_repository, plan};
-use crate::outcome::{Outcome, Report};
-use crate::witness::{Stillness, Witness};
+use crate::run::lab::{CASES, Lab, cases_of, of_repository, plan};
+use crate::run::outcome::{Outcome, Report};
+use crate::run::witness::{Stillness, Witness};
 
 /// A run, and how long the machine stood still meanwhile.
 struct Run {
@@ -122,7 +122,7 @@ fn a_repetition_that_cannot_work_is_left_out_and_named() {
         let arguments = format!(
             "run --dry-run --testbed {testbed} --plan {plan} --set testbed.ports.line_rate={speed}"
         );
-        let output = std::process::Command::new(crate::lab::PROGRAM)
+        let output = std::process::Command::new(crate::run::lab::PROGRAM)
             .args(arguments.split(' '))
             .output()
             .unwrap();
@@ -171,7 +171,7 @@ fn too_long_a_response_for_a_fast_link_is_named_before_anything_is_sent() {
             "run --dry-run --testbed {testbed} --case pfc.pause-lossy \
              --set testbed.ports.line_rate=400G{set}"
         );
-        let output = std::process::Command::new(crate::lab::PROGRAM)
+        let output = std::process::Command::new(crate::run::lab::PROGRAM)
             .args(arguments.split(' '))
             .output()
             .unwrap();

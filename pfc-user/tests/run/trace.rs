@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::lab::{Lab, cases_of, of_repository};
-use crate::outcome::Outcome;
+use crate::run::lab::{Lab, cases_of, of_repository};
+use crate::run::outcome::Outcome;
 
 #[test]
 fn root_trace_log_has_the_frames_of_both_ports_and_is_not_there_unasked() {

@@ -7,9 +7,9 @@ use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::{clock, link};
 use validator::driver::traffic::{Burst, Source, TrafficError};
 
-use crate::bench::*;
 use crate::common::need_two_cpus;
-use crate::wire::ip;
+use crate::traffic_live::bench::*;
+use crate::traffic_wire::wire::ip;
 
 fn received(wire: &Wire, flow: u16) -> u64 {
     wire.rx

@@ -12,7 +12,7 @@ use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
 use validator_core::plan::{FlowPlan, Nanos, Role};
 
-use crate::wire;
+use crate::traffic_wire::wire;
 
 pub const MS: Nanos = 1_000_000;
 pub const HOUR: Nanos = 3_600_000 * MS;

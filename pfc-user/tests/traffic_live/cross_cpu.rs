@@ -10,9 +10,9 @@ use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::{link, realtime};
 use validator::driver::traffic::Source;
 
-use crate::bench::*;
 use crate::common::need_two_cpus;
 use crate::napi;
+use crate::traffic_live::bench::*;
 
 /// One at a time: the kernel's threads of NAPI are told apart by when they came.
 static ALONE: Mutex<()> = Mutex::new(());

@@ -9,8 +9,8 @@ use validator::driver::traffic::{Addresses, Source, TrafficError};
 use validator_core::plan::FlowPlan;
 use validator_core::test_frame::FrameTemplate;
 
-use crate::bench::*;
-use crate::wire::Capture;
+use crate::traffic_live::bench::*;
+use crate::traffic_wire::wire::Capture;
 
 /// Sends two bursts of these flows, and compares every frame that arrives.
 fn compare(flows: &[FlowPlan], addresses: Addresses) {

@@ -5,7 +5,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 use validator::driver::traffic::Source;
 
-use crate::bench::*;
+use crate::traffic_live::bench::*;
 
 const GIGABIT: u64 = 1_000_000_000;
 const LENGTH: usize = 64;

@@ -9,8 +9,8 @@ use validator::driver::kernel::clock;
 use validator::driver::storm::ControlSender;
 use validator::driver::traffic::{Burst, Source};
 
-use crate::bench::*;
 use crate::common::need_two_cpus;
+use crate::traffic_live::bench::*;
 
 /// The DUT's address.
 const DUT: [u8; 6] = [2, 0, 0, 0, 1, 1];

@@ -15,8 +15,8 @@ use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choic
 use validator_core::pacing::pacer::PacingError;
 use validator_core::plan::FlowPlan;
 
-use crate::bench::*;
-use crate::wire::ip;
+use crate::traffic_live::bench::*;
+use crate::traffic_wire::wire::ip;
 
 fn refusal(setup: &Setup<'_>) -> TrafficError {
     match setup.open() {

@@ -12,8 +12,8 @@ use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Burst, FlowControl, PauseSource, Source, TrafficError};
 use validator_core::evidence::pfc::Withheld;
 
-use crate::wire::{Capture, ip, on_a_wire};
-use crate::{
+use crate::traffic_wire::wire::{Capture, ip, on_a_wire};
+use crate::traffic_wire::{
     HOUR, MAX_BURST, MS, assert_complete, burst, flow, of, open, plan, priority, total, v4,
 };
 

@@ -7,8 +7,8 @@ use validator::driver::kernel::packet::PacketError;
 use validator::driver::storm::{ControlSender, Storm};
 use validator_core::plan::{StormKind, StormPlan};
 
-use crate::wire::{Capture, ip, on_a_wire};
-use crate::{HOUR, STORM_SOURCE, line_rate, priority};
+use crate::traffic_wire::wire::{Capture, ip, on_a_wire};
+use crate::traffic_wire::{HOUR, STORM_SOURCE, line_rate, priority};
 
 #[test]
 fn root_a_dropped_storm_sends_no_more_and_a_single_frame_tells_when_it_left() {

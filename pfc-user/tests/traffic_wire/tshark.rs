@@ -16,8 +16,10 @@ use validator_core::pacing::storm::placement::Placement;
 use validator_core::plan::{StormKind, StormPlan};
 
 use crate::common::need_tool;
-use crate::wire::{Capture, on_a_wire};
-use crate::{MS, STORM_SOURCE, burst, flow, line_rate, of, plan, priority, total, v4, v6};
+use crate::traffic_wire::wire::{Capture, on_a_wire};
+use crate::traffic_wire::{
+    MS, STORM_SOURCE, burst, flow, line_rate, of, plan, priority, total, v4, v6,
+};
 
 /// Fields of the frames as tshark reads them, one line a frame. `None` without tshark, with `test`
 /// noted as skipped.

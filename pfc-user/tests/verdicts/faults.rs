@@ -12,7 +12,7 @@ use validator_core::fault::switch::Fault;
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
-use crate::frame_faults;
+use crate::verdicts::frame_faults;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);

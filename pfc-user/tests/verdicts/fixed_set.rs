@@ -13,7 +13,7 @@ use validator_core::fault::switch::Fault;
 use validator_core::verdict::Verdict;
 
 use crate::bench::{self, priorities};
-use crate::{faults, frame_faults};
+use crate::verdicts::{faults, frame_faults};
 
 /// The document's repetitions, each a set of which all are stormed, or in one case none.
 fn document(case: &str) -> Vec<PlannedRepetition> {

@@ -1,7 +1,7 @@
 //! Faults in the frames themselves, and in which frames the simulated switch takes for which
 //! priority's, in virtual time: exactly these checks fail.
 
-use crate::faults::{MAPS, all_fail_exactly};
+use crate::verdicts::faults::{MAPS, all_fail_exactly};
 
 /// Every such fault, and the checks that fail for it.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[

@@ -16,7 +16,7 @@ use validator_core::evidence::whole::{self, Rule, Stored};
 use validator_core::evidence::{CaseEvidence, Host, Invocation, SCHEMA, Testbed, digest, numbers};
 use validator_core::verdict::{CaseResult, Exit, Verdict};
 
-use crate::corpus;
+use crate::verdicts::corpus;
 
 /// Evidence in the corpus on which the case failed: family, case and device. `real` is what
 /// `validator run` wrote of a simulated switch on veths.

@@ -7,8 +7,8 @@ use pfc_ebpf::abi::Trust;
 use validator::driver::bpf::watch::{Direction, Point, Watch};
 
 use crate::common::{need_root, need_tool};
-use crate::lab::{BEYOND, Lab, MACS};
-use crate::settings;
+use crate::watch::lab::{BEYOND, Lab, MACS};
+use crate::watch::settings;
 
 /// In a handle: the `clsact` is for a `watch` to remove.
 const OURS: u32 = 1 << 30;
@@ -84,7 +84,7 @@ fn root_frames_of_both_directions_are_counted_and_nothing_is_left() {
     // The other end's CPU takes its time.
     let begin = std::time::Instant::now();
     while ingress.read().unwrap().counters.total.frames < 5 {
-        assert!(begin.elapsed() < crate::lab::PATIENCE);
+        assert!(begin.elapsed() < crate::watch::lab::PATIENCE);
     }
     assert_eq!(ingress.read().unwrap().counters.total.frames, 5);
     // From another namespace than that of the port.

@@ -14,8 +14,8 @@ use validator::driver::kernel::packet::{BATCH, PacketSocket};
 
 use crate::common::need_root;
 use crate::frames::TestFrame;
-use crate::lab::{BEYOND, Lab, MACS, PATIENCE, TESTER, with_room};
-use crate::settings;
+use crate::watch::lab::{BEYOND, Lab, MACS, PATIENCE, TESTER, with_room};
+use crate::watch::settings;
 
 /// A test frame with that DSCP and these tags.
 pub fn tagged(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {

@@ -9,8 +9,9 @@ use validator::driver::bpf::watch::{Point, Watch};
 
 use crate::classified::{Class, classify};
 use crate::common::{corpus, need_root};
-use crate::tunnels::{EXTENDED, TUNNELS};
-use crate::{PASS, frames, hex, roce_frames, settings};
+use crate::watch::tunnels::{EXTENDED, TUNNELS};
+use crate::watch::{PASS, hex, settings};
+use crate::{frames, roce_frames};
 
 /// Adds the expected counts of a frame, by the classifier of the test frames and the parser of
 /// RoCEv2, which read frames in other ways than the program does.

@@ -9,9 +9,9 @@ use std::time::Instant;
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::need_root;
-use crate::counting::datagram;
-use crate::lab::{Lab, PATIENCE, Running};
 use crate::roce_frames::Request;
+use crate::watch::counting::datagram;
+use crate::watch::lab::{Lab, PATIENCE, Running};
 
 /// Name and labels of a sample.
 pub type Key = (String, BTreeMap<String, String>);

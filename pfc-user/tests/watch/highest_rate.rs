@@ -14,8 +14,8 @@ use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
 use validator_core::plan::{FlowPlan, Role};
 
 use crate::common::{need_root, need_tool};
-use crate::lab::{Lab, MACS, Running};
 use crate::napi;
+use crate::watch::lab::{Lab, MACS, Running};
 
 /// Some tenth of a second of sending.
 const COUNT: u64 = 1_000_000;

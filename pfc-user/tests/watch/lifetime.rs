@@ -20,9 +20,9 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::{need_root, need_tool};
-use crate::exposition::{listening, of_t0, scrape};
-use crate::lab::{BEYOND, Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
+use crate::watch::exposition::{listening, of_t0, scrape};
+use crate::watch::lab::{BEYOND, Lab, PATIENCE, refused};
 
 /// Programs on the ports of the tester: XDP, and tcx on t0 in both directions.
 fn attached(lab: &Lab) -> usize {

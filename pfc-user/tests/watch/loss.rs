@@ -22,8 +22,8 @@ use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficP
 use validator_core::plan::{FlowPlan, Role};
 
 use crate::common::need_root;
-use crate::lab::{BEYOND, Lab, MACS, with_room};
-use crate::lifetime::wait_until_detached;
+use crate::watch::lab::{BEYOND, Lab, MACS, with_room};
+use crate::watch::lifetime::wait_until_detached;
 
 /// All that arrives on an interface of the calling thread's namespace.
 pub fn capture(interface: &str) -> OwnedFd {

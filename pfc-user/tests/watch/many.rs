@@ -13,8 +13,8 @@ use validator::driver::kernel::link;
 
 use crate::common::need_root;
 use crate::frames::TestFrame;
-use crate::lab::{Lab, PATIENCE};
-use crate::settings;
+use crate::watch::lab::{Lab, PATIENCE};
+use crate::watch::settings;
 
 const AT_XDP: Point = Point::Xdp(XdpMode::Auto);
 

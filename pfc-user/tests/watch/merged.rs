@@ -17,11 +17,11 @@ use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::watch::{Direction, Point, Settings, Watch};
 
 use crate::common::{need_root, need_tool, skip};
-use crate::lab::{Lab, PATIENCE};
-use crate::loss::{capture, disturbed};
-use crate::program::scapy;
-use crate::settings;
-use crate::tunnels::{DSCP, PAYLOAD, TUNNELS, VXLAN};
+use crate::watch::lab::{Lab, PATIENCE};
+use crate::watch::loss::{capture, disturbed};
+use crate::watch::program::scapy;
+use crate::watch::settings;
+use crate::watch::tunnels::{DSCP, PAYLOAD, TUNNELS, VXLAN};
 
 #[test]
 fn root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of() {

@@ -10,8 +10,8 @@ use validator::driver::kernel::link::{self, Feature};
 
 use crate::common::{need_root, need_tool};
 use crate::frames::TestFrame;
-use crate::lab::{BEYOND, Lab, MACS};
-use crate::loss::{capture, judged, row, with_middle};
+use crate::watch::lab::{BEYOND, Lab, MACS};
+use crate::watch::loss::{capture, judged, row, with_middle};
 
 /// Runs `test` with a device that loses every `one_in`th frame and has an MTU of 500, so that the
 /// sending veth drops longer frames.

@@ -6,10 +6,10 @@ use nix::sys::signal::Signal;
 use validator::driver::kernel::packet::PacketSocket;
 
 use crate::common::need_root;
-use crate::counting::datagram;
-use crate::exposition::{self, Key, listening, scrape};
-use crate::lab::{BEYOND, Lab, PATIENCE};
-use crate::loss::judged;
+use crate::watch::counting::datagram;
+use crate::watch::exposition::{self, Key, listening, scrape};
+use crate::watch::lab::{BEYOND, Lab, PATIENCE};
+use crate::watch::loss::judged;
 
 /// Both ends, and the directions that they count.
 const ENDS: [(&str, &str); 2] = [("t0", "transmit"), ("t1", "receive")];

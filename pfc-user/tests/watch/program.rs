@@ -13,8 +13,8 @@ use validator::driver::bpf::watch::{Point, Settings, Watch};
 use validator::driver::kernel::clock;
 
 use crate::common::{PYTHON, need_root, need_tool};
-use crate::counting::tagged;
-use crate::{PASS, hex, settings};
+use crate::watch::counting::tagged;
+use crate::watch::{PASS, hex, settings};
 
 const NANOS_OF_QUANTUM: u64 = 512;
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common::need_root;
-use crate::lab::Lab;
+use crate::watch::lab::Lab;
 
 /// Any user without rights: Debian's `nobody`.
 const NOBODY: &str = "65534";

@@ -6,7 +6,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::common::need_root;
 use crate::frames::TestFrame;
-use crate::lab::Lab;
+use crate::watch::lab::Lab;
 
 #[test]
 fn root_trace_says_what_each_program_sees_and_nothing_unasked() {

@@ -1,6 +1,6 @@
 //! TCP segments in tunnels, each in the frame that carries it on the wire.
 
-use crate::lab::MACS;
+use crate::watch::lab::MACS;
 
 /// Octets of TCP payload of a segment.
 pub const PAYLOAD: u32 = 900;

@@ -14,7 +14,7 @@ use validator::driver::bpf::AccountProgram;
 use validator_core::evidence::pfc::FlowReceived;
 
 use crate::frames::TestFrame;
-use crate::{DROP, stamp};
+use crate::xdp::{DROP, stamp};
 
 const PEER: [u8; 6] = [0x02, 0, 0, 0, 0, 5];
 

@@ -10,7 +10,7 @@ use validator::driver::bpf::{AccountProgram, Sizes, XdpError, XdpMode};
 use validator::driver::kernel::packet::PacketSocket;
 
 use crate::frames::TestFrame;
-use crate::{config, flows, stamp};
+use crate::xdp::{config, flows, stamp};
 
 const SIZES: Sizes = Sizes {
     flows: 8,

@@ -13,7 +13,7 @@ use validator::driver::bpf::AccountProgram as Account;
 use crate::classified::{Class, Classified, classify};
 use crate::common::corpus;
 use crate::frames::Frames;
-use crate::{
+use crate::xdp::{
     DROP, PASS, PLAIN_LENGTH, RUN, STORM_SOURCE, config, config_of_ipv6, flows, hex, loaded,
 };
 

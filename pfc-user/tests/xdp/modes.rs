@@ -9,7 +9,7 @@ use validator::driver::kernel::{clock, realtime};
 use validator_core::evidence::pfc::FlowReceived;
 
 use crate::frames::{Frames, TestFrame};
-use crate::{config, flows, stamp};
+use crate::xdp::{config, flows, stamp};
 
 const PEER: [u8; 6] = [0x02, 0, 0, 0, 0, 5];
 

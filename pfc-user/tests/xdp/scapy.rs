@@ -8,7 +8,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::wire::Malformed;
 use validator::driver::bpf::AccountProgram;
 
-use crate::{DROP, loaded};
+use crate::xdp::{DROP, loaded};
 
 /// Debian's own interpreter, for which its package python3-scapy is.
 const PYTHON: &str = "/usr/bin/python3";

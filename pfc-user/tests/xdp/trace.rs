@@ -9,7 +9,7 @@ use validator::driver::bpf::{AccountProgram, Sizes, TraceOutput};
 use validator::driver::kernel::realtime;
 
 use crate::frames::TestFrame;
-use crate::{DROP, PASS, config, flows, stamp};
+use crate::xdp::{DROP, PASS, config, flows, stamp};
 
 const PEER: [u8; 6] = [0x02, 0, 0, 0, 0, 5];
 const SIZES: Sizes = Sizes {

@@ -40,7 +40,7 @@ pub fn build_agent(root: &Path) -> Result<()> {
 pub fn agent_build(root: &Path) -> Command {
     let mut cargo = step::cargo();
     cargo
-        .args(["test", "--no-run", "--test", "agent"])
+        .args(["test", "--no-run", "--test", "cases"])
         .args(suite::with(suite::VERBS))
         .current_dir(root);
     cargo

@@ -1,6 +1,7 @@
-//! The test programs of pfc-user, by the lanes that they name.
+//! The tests of pfc-user, by the lanes that they name.
 //!
-//! A program names its lane in its header, and a module or some tests of it may have another:
+//! A program is a file of `pfc-user/tests` that lists modules. A module names its lane in its
+//! header, and a module or some tests of it may have another:
 //!
 //! ```text
 //! //! lane: frames
@@ -83,24 +84,26 @@ impl FromStr for Way {
     }
 }
 
-/// A program with the lane of most of its tests, and the lanes of others by parts of their names.
+/// A module of a program, with the lane of most of its tests, and the lanes of others by the
+/// beginnings of their names.
 #[derive(Debug)]
-struct Program {
+struct Module {
+    program: String,
     name: String,
     way: Way,
     others: BTreeMap<Way, Vec<String>>,
 }
 
-impl Program {
-    /// Reads the marks in the source of a program.
-    fn parse(name: &str, source: &str) -> Result<Self> {
+impl Module {
+    /// Reads the marks in the source of a module.
+    fn parse(program: &str, name: &str, source: &str) -> Result<Self> {
         let mut way: Option<Way> = None;
         let mut others: BTreeMap<Way, Vec<String>> = BTreeMap::new();
         for line in source.lines() {
             if let Some(mark) = line.strip_prefix("//! lane: ") {
                 match mark.split_once(": ") {
                     Some((of, tests)) => {
-                        let tests = tests.split(", ").map(str::to_owned);
+                        let tests = tests.split(", ").map(|test| format!("{name}::{test}"));
                         others.entry(of.parse()?).or_default().extend(tests);
                     }
                     None if way.is_some() => bail!("two lanes are named for all tests"),
@@ -111,7 +114,7 @@ impl Program {
                 others
                     .entry(mark.parse()?)
                     .or_default()
-                    .push(format!("{module}::"));
+                    .push(format!("{name}::{module}::"));
             }
         }
         let way = way.context(
@@ -119,73 +122,141 @@ impl Program {
              (CONTRIBUTING.md says which there are)",
         )?;
         Ok(Self {
+            program: program.to_owned(),
             name: name.to_owned(),
             way,
             others,
         })
     }
+
+    /// What chooses all its tests. libtest looks for it anywhere in a name.
+    fn filter(&self) -> String {
+        format!("{}::", self.name)
+    }
 }
 
-/// All test programs of pfc-user.
+/// All tests of pfc-user.
 #[derive(Debug)]
-pub struct Programs(Vec<Program>);
+pub struct Modules(Vec<Module>);
 
-impl Programs {
-    /// Reads the programs of a folder of tests. Fails if one names no lane.
+impl Modules {
+    /// Reads the programs of a folder of tests. Fails if a module names no lane, or has a name that
+    /// would choose tests of another, too.
     pub fn read(folder: &Path) -> Result<Self> {
         let sources = sources(folder)?;
-        let programs = sources.iter().map(|(name, source)| {
-            let shown = source.display();
-            let text =
-                fs::read_to_string(source).with_context(|| format!("cannot read {shown}"))?;
-            Program::parse(name, &text).with_context(|| format!("{shown}"))
-        });
-        Ok(Self(programs.collect::<Result<_>>()?))
+        let mut texts = BTreeMap::new();
+        for (name, path) in &sources {
+            let text = fs::read_to_string(path);
+            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            texts.insert(name.as_str(), text);
+        }
+        let mut modules = Vec::new();
+        let mut listed = BTreeSet::new();
+        for (program, text) in &texts {
+            // A module lists modules as well, but in a folder of its own.
+            if text.lines().any(|line| line.starts_with("//! lane: ")) {
+                continue;
+            }
+            for name in text.lines().filter_map(module_of) {
+                // What has no file here is shared by tests, and has none.
+                let Some(text) = texts.get(name) else {
+                    continue;
+                };
+                listed.insert(name);
+                let module = Module::parse(program, name, text);
+                modules.push(module.with_context(|| sources[name].display().to_string())?);
+            }
+            listed.insert(program);
+        }
+        if let Some(name) = texts.keys().find(|name| !listed.contains(*name)) {
+            bail!("{} is listed by no program", sources[*name].display());
+        }
+        for module in &modules {
+            let mut within = Vec::new();
+            names_within(&folder.join(&module.name), &mut within)?;
+            let own = modules.iter().filter(|other| other.name != module.name);
+            let others: Vec<_> = own
+                .filter(|other| other.program == module.program)
+                .collect();
+            for name in within.iter().chain([&module.name]) {
+                let other = others.iter().find(|other| name.ends_with(&other.name));
+                if let Some(other) = other {
+                    bail!(
+                        "the tests of `{name}` in `{}` would run with those of `{}`, whose name \
+                         its own ends with; rename one",
+                        module.name,
+                        other.name
+                    );
+                }
+            }
+        }
+        Ok(Self(modules))
     }
 
-    /// Arguments for the programs of the libraries' folders. They name no lane, as they compute.
-    /// One with the name of a program here runs beside that: cargo chooses both by the name.
-    pub fn of_libraries(&self, folders: &[PathBuf]) -> Result<Vec<String>> {
-        let mut names = BTreeSet::new();
-        for folder in folders {
-            names.extend(sources(folder)?.into_keys());
-        }
-        for program in &self.0 {
-            names.remove(&program.name);
-        }
-        Ok(names.into_iter().flat_map(test).collect())
-    }
-
-    /// One invocation for all programs that are in this lane as a whole and run alike, and one for
-    /// each part of a program.
+    /// One invocation for all modules of a program that are in this lane as a whole and run alike,
+    /// and one for each part of a module.
     pub fn of_lane(&self, lane: Name) -> Vec<Arguments> {
-        let mut whole: BTreeMap<Way, Vec<&str>> = BTreeMap::new();
+        let mut whole: BTreeMap<(Way, &str), Vec<&Module>> = BTreeMap::new();
         let mut parts = Vec::new();
-        for program in &self.0 {
-            let name = program.name.as_str();
-            for (way, tests) in program.others.iter().filter(|(way, _)| way.lane == lane) {
-                let title = format!("{name} {}", tests.join(" "));
-                parts.push(Arguments::new(title, &[name], tests.clone(), *way));
+        for module in &self.0 {
+            let program = module.program.as_str();
+            for (way, tests) in module.others.iter().filter(|(way, _)| way.lane == lane) {
+                let title = tests.join(" ");
+                parts.push(Arguments::new(title, program, tests.clone(), *way));
             }
-            if program.way.lane != lane {
+            if module.way.lane != lane {
                 continue;
             }
-            if program.others.is_empty() {
-                whole.entry(program.way).or_default().push(name);
+            if module.others.is_empty() {
+                whole.entry((module.way, program)).or_default().push(module);
                 continue;
             }
-            let others: BTreeSet<_> = program.others.values().flatten().collect();
-            let skips = others
-                .into_iter()
-                .flat_map(|test| ["--skip".to_owned(), test.clone()]);
-            let title = format!("the rest of {name}");
-            parts.push(Arguments::new(title, &[name], skips.collect(), program.way));
+            let others: BTreeSet<_> = module.others.values().flatten().collect();
+            let mut harness = vec![module.filter()];
+            for test in others {
+                harness.extend(["--skip".to_owned(), test.clone()]);
+            }
+            let title = format!("the rest of {}", module.name);
+            parts.push(Arguments::new(title, program, harness, module.way));
         }
-        let whole = whole
-            .into_iter()
-            .map(|(way, names)| Arguments::new(names.join(" "), &names, Vec::new(), way));
+        let whole = whole.into_iter().map(|((way, program), modules)| {
+            let names: Vec<_> = modules.iter().map(|module| module.name.as_str()).collect();
+            let filters = modules.iter().map(|module| module.filter()).collect();
+            Arguments::new(names.join(" "), program, filters, way)
+        });
         whole.chain(parts).collect()
     }
+}
+
+/// The module that a line declares.
+fn module_of(line: &str) -> Option<&str> {
+    line.strip_prefix("mod ")?.strip_suffix(';')
+}
+
+/// Adds the names of all modules below a folder, which may not be there.
+fn names_within(folder: &Path, names: &mut Vec<String>) -> Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let cannot = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            names.push(name.into_owned());
+        }
+        names_within(&path, names)?;
+    }
+    Ok(())
+}
+
+/// Arguments for the programs of the libraries' folders. They name no lane, as they compute.
+pub fn of_libraries(folders: &[PathBuf]) -> Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    for folder in folders {
+        names.extend(sources(folder)?.into_keys());
+    }
+    Ok(names.into_iter().flat_map(test).collect())
 }
 
 /// The programs that cargo finds in a folder of tests, with their main files.
@@ -213,26 +284,23 @@ fn test(name: String) -> [String; 2] {
     ["--test".to_owned(), name]
 }
 
-/// Arguments of `cargo test`: the programs, and the arguments passed to them.
+/// Arguments of `cargo test`: the program, and the arguments passed to it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub name: String,
-    pub programs: Vec<String>,
+    pub program: [String; 2],
     pub harness: Vec<String>,
 }
 
 impl Arguments {
-    fn new(name: String, programs: &[&str], mut harness: Vec<String>, way: Way) -> Self {
+    fn new(name: String, program: &str, mut harness: Vec<String>, way: Way) -> Self {
         harness.extend(
             way.threads
                 .map(|threads| format!("--test-threads={threads}")),
         );
         Self {
             name,
-            programs: programs
-                .iter()
-                .flat_map(|program| test((*program).to_owned()))
-                .collect(),
+            program: test(program.to_owned()),
             harness,
         }
     }
@@ -245,53 +313,99 @@ mod tests {
     fn words(arguments: &Arguments) -> String {
         format!(
             "{} / {}",
-            arguments.programs.join(" "),
+            arguments.program.join(" "),
             arguments.harness.join(" ")
         )
     }
 
+    fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
     #[test]
-    fn every_test_program_names_its_lane() {
+    fn every_test_module_names_its_lane() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let programs = Programs::read(&root.join("pfc-user/tests")).unwrap();
+        let modules = Modules::read(&root.join("pfc-user/tests")).unwrap();
         for (_, lane) in NAMES {
-            assert!(!programs.of_lane(lane).is_empty(), "{lane:?}");
+            assert!(!modules.of_lane(lane).is_empty(), "{lane:?}");
         }
     }
 
     #[test]
     fn every_test_is_in_the_one_lane_that_it_names() {
-        let folder = tempfile::tempdir().unwrap();
         let divided = "//! B.\n//!\n//! lane: frames\n//! lane: waiting: x::slow, y::\n\n\
                        mod x;\nmod z; // lane: programs, 8 at a time\nmod w; // lane: waiting\n";
-        for (path, text) in [
+        let folder = folder_of(&[
+            ("p.rs", "//! P.\n\nmod a;\nmod b;\nmod common;\nmod f;\n"),
+            ("q.rs", "//! Q.\n\nmod c;\nmod d;\nmod e;\n"),
             ("a.rs", "//! A.\n//!\n//! lane: waiting\n"),
-            ("b/main.rs", divided),
-            ("b/x.rs", "//! lane: nothing: a module names none\n"),
+            ("b.rs", divided),
+            (
+                "b/x.rs",
+                "//! lane: nothing: a module in a module names none\n",
+            ),
             ("c.rs", "//! lane: frames\n"),
-            ("d/main.rs", "//! lane: frames\n"),
+            ("d.rs", "//! lane: frames\n"),
             ("e.rs", "//! lane: computing\n"),
+            ("f.rs", "//! lane: frames\n"),
             ("common/mod.rs", ""),
             ("f.json", ""),
-        ] {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let programs = Programs::read(folder.path()).unwrap();
-        let of = |lane| programs.of_lane(lane).iter().map(words).collect::<Vec<_>>();
-        assert_eq!(of(Name::Computing), ["--test e / "]);
+        ]);
+        let modules = Modules::read(folder.path()).unwrap();
+        let of = |lane| modules.of_lane(lane).iter().map(words).collect::<Vec<_>>();
+        assert_eq!(of(Name::Computing), ["--test q / e::"]);
         let waiting = [
-            "--test a / --test-threads=1",
-            "--test b / x::slow y:: w:: --test-threads=1",
+            "--test p / a:: --test-threads=1",
+            "--test p / b::x::slow b::y:: b::w:: --test-threads=1",
         ];
         assert_eq!(of(Name::Waiting), waiting);
-        assert_eq!(of(Name::Programs), ["--test b / z:: --test-threads=8"]);
+        assert_eq!(of(Name::Programs), ["--test p / b::z:: --test-threads=8"]);
         let frames = [
-            "--test c --test d / --test-threads=1",
-            "--test b / --skip w:: --skip x::slow --skip y:: --skip z:: --test-threads=1",
+            "--test p / f:: --test-threads=1",
+            "--test q / c:: d:: --test-threads=1",
+            "--test p / b:: --skip b::w:: --skip b::x::slow --skip b::y:: --skip b::z:: \
+             --test-threads=1",
         ];
         assert_eq!(of(Name::Frames), frames);
+    }
+
+    #[test]
+    fn a_test_that_would_run_twice_or_never_is_refused() {
+        let lane = "//! lane: waiting\n";
+        let refusal = |files: &[(&str, &str)]| {
+            let folder = folder_of(files);
+            format!("{:#}", Modules::read(folder.path()).unwrap_err())
+        };
+        let ends_alike = [
+            ("p.rs", "mod run;\nmod dry_run;\n"),
+            ("run.rs", lane),
+            ("dry_run.rs", lane),
+        ];
+        let error = refusal(&ends_alike);
+        assert!(error.contains("`dry_run` in `dry_run`"), "{error}");
+        let within = [
+            ("p.rs", "mod run;\nmod watch;\n"),
+            ("run.rs", lane),
+            ("watch.rs", lane),
+            ("watch/run.rs", ""),
+        ];
+        // A module of that name in another module.
+        let error = refusal(&within);
+        assert!(error.contains("`run` in `watch`"), "{error}");
+        let forgotten = [("p.rs", "mod run;\n"), ("run.rs", lane), ("other.rs", lane)];
+        let error = refusal(&forgotten);
+        assert!(
+            error.ends_with("other.rs is listed by no program"),
+            "{error}"
+        );
+        let error = refusal(&[("p.rs", "mod run;\n"), ("run.rs", "")]);
+        assert!(error.contains("no lane is named; add a line"), "{error}");
     }
 
     #[test]
@@ -312,7 +426,7 @@ mod tests {
                 "two lanes are named",
             ),
         ] {
-            let error = format!("{:#}", Program::parse("a", source).unwrap_err());
+            let error = format!("{:#}", Module::parse("p", "a", source).unwrap_err());
             assert!(error.contains(expected), "{source:?}: {error}");
         }
     }

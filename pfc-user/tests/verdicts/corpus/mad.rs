@@ -7,7 +7,7 @@ use validator_core::evidence::mad::MadEvidence;
 use validator_core::evidence::{CaseEvidence, Repetition};
 
 use super::{Disturbance, OnDevice, case};
-use crate::mad_faults::bench::{Bench, KEYS, TABLE, TIMED, TIMES, adapter, switch};
+use crate::verdicts::mad_faults::bench::{Bench, KEYS, TABLE, TIMED, TIMES, adapter, switch};
 
 /// Faults with the values that make a difference.
 const VALUES: [(&str, &[&str]); 9] = [

@@ -9,14 +9,14 @@
 //! the difference in git:
 //!
 //! ```sh
-//! VALIDATOR_RECORD=verdicts cargo test -p pfc-user --test verdicts corpus
+//! VALIDATOR_RECORD=verdicts cargo test -p pfc-user --test rules corpus
 //! ```
 //!
 //! Record the evidence anew, in virtual time, only where its layout has changed for good, or a
 //! catalogue has a new fault:
 //!
 //! ```sh
-//! VALIDATOR_RECORD=evidence cargo test -p pfc-user --test verdicts corpus
+//! VALIDATOR_RECORD=evidence cargo test -p pfc-user --test rules corpus
 //! ```
 
 mod mad;

@@ -5,7 +5,7 @@ use validator_core::evidence::{CaseEvidence, Omitted, Planned, Repetition};
 use validator_core::fault::requester::Fault;
 
 use super::{Disturbance, OnDevice, case};
-use crate::rc_faults::bench::{self, Virtual, of_document, plan};
+use crate::verdicts::rc_faults::bench::{self, Virtual, of_document, plan};
 
 /// Devices whose evidence is also judged after each disturbance.
 pub const DISTURBED: [&str; 4] = ["good", "one-retry-less", "stays-in-rts", "apm"];

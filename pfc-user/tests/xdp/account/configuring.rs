@@ -7,7 +7,7 @@ use validator::driver::bpf::{AccountProgram, Sizes, XdpError};
 
 use super::{PEER, only_flow, run, run_all};
 use crate::frames::TestFrame;
-use crate::{PASS, config, flows, loaded, stamp};
+use crate::xdp::{PASS, config, flows, loaded, stamp};
 
 #[test]
 fn root_without_a_configuration_nothing_counts() {

@@ -7,7 +7,7 @@ use validator::driver::kernel::clock;
 
 use super::{kinds, only_flow, run, run_all};
 use crate::frames::TestFrame;
-use crate::{loaded, stamp};
+use crate::xdp::{loaded, stamp};
 
 #[test]
 fn root_distinct_frames_are_received_with_octets_times_and_latency() {

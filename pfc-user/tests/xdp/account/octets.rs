@@ -5,7 +5,7 @@ use pfc_ebpf::abi::account::OffenceKind;
 
 use super::{by_priority, kinds, only_flow, run};
 use crate::frames::TestFrame;
-use crate::{loaded, stamp};
+use crate::xdp::{loaded, stamp};
 
 #[test]
 fn root_flipped_octets_are_corruption_at_every_length() {

@@ -9,7 +9,7 @@ use validator::driver::bpf::AccountProgram;
 
 use super::{PEER, by_priority, kinds, run};
 use crate::frames::TestFrame;
-use crate::{DROP, PASS, RUN, config, config_of_ipv6, flows, hex, loaded, stamp};
+use crate::xdp::{DROP, PASS, RUN, config, config_of_ipv6, flows, hex, loaded, stamp};
 
 /// A frame of each kind that cannot be read, with the action on it. All but MAC control frames are
 /// test frames, where that can still be seen.

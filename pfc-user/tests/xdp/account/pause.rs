@@ -6,7 +6,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes};
 
 use super::{PEER, run};
-use crate::{DROP, STORM_SOURCE, config, flows, loaded};
+use crate::xdp::{DROP, STORM_SOURCE, config, flows, loaded};
 
 #[test]
 fn root_pause_and_pfc_are_counted_by_class() {

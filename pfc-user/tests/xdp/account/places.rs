@@ -8,7 +8,7 @@ use validator::driver::kernel::clock;
 
 use super::{by_priority, kinds, only_flow, run, run_all};
 use crate::frames::TestFrame;
-use crate::{DROP, RUN, WINDOW, config, flows, loaded, stamp};
+use crate::xdp::{DROP, RUN, WINDOW, config, flows, loaded, stamp};
 
 #[test]
 fn root_where_the_pcp_is_trusted_the_outermost_tag_counts() {

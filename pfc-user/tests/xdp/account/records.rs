@@ -7,7 +7,7 @@ use validator::driver::kernel::clock;
 
 use super::{only_flow, run, run_all};
 use crate::frames::TestFrame;
-use crate::{config, flows, hex, loaded, stamp};
+use crate::xdp::{config, flows, hex, loaded, stamp};
 
 #[test]
 fn root_logged_phases_leave_a_record_of_each_arrival() {

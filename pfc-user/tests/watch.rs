@@ -7,29 +7,19 @@
     reason = "both makers of frames bring the same damage"
 )]
 
-#[path = "../../../pfc-ebpf/tests/classified/mod.rs"]
-mod classified;
 mod clsact;
-#[path = "../common/mod.rs"]
-mod common;
 mod counting; // lane: programs
 mod differential; // lane: programs
 mod exposition; // lane: programs
-#[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
-mod frames;
 mod highest_rate;
 mod lab;
 mod lifetime; // lane: programs
 mod loss; // lane: programs, 8 at a time
 mod many; // lane: programs
 mod merged; // lane: programs
-#[path = "../common/napi.rs"]
-mod napi;
 mod own_side; // lane: programs, 8 at a time
 mod pair; // lane: programs
 mod program; // lane: programs
-#[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
-mod roce_frames;
 mod service; // lane: programs
 mod trace;
 mod tunnels;

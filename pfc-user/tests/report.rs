@@ -3,8 +3,6 @@
 //! lane: computing
 
 mod captures;
-#[path = "../common/mod.rs"]
-mod common;
 mod compare;
 mod evidence;
 mod files;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Ended, Folder, PROGRAM};
+use crate::mad::{Ended, Folder, PROGRAM};
 
 fn check(testbed: &Path) -> Ended {
     let mut command = Command::new(PROGRAM);

@@ -5,14 +5,8 @@
 
 mod accounts;
 mod bench;
-#[path = "../common/mod.rs"]
-mod common;
 mod cross_cpu;
 mod frames;
-#[path = "../common/napi.rs"]
-mod napi;
 mod pace;
 mod pfc;
 mod refusals; // lane: programs
-#[path = "../traffic_wire/wire.rs"]
-mod wire;

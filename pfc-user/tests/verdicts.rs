@@ -2,10 +2,6 @@
 //!
 //! lane: computing
 
-#[path = "../bench/mod.rs"]
-mod bench;
-#[path = "../common/mod.rs"]
-mod common;
 mod corpus;
 mod faults;
 mod fixed_set;

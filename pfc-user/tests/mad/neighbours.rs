@@ -7,9 +7,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::fabric::Fabric;
-use crate::interrupt::{DUT, KEYS, assert_as_before, start};
-use crate::{Ended, Folder, PROGRAM, case, checks, common};
+use crate::common;
+use crate::mad::fabric::Fabric;
+use crate::mad::interrupt::{DUT, KEYS, assert_as_before, start};
+use crate::mad::{Ended, Folder, PROGRAM, case, checks};
 
 #[test]
 fn a_second_run_on_the_same_dut_is_refused_before_anything_is_sent() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{Ended, Folder, PROGRAM, SIM, case, checks, set};
+use crate::mad::{Ended, Folder, PROGRAM, SIM, case, checks, set};
 
 #[test]
 fn a_good_agent_passes_and_every_step_and_assertion_is_reported() {

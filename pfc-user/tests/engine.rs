@@ -8,8 +8,6 @@ mod bench;
 mod bursts;
 mod captures;
 mod changed;
-#[path = "../common/mod.rs"]
-mod common;
 mod counts;
 mod device;
 mod fast;

@@ -1,7 +1,8 @@
 //! Stock ibsim as an independent device: it knows no M_Key, and has a linear forwarding table.
 
-use crate::fabric::Fabric;
-use crate::{Folder, case, checks, common};
+use crate::common;
+use crate::mad::fabric::Fabric;
+use crate::mad::{Folder, case, checks};
 
 #[test]
 fn stock_ibsim_gets_the_verdicts_that_it_deserves() {

@@ -4,14 +4,10 @@
 //! lane: waiting
 
 mod attach;
-#[path = "../common/mod.rs"]
-mod common;
 mod golden;
 mod icrc;
 mod program;
 mod response;
-#[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
-mod roce_frames;
 mod scapy;
 mod tap;
 

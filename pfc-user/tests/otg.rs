@@ -4,13 +4,9 @@
 //! lane: frames
 
 mod clients;
-#[path = "../common/mod.rs"]
-mod common;
 mod ended;
 mod refusals;
 mod rights;
-#[path = "../../otg/tests/common/rpc.rs"]
-mod rpc;
 mod server;
 mod settings;
 mod speeds;

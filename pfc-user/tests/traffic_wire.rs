@@ -3,8 +3,6 @@
 //! lane: frames
 
 mod bursts;
-#[path = "../common/mod.rs"]
-mod common;
 mod storms;
 mod tshark; // lane: waiting
 mod wire;

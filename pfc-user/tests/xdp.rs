@@ -5,13 +5,7 @@
 
 mod account; // lane: programs
 mod attach; // lane: programs
-#[path = "../../../pfc-ebpf/tests/classified/mod.rs"]
-mod classified;
-#[path = "../common/mod.rs"]
-mod common;
 mod differential; // lane: programs
-#[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
-mod frames;
 mod modes;
 mod refused; // lane: programs
 mod scapy; // lane: programs

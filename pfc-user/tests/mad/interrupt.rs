@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::fabric::{Fabric, field};
-use crate::{Ended, Folder, common};
+use crate::common;
+use crate::mad::fabric::{Fabric, field};
+use crate::mad::{Ended, Folder};
 
 const M_KEY_DUT: u64 = 0x1111_2222_3333_4444;
 /// The DUT's own key before the run.
@@ -70,15 +71,15 @@ fn ctrl_c_restores_the_dut_and_reports() {
     assert_as_before(&fabric, folder.0.path());
     // A repetition that was not begun does not pass for want of a failure.
     let report = folder.report();
-    let case = crate::case(&report, "mad.c14-016-get");
+    let case = crate::mad::case(&report, "mad.c14-016-get");
     assert_eq!(case["verdict"], "inconclusive");
     assert!(
-        crate::checks(case, "inconclusive").contains("no-answer [protect-bits-3]"),
+        crate::mad::checks(case, "inconclusive").contains("no-answer [protect-bits-3]"),
         "{}",
         ended.stdout
     );
     assert!(
-        crate::checks(case, "pass").contains("other-key-value [protect-bits-1]"),
+        crate::mad::checks(case, "pass").contains("other-key-value [protect-bits-1]"),
         "{}",
         ended.stdout
     );

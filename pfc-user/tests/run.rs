@@ -9,8 +9,6 @@ mod bad_input; // lane: waiting
 mod bridge;
 mod cable;
 mod check; // lane: waiting
-#[path = "../common/mod.rs"]
-mod common;
 mod disturbed;
 mod external;
 mod external_page;
@@ -19,15 +17,11 @@ mod hooks; // lane: waiting
 mod interrupt; // lane: waiting
 mod lab;
 mod losses;
-#[path = "../common/napi.rs"]
-mod napi;
 mod outcome;
 mod rates; // lane: waiting
 mod rc;
 mod reports; // lane: waiting
 mod settle;
-#[path = "../common/snapshot.rs"]
-mod snapshot;
 mod speeds;
 mod trace; // lane: waiting
 mod witness;

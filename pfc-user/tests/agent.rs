@@ -3,8 +3,6 @@
 //! lane: waiting
 
 mod client;
-#[path = "../common/mod.rs"]
-mod common;
 mod fake;
 mod greeting;
 mod process;

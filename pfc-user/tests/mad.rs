@@ -3,8 +3,6 @@
 //! lane: waiting, 4 at a time
 
 mod check;
-#[path = "../common/mod.rs"]
-mod common;
 mod fabric;
 mod interrupt;
 mod neighbours;

@@ -3,8 +3,6 @@
 //!
 //! lane: frames
 
-#[path = "../common/mod.rs"]
-mod common;
 mod faults; // lane: waiting
 mod frames; // lane: waiting
 mod model; // lane: waiting

@@ -7,5 +7,3 @@ mod files;
 mod keys;
 mod named_keys;
 mod rc;
-#[path = "../common/snapshot.rs"]
-mod snapshot;

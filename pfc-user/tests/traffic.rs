@@ -1,0 +1,25 @@
+//! Traffic on real ports: senders, counting programs, `watch` and the OTG server.
+
+#[path = "../../pfc-ebpf/tests/classified/mod.rs"]
+mod classified;
+mod common;
+mod engine;
+#[path = "../../pfc-ebpf/tests/frames/mod.rs"]
+mod frames;
+mod host_link;
+#[path = "common/napi.rs"]
+mod napi;
+mod neighbour;
+#[cfg(feature = "otg")]
+mod otg;
+mod responder;
+#[path = "../../pfc-ebpf/tests/roce_frames/mod.rs"]
+mod roce_frames;
+#[cfg(feature = "otg")]
+#[path = "../otg/tests/common/rpc.rs"]
+mod rpc;
+mod storm;
+mod traffic_live;
+mod traffic_wire;
+mod watch;
+mod xdp;
