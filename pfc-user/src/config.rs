@@ -187,21 +187,33 @@ pub fn load(testbed: &Path, choice: &PlanChoice, sets: &[String]) -> Result<Conf
 
 /// True if the cases of the plan do the same with both, however it is written.
 fn is_same(one: &Config, other: &Config) -> bool {
-    let used = |config: &Config| Config {
-        testbed: Testbed {
-            toml: String::new(),
-            pfc: config.pfc().cloned(),
-            mad: config.mad().cloned(),
-            rc: config.rc().cloned(),
-            ..config.testbed.clone()
-        },
-        plan: Plan {
-            toml: String::new(),
-            ..config.plan.clone()
-        },
-        ..config.clone()
-    };
     used(one) == used(other)
+}
+
+/// The same, with what no case of the plan uses left out or at a fixed value.
+fn used(config: &Config) -> Config {
+    let mut used = config.clone();
+    (used.testbed.toml, used.plan.toml) = Default::default();
+    used.testbed.pfc = config.pfc().cloned();
+    used.testbed.mad = config.mad().cloned();
+    used.testbed.rc = config.rc().cloned();
+    let is_fixed = config.pfc().is_some_and(PfcTestbed::is_fixed);
+    let mut has_throughput = false;
+    for case in &mut used.plan.cases {
+        if let PlannedCase::Pfc(case, parameters) = case {
+            has_throughput |= case.has_check("throughput");
+            *parameters = case.used(parameters, is_fixed);
+        }
+    }
+    if let Some(pfc) = &mut used.testbed.pfc {
+        if !has_throughput {
+            pfc.limits.min_throughput = 0.0;
+        }
+        if !pfc.hooks.any() {
+            pfc.hooks.timeout = 0;
+        }
+    }
+    used
 }
 
 fn read(file: &str) -> Result<String, ConfigError> {

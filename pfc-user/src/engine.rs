@@ -528,20 +528,17 @@ impl LiveEngine {
     /// The counts of ports begin anew with these flows; where other flows have counts at a port,
     /// only those of these flows are taken off.
     fn count_ports_anew(&mut self, flows: &[FlowIndex], before: &Snapshot) -> Result<(), Problem> {
-        for place in 0..self.ports.len() {
-            let others = self.plan.flows.iter().zip(&before.flows).enumerate();
-            let mut others = others.filter(|(other, _)| !flows.contains(&FlowIndex(*other)));
-            let counts_on = others.any(|(_, (flow, counts))| {
-                let uses = flow.from.0 == place || flow.to.iter().any(|to| to.0 == place);
-                let has = counts.sent.frames + counts.received.frames > 0;
-                uses && (has || counts.transmit != Transmit::Stopped)
-            });
+        let counts_on = self.counting_on(flows, before);
+        for (place, counts_on) in counts_on.into_iter().enumerate() {
             if !counts_on {
                 self.ports[place].count_anew()?;
                 continue;
             }
             for flow in flows {
                 let (live, planned) = (&self.flows[flow.0], &self.plan.flows[flow.0]);
+                if planned.metrics.stamp.is_none() {
+                    continue;
+                }
                 let sent = if planned.from.0 == place {
                     before.flows[flow.0].sent.since(live.uncounted())
                 } else {
@@ -551,6 +548,43 @@ impl LiveEngine {
             }
         }
         Ok(())
+    }
+}
+
+impl LiveEngine {
+    /// The ports that count on with a start of these flows, for others have counts there.
+    ///
+    /// What a flow without a stamp had sent is known, and what of it had arrived is not. So that its
+    /// ports go on to agree, both count on where one has to.
+    fn counting_on(&self, flows: &[FlowIndex], before: &Snapshot) -> Vec<bool> {
+        let ends = |flow: &Flow| -> Vec<usize> {
+            let all = [flow.from].into_iter().chain(flow.to.iter().copied());
+            all.map(|port| port.0).collect()
+        };
+        let mut counts_on = vec![false; self.ports.len()];
+        let planned = self.plan.flows.iter().zip(&before.flows).enumerate();
+        for (index, (flow, counts)) in planned {
+            let has = counts.sent.frames + counts.received.frames > 0;
+            if !flows.contains(&FlowIndex(index)) && (has || counts.transmit != Transmit::Stopped) {
+                ends(flow)
+                    .into_iter()
+                    .for_each(|port| counts_on[port] = true);
+            }
+        }
+        let started = flows.iter().map(|flow| &self.plan.flows[flow.0]);
+        let unstamped: Vec<_> = started
+            .filter(|flow| flow.metrics.stamp.is_none())
+            .map(ends)
+            .collect();
+        // A port that is added may be another such flow's.
+        for _ in 0..self.ports.len() {
+            for ends in &unstamped {
+                if ends.iter().any(|port| counts_on[*port]) {
+                    ends.iter().for_each(|port| counts_on[*port] = true);
+                }
+            }
+        }
+        counts_on
     }
 }
 

@@ -124,7 +124,9 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
         }
     }
     found.unfit = run::unfit(&config, &found.ports);
-    found.ways = run::ways(&config, depth == Depth::Active);
+    found
+        .ways
+        .extend(run::ways(&config, depth == Depth::Active));
     let left = Journal::open().left();
     left.iter().for_each(output::note);
     let (record, mut out) = (testbed.record(), output::stdout());

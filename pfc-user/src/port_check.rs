@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
-use validator_core::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted};
-use validator_core::preflight;
+use validator_core::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted, Way};
+use validator_core::preflight::{self, State};
 
 use crate::config::{
     Config, Dut, MadTestbed, MadTransport, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode,
@@ -39,9 +39,11 @@ pub enum Depth {
 
 /// Examines the ports that the plan's cases use. Fails if one of them does not exist.
 pub fn check(config: &Config, depth: Depth) -> Result<Preflight> {
-    let mut ports = Vec::new();
+    let (mut ports, mut ways) = (Vec::new(), Vec::new());
     if let Some(config) = config.pfc() {
-        ports.extend(pfc_ports(config, depth)?);
+        let (examined, way) = pfc_ports(config, depth)?;
+        ports.extend(examined);
+        ways.extend(way);
     }
     ports.extend(config.mad().and_then(mad_port));
     ports.extend(config.rc().map(rc_port).transpose()?.flatten());
@@ -49,7 +51,7 @@ pub fn check(config: &Config, depth: Depth) -> Result<Preflight> {
         kernel: Some(kernel_release()?),
         ports,
         unfit: Vec::new(),
-        ways: Vec::new(),
+        ways,
     })
 }
 
@@ -59,7 +61,10 @@ pub fn kernel_release() -> Result<String> {
     Ok(name.release().to_string_lossy().into_owned())
 }
 
-fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
+/// The ports of the PFC cases, and the error that a run would end with where none of their items
+/// tells it.
+fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<(Vec<Port>, Option<Way>)> {
+    let mut way = None;
     let laid = Ports::lay(config)?;
     let mut ports = examine(&laid, config)?;
     let taken = ports.iter().find(|port| port.facts.xdp_attached.is_some());
@@ -79,13 +84,15 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
         ) {
             Ok(testbed) => {
                 note_tests(&mut ports, &testbed);
-                return Ok(ports);
+                return Ok((ports, None));
             }
             Err(error) => {
                 let reason = error_text::in_words(&error);
-                match error.downcast_ref::<XdpError>() {
-                    Some(_) => SelfTest::Refused { reason },
-                    None => SelfTest::NotDone { reason },
+                if error.is::<XdpError>() {
+                    SelfTest::Refused { reason }
+                } else {
+                    way = Some(no_way(&ports, &reason));
+                    SelfTest::NotDone { reason }
                 }
             }
         },
@@ -93,7 +100,24 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
     for port in &mut ports {
         port.self_test = result.clone();
     }
-    Ok(ports)
+    let found = Preflight {
+        ports,
+        ..Preflight::default()
+    };
+    let told = preflight::worst(&found) == State::Problem;
+    Ok((found.ports, way.filter(|_| !told)))
+}
+
+/// Both ports, which cannot be taken as a run takes them.
+fn no_way(ports: &[Port], error: &str) -> Way {
+    let names = ports.iter().map(|port| port.facts.interface.as_str());
+    Way {
+        what: "ports of a run",
+        table: "ports".into(),
+        place: names.collect::<Vec<_>>().join(", "),
+        usable: "",
+        error: Some(error.to_owned()),
+    }
 }
 
 fn not_done(reason: &str) -> SelfTest {

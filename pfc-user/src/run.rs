@@ -85,7 +85,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     }
     let pfc = equipment.pfc.as_ref();
     let cases = plan(config, pfc.map(|testbed| testbed.limits.line_rate))?;
-    refuse(beyond_mtu(&cases, &found.ports))?;
+    refuse(beyond_mtu(config, &cases, &found.ports))?;
     let hooks = config
         .pfc()
         .map(|testbed| Hooks::begin(testbed, config.out.as_deref(), &journal))

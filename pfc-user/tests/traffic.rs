@@ -1,5 +1,10 @@
 //! Traffic on real ports: senders, counting programs, `watch` and the OTG server.
 
+#![expect(
+    clippy::duplicate_mod,
+    reason = "both makers of frames bring the same damage"
+)]
+
 #[path = "../../pfc-ebpf/tests/classified/mod.rs"]
 mod classified;
 mod common;

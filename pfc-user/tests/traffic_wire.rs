@@ -5,7 +5,7 @@
 mod bursts;
 mod storms;
 mod tshark; // lane: waiting
-mod wire;
+pub mod wire;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -2,10 +2,6 @@
 //! command on live ports.
 //!
 //! lane: frames
-#![expect(
-    clippy::duplicate_mod,
-    reason = "both makers of frames bring the same damage"
-)]
 
 mod clsact;
 mod counting; // lane: programs

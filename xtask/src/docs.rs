@@ -10,7 +10,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::setup::{self, Group, mdbook};
+use crate::setup::built::MDBOOK;
+use crate::setup::{self, Group};
 use crate::step::{self, step};
 
 #[derive(clap::Args)]
@@ -46,7 +47,7 @@ pub fn run(root: &Path, options: &Docs) -> Result<()> {
     }
     setup::run(&[Group::Docs], &options.setup)?;
     step("the book, into target/book", || {
-        let mut mdbook = Command::new(mdbook::program());
+        let mut mdbook = Command::new(MDBOOK.program());
         step::run(mdbook.arg("build").arg(root.join("docs")))
     })
 }

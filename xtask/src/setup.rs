@@ -1,8 +1,8 @@
 //! `cargo xtask setup`: finds what is missing and installs it.
 
 mod apt;
+pub mod built;
 mod linker;
-pub mod mdbook;
 mod tools;
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +25,8 @@ pub enum Group {
     /// Peers that the benchmarks measure beside the validator. The benchmarks name the missing ones
     /// and leave them out.
     Bench,
+    /// To hold the crates of others against rules.
+    Crates,
     /// To test pages in a browser.
     Browser,
     /// To make a fresh Debian in a folder.
@@ -107,9 +109,11 @@ pub fn run(groups: &[Group], options: &Install) -> Result<()> {
             step(&headline, || linker::build(&toolchain))?;
         }
     }
-    if groups.contains(&Group::Docs) && !mdbook::is_there() {
-        let headline = format!("mdBook {} (half a minute)", mdbook::VERSION);
-        step(&headline, mdbook::build)?;
+    for tool in built::ALL {
+        if groups.contains(&tool.group) && !tool.is_there() {
+            let headline = format!("{} {} ({})", tool.name, tool.version, tool.takes);
+            step(&headline, || tool.build())?;
+        }
     }
     let left: Vec<String> = self::missing(groups)
         .into_iter()
@@ -200,13 +204,15 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
             });
         }
     }
-    if groups.contains(&Group::Docs) && !mdbook::is_there() {
-        let version = mdbook::VERSION;
-        missing.push(Missing {
-            what: format!("mdBook {version}"),
-            why: "it builds the book",
-            from: Source::Built(format!("cargo install mdbook --version {version}")),
-        });
+    for tool in built::ALL {
+        if groups.contains(&tool.group) && !tool.is_there() {
+            let of = format!("{} --version {}", tool.name, tool.version);
+            missing.push(Missing {
+                what: format!("{} {}", tool.name, tool.version),
+                why: tool.why,
+                from: Source::Built(format!("cargo install {of}")),
+            });
+        }
     }
     for (group, tools) in [
         (Group::Test, &tools::TEST[..]),

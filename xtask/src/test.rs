@@ -22,6 +22,7 @@ use self::targets::{Arguments, Modules, Name};
 use crate::build_ebpf;
 use crate::lab::{otg, rxe};
 use crate::portable;
+use crate::setup::built::DENY;
 use crate::setup::{self, BEFORE_TESTS, EVERYTHING, Group};
 use crate::step;
 
@@ -60,7 +61,9 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     } else {
         BEFORE_TESTS.to_vec()
     };
-    groups.extend(options.full.then_some(Group::Browser));
+    if options.full {
+        groups.extend([Group::Browser, Group::Crates]);
+    }
     let ready = setup::run(&groups, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
@@ -166,18 +169,19 @@ impl Suite<'_> {
     /// Rules for the crates of others. The database of advisories is of the network, which may not
     /// be there.
     fn deny(&mut self) -> Result<()> {
-        if step::output(self.cargo(&["deny"]).arg("--version")).is_err() {
-            let needs = "needs cargo-deny: `cargo install cargo-deny --locked`";
-            return self.note("crates_of_others", needs);
-        }
-        let rules = ["deny", "check", "licenses", "bans", "sources"];
-        let part = self.check("licences, sources and double versions of crates", &rules);
+        let deny = |rules: &[&str]| {
+            let mut command = Command::new(DENY.program());
+            command.arg("deny").args(rules).current_dir(self.root);
+            command
+        };
+        let rules = deny(&["check", "licenses", "bans", "sources"]);
+        let part = Part::new("licences, sources and double versions of crates", rules);
         self.outcome.add(part.run());
-        if step::output(&mut self.cargo(&["deny", "fetch", "db"])).is_err() {
+        if step::output(&mut deny(&["fetch", "db"])).is_err() {
             let needs = "needs the network: `cargo deny fetch db` did not get their database";
             return self.note("advisories_on_crates_of_others", needs);
         }
-        let part = self.check("advisories on crates", &["deny", "check", "advisories"]);
+        let part = Part::new("advisories on crates", deny(&["check", "advisories"]));
         self.outcome.add(part.run());
         Ok(())
     }

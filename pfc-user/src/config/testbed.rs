@@ -181,6 +181,26 @@ pub struct Hooks {
     pub timeout: Nanos,
 }
 
+impl PfcTestbed {
+    /// True if nothing changes the DUT's lossless set: it has the declared one in each repetition.
+    pub fn is_fixed(&self) -> bool {
+        matches!(self.dut, Dut::External { .. }) && self.hooks.configure.is_none()
+    }
+}
+
+impl Hooks {
+    /// True if there is one.
+    pub(super) fn any(&self) -> bool {
+        let all = [
+            &self.prepare,
+            &self.configure,
+            &self.counters,
+            &self.restore,
+        ];
+        all.iter().any(|hook| hook.is_some())
+    }
+}
+
 impl Testbed {
     /// Its record in the evidence.
     pub fn record(&self) -> evidence::Testbed {

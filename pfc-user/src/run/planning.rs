@@ -7,13 +7,13 @@ use validator_core::cases::pfc::feasibility::frames_too_long;
 use validator_core::cases::pfc::port::PortContext;
 use validator_core::cases::pfc::unfolding::Repetitions;
 use validator_core::cases::{PfcTask, PlannedCase, Task};
-use validator_core::evidence::preflight::{Facts, Port, UnfitCase};
+use validator_core::evidence::preflight::{Facts, Port, Role, UnfitCase};
 use validator_core::evidence::{FixedSet, Omitted};
 use validator_core::plan::FlowPlan;
 use validator_core::preflight;
 use validator_core::verdict::Case;
 
-use crate::config::{Config, Dut, PfcTestbed};
+use crate::config::{Config, PfcTestbed};
 use crate::driver::bringup::testbed;
 use crate::live::pfc::hooks;
 
@@ -128,7 +128,6 @@ fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase
 }
 
 fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
-    let is_fixed = matches!(testbed.dut, Dut::External { .. }) && testbed.hooks.configure.is_none();
     PortContext {
         line_rate,
         max_response: testbed.limits.at(line_rate).max_response,
@@ -137,7 +136,7 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         trust: testbed.trust,
         dscp_map: testbed.dscp_map,
         vlan: testbed.vlan,
-        fixed_lossless: is_fixed.then(|| testbed.lossless.clone()),
+        fixed_lossless: testbed.is_fixed().then(|| testbed.lossless.clone()),
     }
 }
 
@@ -184,23 +183,36 @@ pub fn unfit(config: &Config, ports: &[Port]) -> Vec<UnfitCase> {
     });
     watched
         .chain(too_fast)
-        .chain(beyond_mtu(&planned, ports))
+        .chain(beyond_mtu(config, &planned, ports))
         .collect()
 }
 
 /// The cases of which a port of the tester cannot take the longest packet.
-pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<Item = UnfitCase> {
-    planned.iter().filter_map(move |planned| {
-        let flows = planned.repetitions.iter().flat_map(|task| match task {
-            Task::Pfc(_, PfcTask { plan, .. }) => plan.flows.as_slice(),
-            Task::Mad(..) | Task::Rc(..) => &[],
-        });
-        let longest = flows.map(FlowPlan::packet_length).max()?;
-        let port = ports
-            .iter()
-            .find(|port| port.role.is_of_pfc() && (port.facts.mtu as usize) < longest)?;
+pub(super) fn beyond_mtu(config: &Config, planned: &[Planned], ports: &[Port]) -> Vec<UnfitCase> {
+    let is_ipv4 = config.rc().is_some_and(|rc| rc.address.is_ipv4());
+    let longest = |task: &Task| match task {
+        Task::Pfc(_, PfcTask { plan, .. }) => plan.flows.iter().map(FlowPlan::packet_length).max(),
+        Task::Rc(_, plan) => Some(plan.answer_length(is_ipv4)),
+        Task::Mad(..) => None,
+    };
+    let unfit = planned.iter().filter_map(|planned| {
+        let longest = planned.repetitions.iter().filter_map(longest).max()?;
+        let is_of_pfc = matches!(planned.repetitions.first(), Some(Task::Pfc(..)));
+        let port = ports.iter().find(|port| {
+            let carries = if is_of_pfc {
+                port.role.is_of_pfc()
+            } else {
+                port.role == Role::Rc
+            };
+            carries && (port.facts.mtu as usize) < longest
+        })?;
         let Facts { interface, mtu, .. } = &port.facts;
         let raise = format!("ip link set dev {interface} mtu {longest}");
+        let shorter = if is_of_pfc {
+            "send shorter frames (traffic.frame)"
+        } else {
+            "ask for shorter answers (path_mtu)"
+        };
         Some(UnfitCase {
             case: planned.case.id.into(),
             reason: format!(
@@ -209,11 +221,12 @@ pub(super) fn beyond_mtu(planned: &[Planned], ports: &[Port]) -> impl Iterator<I
                 port.role.word()
             ),
             remedy: format!(
-                "raise it with `{}`, or send shorter frames (traffic.frame)",
+                "raise it with `{}`, or {shorter}",
                 preflight::command(&port.facts, &raise)
             ),
         })
-    })
+    });
+    unfit.collect()
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the
@@ -233,8 +246,8 @@ pub(super) fn refuse_watchdog(config: &Config, found: Option<&str>) -> Result<()
 }
 
 /// Fails with the first of the cases that cannot be run, and names the others.
-pub(super) fn refuse(unfit: impl Iterator<Item = UnfitCase>) -> Result<()> {
-    let unfit: Vec<UnfitCase> = unfit.collect();
+pub(super) fn refuse(unfit: impl IntoIterator<Item = UnfitCase>) -> Result<()> {
+    let unfit: Vec<UnfitCase> = unfit.into_iter().collect();
     let Some(UnfitCase { reason, remedy, .. }) = unfit.first() else {
         return Ok(());
     };

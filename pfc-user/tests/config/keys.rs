@@ -18,13 +18,15 @@ const EXTERNAL: &str = "\
     [dut]\nkind = \"external\"\n\
     [ports]\ntx = { interface = \"a\" }\nrx = { interface = \"b\" }\n\
     [qos]\ndscp_map = \"sonic\"\nlossless = [3, 4]\n\
+    [hooks]\ncounters = \"true\"\n\
     [mad]\ntransport = \"umad\"\ndevice = \"mlx5_0\"\n\
     [rc]\ndut = \"agent\"\nagent = \"192.0.2.2:1\"\nport = { interface = \"c\" }\naddress = \
     \"192.0.2.1\"\n";
-/// A case of each family: a value that no case uses changes nothing.
+/// Cases that use every key: a value that no case uses changes nothing.
 const CASES: &str = "\
     name = \"p\"\n\
     [[case]]\nid = \"pfc.pause-single-lossless\"\nrepetitions = [{ lossless = [3] }]\n\
+    [[case]]\nid = \"pfc.global-pause\"\nrepetitions = [{ lossless = [3] }]\n\
     [[case]]\nid = \"mad.c14-016-get\"\n\
     [[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ QUEUE_PAIR }]\n";
 

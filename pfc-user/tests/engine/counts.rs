@@ -215,6 +215,40 @@ fn root_ports_count_from_a_start_and_from_a_plan_on_as_flows_do() {
 }
 
 #[test]
+fn root_ports_agree_when_a_flow_without_a_stamp_starts_again_beside_others() {
+    let test = "root_ports_agree_when_a_flow_without_a_stamp_starts_again_beside_others";
+    if !common::need_root(test) {
+        return;
+    }
+    let of = |name: &str| flow(name, 64, Rate::FramesPerSecond(10_000), End::Frames(50));
+    let mut unstamped = of("unstamped");
+    (unstamped.metrics.stamp, unstamped.metrics.latency) = (None, false);
+    let mut storm = pauses(&[], 10_000, End::Frames(50));
+    (storm.metrics.stamp, storm.metrics.latency) = (None, false);
+    let mut bench = Bench::new();
+    bench.start(plan(Obeys::Nothing, vec![of("data"), unstamped, storm]));
+    let agree = |bench: &mut Bench| {
+        let ports = bench.until_done().ports;
+        for (from, to) in [(0, 1), (1, 0)] {
+            assert_eq!(ports[from].sent.frames, ports[to].received.frames, "{from}");
+        }
+        [ports[0].sent.frames, ports[1].sent.frames]
+    };
+    assert_eq!(agree(&mut bench), [100, 50]);
+    for (flow, sent) in [(1, [150, 50]), (2, [150, 100]), (1, [200, 100])] {
+        bench
+            .engine
+            .transmit(&[FlowIndex(flow)], Order::Start)
+            .unwrap();
+        assert_eq!(agree(&mut bench), sent);
+    }
+    // All of them together begin anew, at both ports.
+    let all = [0, 1, 2].map(FlowIndex);
+    bench.engine.transmit(&all, Order::Start).unwrap();
+    assert_eq!(agree(&mut bench), [100, 50]);
+}
+
+#[test]
 fn root_arp_and_nd_of_flows_without_a_stamp_count_at_neither_port() {
     use Protocol::{Arp, Ethernet, Icmpv6, Ipv6};
     let test = "root_arp_and_nd_of_flows_without_a_stamp_count_at_neither_port";

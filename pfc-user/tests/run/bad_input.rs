@@ -40,6 +40,9 @@ fn root_ports_that_cannot_be_used() {
     let with = |set: &str| format!("{arguments} --set {set}");
     let unknown = format!("there is no interface \"eth9\" in {named}; there are: lo, tx, rx");
     refuse(&lab, &with("testbed.ports.tx.interface=eth9"), &unknown);
+    let both = with("testbed.ports.tx.interface=eth9 --set testbed.ports.rx.interface=eth8");
+    let other = unknown.replace("eth9", "eth8");
+    refuse(&lab, &both, &format!("{unknown}\n{other}"));
     refuse(
         &lab,
         &with("testbed.ports.rx.interface=tx"),

@@ -12,7 +12,7 @@ use validator_core::evidence::hooks;
 
 use crate::run::external::{External, measured};
 use crate::run::lab::{Lab, of_repository, plan};
-use crate::run::outcome::{Outcome, Report};
+use crate::run::outcome::{Outcome, Report, set};
 
 /// A DUT with hooks that write down what they are told.
 struct Hooked {
@@ -50,7 +50,11 @@ impl Hooked {
 
     /// Starts a run of one repetition with that much traffic in the storm phase.
     fn start(&self, traffic: &str) -> Child {
-        let plan = plan(traffic, &[("global-pause", "lossless = [3, 4]")]);
+        self.start_with(traffic, "lossless = [3, 4]")
+    }
+
+    fn start_with(&self, traffic: &str, repetition: &str) -> Child {
+        let plan = plan(traffic, &[("global-pause", repetition)]);
         let plan = self.lab.file("plan.toml", &plan);
         let testbed = &self.testbed;
         self.lab
@@ -177,14 +181,51 @@ fn root_a_dry_run_shows_hooks_and_runs_none() {
     assert!(!hooked.lab.path("told").exists());
 }
 
-/// The hooks for SONiC, and the stand-in for a switch whose watchdog they turn off.
+#[test]
+fn root_a_hook_that_lowers_an_mtu_fails_no_device() {
+    let Some(mut lab) = Lab::new("root_a_hook_that_lowers_an_mtu_fails_no_device") else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    external.start_dut(&mut lab, "--lossless 3,4");
+    // Before its first look at the link, but after the run has taken the port.
+    let hook = format!(
+        "hooks.configure = \"ip -n {} link set dev rx mtu 600\"\n",
+        external.tester
+    );
+    let testbed = lab.file("testbed.toml", &external.testbed("[3, 4]", &hook));
+    let plan = plan("200ms", &[("global-pause", "lossless = [3, 4]")]);
+    let plan = lab.file("plan.toml", &plan);
+    let ended = lab.run(&format!(
+        "run --testbed {testbed} --plan {plan} --set testbed.limits.attempts=1 --format json --out {}",
+        lab.out().display()
+    ));
+    ended.assert_measured();
+    let report = ended.report();
+    assert_eq!(
+        report.checks("fail"),
+        set(&[]),
+        "{}",
+        report.reasons("fail")
+    );
+    let disturbed = measured(&lab)[0].ports.rx.disturbed.clone();
+    assert_eq!(
+        disturbed.as_deref(),
+        Some("got an MTU of 600 in place of 1500")
+    );
+    lab.end_kept();
+    lab.assert_nothing_is_left();
+}
+
+/// The hooks for SONiC, and the stand-in for a switch: they turn its watchdog off, and all
+/// lossless priorities but those of the repetition.
 fn of_sonic(hooked: &Hooked) -> serde_json::Value {
     let was = serde_json::json!({
         "release": "202305",
         "sudo": true,
         "watchdog": { "Ethernet4": ["drop", "400", "400", "disable"] },
         "lossless": { "Ethernet0": "3,4", "Ethernet4": "3,4" },
-        "buffers": {},
+        "buffers": { "3-4": "pg_lossless_100000_5m_profile" },
     });
     let stand_in = hooked.lab.file("switch.json", &was.to_string());
     let path = Path::new(&hooked.testbed);
@@ -196,7 +237,7 @@ fn of_sonic(hooked: &Hooked) -> serde_json::Value {
         .collect();
     let bin = of_repository("pfc-user/tests/sonic/bin");
     let folder = of_repository("configs/hooks/sonic");
-    lines.extend(["prepare", "counters", "restore"].map(|hook| {
+    lines.extend(["prepare", "configure", "counters", "restore"].map(|hook| {
         format!(
             "hooks.{hook} = \"PATH={bin}:$PATH STAND_IN={stand_in} {folder}/{hook} admin@switch\""
         )
@@ -221,12 +262,10 @@ fn root_a_sonic_switch_is_as_it_was_after_an_interrupt_and_after_a_kill() {
     let was = of_sonic(&hooked);
     let was = [was["watchdog"].clone(), was["lossless"].clone()];
     for signal in [Signal::SIGINT, Signal::SIGKILL] {
-        let run = hooked.start("1min");
+        let run = hooked.start_with("1min", "lossless = [4]");
         hooked.lab.wait_for_data_in_the_storm();
-        assert_eq!(
-            configuration(&hooked),
-            [serde_json::json!({}), was[1].clone()]
-        );
+        let one = serde_json::json!({ "Ethernet0": "4", "Ethernet4": "4" });
+        assert_eq!(configuration(&hooked), [serde_json::json!({}), one]);
         killpg(Pid::from_raw(run.id() as i32), signal).unwrap();
         run.wait_with_output().unwrap();
         if signal == Signal::SIGKILL {

@@ -226,6 +226,27 @@ fn root_an_agent_that_cannot_be_used_is_named_by_run_and_check() {
     let checked = Outcome::of(check.env("VALIDATOR_TOKEN", "right").output().unwrap());
     let found: Value = serde_json::from_str(&checked.stdout).unwrap();
     assert_eq!(found["ways"][0]["error"], Value::Null, "{found:#}");
+
+    // The answer to a READ of 1024 octets over IPv4 has a packet of 1072.
+    let ask = |command: &str| {
+        let mut asked = lab.validator(&format!("{command} --testbed {there} --plan rc"));
+        Outcome::of(asked.env("VALIDATOR_TOKEN", "right").output().unwrap())
+    };
+    for (mtu, refused) in [(1072, 0), (1071, 1)] {
+        crate::run::lab::ip(&format!("-n {namespace} link set dev lo mtu {mtu}"));
+        let checked = ask("check --format json --passive");
+        let found: Value = serde_json::from_str(&checked.stdout).unwrap();
+        assert_eq!(
+            found["plan"].as_array().unwrap().len(),
+            refused,
+            "{found:#}"
+        );
+    }
+    let ended = ask("run");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let expected = "expected packets of up to 1072 octets to fit the rc port lo, found an MTU of \
+                    1071";
+    assert!(ended.stderr.contains(expected), "{ended:?}");
 }
 
 /// An agent of another release, and one whose host has no adapter.

@@ -24,7 +24,7 @@ pub use judge::probe::held_by_probes;
 pub(super) use judge::consistency::check as consistent;
 
 use judge::Pfc;
-use parameters::Sets;
+use parameters::{PfcParameters, Sets};
 use planning::{NotApplicable, RepetitionRequest};
 use port::PortContext;
 
@@ -98,6 +98,22 @@ pub static CASES: [PfcCase; 6] = [
 ];
 
 impl PfcCase {
+    /// True if the case has that check.
+    pub fn has_check(&self, id: &str) -> bool {
+        self.table.rows.iter().any(|row| row.id == id)
+    }
+
+    /// The parameters that this case uses, the others at fixed values; `is_fixed`: the DUT's
+    /// lossless set is.
+    pub fn used(&self, parameters: &PfcParameters, is_fixed: bool) -> PfcParameters {
+        let mut used = parameters.clone();
+        if !self.has_check("resume") {
+            used.durations.resume = 0;
+        }
+        used.short &= is_fixed;
+        used
+    }
+
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

@@ -1,5 +1,6 @@
 //! The plan of a repetition of an RC case.
 
+use pfc_ebpf::wire::roce::{Bth, ICRC};
 use serde::{Deserialize, Serialize};
 
 use super::Nanos;
@@ -39,6 +40,15 @@ impl RcPlan {
     /// T_tr for a local ACK time-out (9.7.6.1.3).
     pub const fn transport_timer(timeout: u8) -> Nanos {
         4096 << timeout
+    }
+
+    /// Length of the tester's answer to a READ, from the IP header on, without FCS.
+    pub const fn answer_length(&self, is_ipv4: bool) -> usize {
+        const UDP: usize = 8;
+        /// The extended header of acknowledgement (9.2, AETH).
+        const ACK: usize = 4;
+        let ip = if is_ipv4 { 20 } else { 40 };
+        ip + UDP + Bth::LEN + ACK + self.path_mtu as usize + ICRC
     }
 
     /// READ requests that a conforming DUT sends in all.

@@ -30,6 +30,7 @@ use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
 use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
+use crate::error_text::in_words;
 
 /// Width of the windows in which arrivals are counted.
 pub const WINDOW: Nanos = 10_000_000;
@@ -421,7 +422,14 @@ struct Found {
 fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
     // The end of another run, or a setting that a user has just made, may have reset both ports.
     let deadline = Instant::now() + CARRIER;
-    let (tx, rx) = (find(tx, deadline)?, find(rx, deadline)?);
+    let (tx, rx) = match (find(tx, deadline), find(rx, deadline)) {
+        (Ok(tx), Ok(rx)) => (tx, rx),
+        // Both at once: each would cost a run of its own.
+        (Err(tx), Err(rx)) if in_words(&tx) != in_words(&rx) => {
+            bail!("{}\n{}", in_words(&tx), in_words(&rx))
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
     // A namespace may be named, or be the one that the tool is started in.
     if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
         bail!(

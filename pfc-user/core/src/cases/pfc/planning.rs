@@ -411,6 +411,17 @@ mod tests {
     }
 
     #[test]
+    fn traffic_after_the_drain_is_sent_where_a_check_asks_for_it() {
+        let port = port(Trust::Dscp, false, MAPS[0]);
+        let plans = plans(&port);
+        assert_eq!(plans.len(), CASES.len());
+        for (case, plan) in CASES.iter().zip(plans) {
+            let resumes = plan.durations.resume > 0;
+            assert_eq!(resumes, case.has_check("resume"), "{}", case.case.id);
+        }
+    }
+
+    #[test]
     fn by_dscp_frames_are_untagged_or_the_pcp_points_to_another_priority() {
         for map in MAPS {
             for vlan in [false, true] {

@@ -125,13 +125,28 @@ impl Rows {
     }
 }
 
+/// The events that are drawn: the first ones, and of the others as many that are wrong, each with
+/// the one before it. True if others are left out.
+fn shown(events: &[Event]) -> (Vec<Event>, bool) {
+    let (first, rest) = events.split_at(events.len().min(SHOWN));
+    let mut shown = first.to_vec();
+    for (index, event) in rest.iter().enumerate() {
+        let stands_before = rest.get(index + 1).is_some_and(|next| next.wrong);
+        if (event.wrong || stands_before) && shown.len() < 2 * SHOWN {
+            shown.push(event.clone());
+        }
+    }
+    let skipped = shown.len() < events.len();
+    (shown, skipped)
+}
+
 fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     events.sort_by_key(|event| event.at);
     let all = events.len();
     events.truncate(LISTED);
-    let shown = &events[..all.min(SHOWN)];
+    let (shown, skipped) = shown(&events);
     let first = shown.first()?.at;
-    let (rows, at) = Rows::of(shown, 44.0);
+    let (rows, at) = Rows::of(&shown, 44.0);
     let bottom = rows.bottom + ROW;
     let about = format!(
         "Packets of {name} between tester and DUT: {all} events; the table below lists them."
@@ -147,15 +162,19 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     let drawing = words::drawing("ladder", &about, view_box)
         .children(lives)
         .children(packets.map(|(event, y)| one(event, *y, first, &rows)));
-    let more = if all <= SHOWN {
+    let more = if !skipped && all <= LISTED {
         String::new()
-    } else if all <= LISTED {
-        format!(" The first {SHOWN} of {all} events; all of them: the table.")
     } else {
-        format!(
-            " The first {SHOWN} of {all} events; the first {LISTED}: the table; all of them: \
-             evidence.json."
-        )
+        let later = shown.len().saturating_sub(SHOWN);
+        let later = match later {
+            0 => String::new(),
+            later => format!(", and {later} later ones that failed a check or stand before one"),
+        };
+        let rest = match all <= LISTED {
+            true => "all of them: the table".to_owned(),
+            false => format!("the first {LISTED}: the table; all of them: evidence.json"),
+        };
+        format!(" The first {SHOWN} of {all} events{later}; {rest}.")
     };
     let caption = format!(
         "Times from the first event. Waits of more than {} are to scale.{more}",

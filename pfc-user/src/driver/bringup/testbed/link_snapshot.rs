@@ -20,7 +20,8 @@ impl LinkWatch {
         let (carrier_changes, mtu) = now(port)?;
         Ok(Self {
             carrier_changes,
-            mtu,
+            // The frames were found to fit the MTU that the port had when the run took it.
+            mtu: mtu.max(port.state.mtu),
             announced,
         })
     }
