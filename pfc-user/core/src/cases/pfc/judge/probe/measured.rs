@@ -41,7 +41,7 @@ impl NotCounted {
 }
 
 /// Arrivals of the probe phase: of each priority that the plan's probes pause, and of those that
-/// no frame of this one pauses.
+/// no frame of this one pauses. Where it names all, those are the lossy ones, which go on.
 pub(super) struct Traffic<'e> {
     pub(super) paused: Vec<(Priority, Vec<&'e Arrival>)>,
     pub(super) others: Vec<&'e Arrival>,
@@ -103,6 +103,9 @@ impl<'e> Measured<'e> {
                 .collect(),
             others: Vec::new(),
         };
+        let is_probed = |priority| traffic.paused.iter().any(|(probed, _)| *probed == priority);
+        let mut flows = self.plan.flows.iter();
+        let names_all = flows.all(|flow| is_probed(flow.priority) || probe.pauses(flow.priority));
         let probed = self.records.iter();
         for arrival in probed.filter(|arrival| arrival.phase == Phase::Probe) {
             let Some(flow) = self.flow(arrival.flow) else {
@@ -111,7 +114,7 @@ impl<'e> Measured<'e> {
             let mut paused = traffic.paused.iter_mut();
             match paused.find(|(priority, _)| *priority == flow.priority) {
                 Some((_, arrivals)) => arrivals.push(arrival),
-                None if probe.pauses(flow.priority) => {}
+                None if probe.pauses(flow.priority) && !names_all => {}
                 None => traffic.others.push(arrival),
             }
         }
