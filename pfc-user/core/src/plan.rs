@@ -380,14 +380,19 @@ impl RepetitionPlan {
     /// Phases in which each arrival of `flow` is logged, with a probe at `load` percent of the
     /// rates. A flow that is paused is always logged. In a probe the other flows show the latency,
     /// and for how long the scheduler made one of them wait. Where the log has no room for them,
-    /// one alone is logged, for the latency.
+    /// one alone is logged, for the latency: one that no frame of the probe names, if there is any.
     pub fn logged(&self, flow: &FlowPlan, load: u8) -> Vec<Phase> {
         let probed = |priority| {
             let probe = self.probe.as_ref();
             probe.is_some_and(|probe| probe.priorities.contains(&priority))
         };
-        let mut others = self.flows.iter().filter(|flow| !probed(flow.priority));
-        let witness = others.next().map(|flow| flow.id);
+        let others = || self.flows.iter().filter(|flow| !probed(flow.priority));
+        let named = |flow: &&FlowPlan| {
+            let mut bursts = self.bursts();
+            bursts.any(|burst| burst.longest(&[flow.priority]) > Quanta::ZERO)
+        };
+        let unnamed = others().find(|flow| !named(flow));
+        let witness = unnamed.or(others().next()).map(|flow| flow.id);
         let all = load <= exact_load(&self.flows);
         let mut phases = Vec::new();
         if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {

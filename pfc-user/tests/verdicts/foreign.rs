@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use validator_core::cases::pfc::CASES;
+use validator_core::plan::RepetitionPlan;
 use validator_core::verdict::{CheckResult, Verdict};
 
 use self::switch::{Bug, Foreign, Order};
@@ -97,6 +99,8 @@ fn bugs() -> Vec<Bug> {
         AllIfSeveral,
         LossyTooIfSeveral,
         LossyNamedForLossless,
+        LossyClassToo(0),
+        LossyClassToo(7),
         // XON.
         XonIgnored,
         XonLets(1),
@@ -115,6 +119,7 @@ fn bugs() -> Vec<Bug> {
         EndOfOneEndsAll,
         SlowAfter,
         DeadAfterLong(300 * MS),
+        SlowAfterLong(10),
         EndsOnlyOnQuietLink,
         // Load, and the order of frames.
         LateAtFullLink(5 * MS),
@@ -188,6 +193,41 @@ fn not_found() -> Vec<Bug> {
     ]
 }
 
+/// Mistakes that only the cases of the plan `pfc-further` find.
+const FURTHER: [Bug; 1] = [
+    // It takes an XON where nothing is paused for the longest pause. In the test plan each XON ends
+    // a pause.
+    Bug::XonPausesIdle,
+];
+
+/// Mistakes that may show otherwise, or not at all, where the highest priority goes first.
+const IN_ORDER: [Bug; 16] = {
+    use Bug::*;
+    [
+        OneTimer,
+        LossyClassToo(0),
+        LossyClassToo(7),
+        XonEndsAll,
+        XonSlow,
+        EndsThenOne,
+        EndOfOneEndsAll,
+        SlowAfter,
+        SlowAfterLong(10),
+        EndsOnlyOnQuietLink,
+        LateAtFullLink(5 * MS),
+        LateIfQueued(5 * MS),
+        LossyStopsAtEnd(5 * MS),
+        LowestLossyStarves,
+        IsolationSlow,
+        SwapsNeighboursAfterPause,
+    ]
+};
+
+/// True for a case of the test plan.
+fn in_test_plan((id, ..): &Repetition) -> bool {
+    bench::case(id).case.document == CASES[0].case.document
+}
+
 /// Results of a repetition, in its turn among the others.
 fn results(
     (turn, (id, lossless, storm)): (usize, Repetition),
@@ -199,8 +239,19 @@ fn results(
     if plan.durations.resume > 0 {
         plan.durations.resume = RESUME;
     }
+    judged(id, &plan, lossless, order, bug)
+}
+
+/// Results of a plan of a case on a switch with these lossless priorities.
+fn judged(
+    id: &str,
+    plan: &RepetitionPlan,
+    lossless: &[u8],
+    order: Order,
+    bug: Bug,
+) -> Vec<CheckResult> {
     let switch = Foreign::new(1_000_000_000, lossless, order, bug);
-    let evidence = bench::run_foreign(&plan, Box::new(switch));
+    let evidence = bench::run_foreign(plan, Box::new(switch));
     bench::case(id).judge(&evidence).checks
 }
 
@@ -275,19 +326,24 @@ fn good_foreign_switches_with_a_fixed_set_pass_every_check() {
     passes(&FIXED, &[Order::InTurn]);
 }
 
-/// Expects that each mistake fails a check of these repetitions.
+/// Those of `jobs` that fail no check of the repetitions for which `asked` holds.
 ///
 /// `VALIDATOR_FOREIGN=XonLets` looks at these mistakes alone, and prints what each check says.
-fn each_fails(repetitions: &[Repetition]) {
+fn missed(
+    mut jobs: Vec<Bug>,
+    repetitions: &[Repetition],
+    asked: fn(&Repetition) -> bool,
+    order: Order,
+) -> Vec<String> {
     let only = std::env::var("VALIDATOR_FOREIGN").ok();
-    let mut jobs = bugs();
     if let Some(only) = &only {
         jobs.retain(|bug| format!("{bug:?}").contains(only.as_str()));
     }
     let passed = in_parallel(&jobs, |bug| {
         let mut failed = false;
-        for (turn, repetition) in repetitions.iter().copied().enumerate() {
-            let results = results((turn, repetition), Order::InTurn, *bug);
+        let repetitions = repetitions.iter().copied().enumerate();
+        for (turn, repetition) in repetitions.filter(|(_, repetition)| asked(repetition)) {
+            let results = results((turn, repetition), order, *bug);
             if only.is_some() {
                 let open = |result: &&CheckResult| {
                     !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable)
@@ -307,11 +363,25 @@ fn each_fails(repetitions: &[Repetition]) {
         .flatten()
         .map(|bug| format!("{bug:?}"))
         .collect();
-    let mut known: Vec<_> = not_found().iter().map(|bug| format!("{bug:?}")).collect();
-    known.retain(|bug| jobs.iter().any(|job| format!("{job:?}") == *bug));
     missed.sort();
-    known.sort();
-    assert_eq!(missed, known);
+    missed
+}
+
+/// Expects that each mistake fails a check of the test plan's cases among these repetitions, but
+/// for those that only the further cases find, and those that none does.
+fn each_fails(repetitions: &[Repetition]) {
+    let only = std::env::var("VALIDATOR_FOREIGN").unwrap_or_default();
+    let named = |bugs: &[Bug]| {
+        let names = bugs.iter().map(|bug| format!("{bug:?}"));
+        let mut names: Vec<_> = names.filter(|name| name.contains(&only)).collect();
+        names.sort();
+        names
+    };
+    let known = [not_found(), FURTHER.to_vec()].concat();
+    let by_plan = missed(bugs(), repetitions, in_test_plan, Order::InTurn);
+    assert_eq!(by_plan, named(&known));
+    let by_further = missed(known, repetitions, |one| !in_test_plan(one), Order::InTurn);
+    assert_eq!(by_further, named(&not_found()));
 }
 
 #[test]
@@ -322,4 +392,74 @@ fn each_mistake_of_a_foreign_switch_fails_a_check() {
 #[test]
 fn each_mistake_of_a_foreign_switch_with_a_fixed_set_fails_a_check() {
     each_fails(&FIXED);
+}
+
+#[test]
+fn mistakes_of_a_foreign_switch_that_serves_in_strict_order_fail_a_check() {
+    let passed = missed(IN_ORDER.to_vec(), &REPETITIONS, in_test_plan, Order::Strict);
+    assert_eq!(passed, [""; 0]);
+}
+
+/// Checks that do not pass in the repetition of that number.
+fn not_passed(bug: Bug, repetition: usize) -> Vec<(String, Verdict)> {
+    let results = results((repetition, REPETITIONS[repetition]), Order::InTurn, bug);
+    let open = results
+        .into_iter()
+        .filter(|result| !matches!(result.verdict, Verdict::Pass | Verdict::NotApplicable));
+    open.map(|result| (result.check, result.verdict)).collect()
+}
+
+#[test]
+fn a_drain_after_the_storm_that_is_slower_than_a_quarter_of_the_line_fails() {
+    for repetition in [0, 1, 2] {
+        for percent in [10, 20] {
+            let found = not_passed(Bug::SlowAfterLong(percent), repetition);
+            let several = REPETITIONS[repetition].2.is_none() && repetition == 1;
+            // Two that drain at a fifth of the line each fill two fifths of it.
+            let expected = if several && percent == 20 {
+                Vec::new()
+            } else {
+                vec![("lets-go".to_owned(), Verdict::Fail)]
+            };
+            assert_eq!(found, expected, "{percent} % in {repetition}");
+        }
+        for percent in [25, 33] {
+            assert_eq!(not_passed(Bug::SlowAfterLong(percent), repetition), []);
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_comes_a_second_later_is_a_duplicate_in_each_case() {
+    for (turn, (id, lossless, storm)) in REPETITIONS.into_iter().enumerate() {
+        let mut plan = bench::plan_in_turn(id, lossless, storm, turn);
+        // As long as in plans, so that copies come before the end.
+        plan.durations.baseline = 1000 * MS;
+        plan.durations.traffic = 1000 * MS;
+        let bug = Bug::CopyAfter(1000 * MS);
+        let results = judged(id, &plan, lossless, Order::InTurn, bug);
+        let duplicate = results.iter().find(|one| one.check == "no-duplicate");
+        assert_eq!(
+            duplicate.unwrap().verdict,
+            Verdict::Fail,
+            "{id} {lossless:?}"
+        );
+    }
+}
+
+/// Seven lossless priorities leave one lossy class, which is named in every other turn: a good
+/// switch passes in both. One that lets the class obey is undecided where it is named: what is
+/// silent then may be the path.
+#[test]
+fn the_only_lossy_class_is_named_beside_lossless_ones_in_every_other_turn() {
+    let seven: Repetition = ("pfc.pause-multi-lossless", &[0, 1, 2, 3, 4, 5, 6], None);
+    let response = |turn, bug| {
+        let results = results((turn, seven), Order::InTurn, bug);
+        let response = results.into_iter().find(|one| one.check == "response");
+        response.unwrap().verdict
+    };
+    for turn in [0, 1] {
+        assert_eq!(response(turn, Bug::None), Verdict::Pass);
+    }
+    assert_eq!(response(1, Bug::LossyClassToo(7)), Verdict::Inconclusive);
 }

@@ -6,6 +6,7 @@ mod accounting;
 mod attempts;
 mod beside;
 mod dips;
+mod drain;
 mod figures;
 mod lateness;
 mod mac;

@@ -1,6 +1,7 @@
 //! The resolution that a report prints beside each pass: a defect of that size fails the check, and
 //! where it is a size of time or rate, half of it does not.
 
+use validator_core::plan::ProbeBurst;
 use validator_core::verdict::least_found;
 
 use super::*;
@@ -12,15 +13,17 @@ fn printed(case: &str, check: &str) -> String {
 
 /// Least defect that `check` would find, as the report of that evidence says.
 fn printed_of(case: &str, check: &str, evidence: &PfcEvidence) -> String {
+    let printed = printed_if_any(case, check, evidence);
+    printed.unwrap_or_else(|| panic!("{check} of {case} has no resolution"))
+}
+
+/// The same; `None` where the report says nothing.
+fn printed_if_any(case: &str, check: &str, evidence: &PfcEvidence) -> Option<String> {
     let judged = bench::case(case).judge(evidence);
     let name = least_found(check);
-    let figure = judged
-        .figures
-        .into_iter()
-        .find(|figure| figure.name == name);
-    figure
-        .unwrap_or_else(|| panic!("{check} of {case} has no resolution"))
-        .value
+    let mut figures = judged.figures.into_iter();
+    let figure = figures.find(|figure| figure.name == name);
+    figure.map(|figure| figure.value)
 }
 
 /// The numbers of such a text, in its order.
@@ -299,4 +302,51 @@ fn a_rate_so_much_lower_is_found() {
             flow.frames -= (flow.frames as f64 * 1.05 * less / 100.0).ceil() as u64;
         }
     });
+}
+
+/// Takes the probes whose pause of priority 3 an XON ends, or those whose pause runs out, out of
+/// the plan and of what was done.
+fn without_probes(e: &mut PfcEvidence, by_xon: bool) {
+    let priority = Priority::new(3).unwrap();
+    let stays = |burst: &ProbeBurst| burst.ends_by_xon(priority) != Some(by_xon);
+    e.plan.probe.as_mut().unwrap().bursts.retain(stays);
+    e.probes.retain(|probe| stays(&probe.burst));
+}
+
+/// Nothing of these flows was sent in the phase.
+fn without_frames(e: &mut PfcEvidence, role: Role, phase: Phase) {
+    let flows = e.plan.flows.iter().filter(|flow| flow.role == role);
+    let flows: Vec<u16> = flows.map(|flow| flow.id).collect();
+    e.sender
+        .flows
+        .retain(|sent| sent.phase != phase || !flows.contains(&sent.flow));
+}
+
+#[test]
+fn what_was_never_sent_is_never_called_found() {
+    let without: [One; 5] = [
+        (SINGLE, "response", |e| without_probes(e, false)),
+        (SINGLE, "xon", |e| without_probes(e, true)),
+        (SINGLE, "paused", |e| {
+            without_frames(e, Role::Test, Phase::Storm)
+        }),
+        (SINGLE, "resume", |e| {
+            without_frames(e, Role::Test, Phase::Resume)
+        }),
+        (MULTI, "isolation", |e| {
+            e.plan.flows.retain(|flow| flow.role != Role::Isolation)
+        }),
+    ];
+    for (case, check, tamper) in without {
+        assert!(!printed(case, check).is_empty());
+        let mut evidence = good(case);
+        tamper(&mut evidence);
+        assert_eq!(printed_if_any(case, check, &evidence), None, "{check}");
+    }
+    // All priorities are named but one, of which a hold could not be told from a silent path.
+    let beside = "another priority held";
+    assert!(printed(SINGLE, "response").contains(beside));
+    let seven = bench::plan(MULTI, &[0, 1, 2, 3, 4, 5, 6], None);
+    let text = printed_of(MULTI, "response", &bench::run(&seven, &[]));
+    assert!(!text.contains(beside), "{text}");
 }

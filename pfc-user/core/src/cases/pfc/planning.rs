@@ -16,7 +16,8 @@ pub struct RepetitionRequest<'a> {
     pub lossless: &'a [Priority],
     /// Priorities of the storm, where not the case's own choice.
     pub storm: Option<&'a [Priority]>,
-    /// Its place among the repetitions of the plan: others have other code points.
+    /// Its place among the repetitions of the plan: others have other code points, and name other
+    /// lossy classes beside lossless ones.
     pub turn: usize,
     /// Times.
     pub durations: Durations,
@@ -316,8 +317,9 @@ pub(super) fn lossless_storm(
 ) -> Result<RepetitionPlan, NotApplicable> {
     let stormed = request.storm.unwrap_or(request.lossless).to_vec();
     let builder = Builder::new(port, request).halves(sent, &stormed)?;
+    let beside = probing::beside(&builder.lossy(), request.turn);
     let probe = ProbePlan {
-        bursts: probing::judged(port, builder.probe_load(), &stormed, &builder.lossy()),
+        bursts: probing::judged(port, builder.probe_load(), &stormed, &beside),
         priorities: stormed.clone(),
         judged: true,
     };

@@ -117,13 +117,13 @@ fn burst(load: u8, frames: impl IntoIterator<Item = (Nanos, PfcFrame)>) -> Probe
     }
 }
 
-/// Probes at `load` that show how pauses of `paused` begin and end, and one at full load; `lossy`
-/// classes are named beside them, but for the one whose frames show the latency of the path.
+/// Probes at `load` that show how pauses of `paused` begin and end, and one at full load; the
+/// classes `beside` are named beside them in one.
 pub(super) fn judged(
     port: &PortContext,
     load: u8,
     paused: &[Priority],
-    lossy: &[Priority],
+    beside: &[Priority],
 ) -> Vec<ProbeBurst> {
     let times = Times::at(port);
     let runs_out = |load, percent| {
@@ -147,12 +147,24 @@ pub(super) fn judged(
         ended(100, paused),
         shortened,
         ended(80, first_half(paused)),
-        mixed(&times, load, paused, lossy.get(1..).unwrap_or_default()),
+        mixed(&times, load, paused, beside),
         ended(90, paused),
         runs_out(FULL, 30),
     ];
     bursts.dedup();
     bursts
+}
+
+/// The lossy classes that a repetition names beside lossless ones: all but one, whose frames show
+/// the latency of the path. In each turn it is the next one, so that each class is named in some.
+/// The only one is named in every other turn.
+pub(super) fn beside(lossy: &[Priority], turn: usize) -> Vec<Priority> {
+    let out = turn % lossy.len().max(2);
+    let mut named = lossy.to_vec();
+    if out < named.len() {
+        named.remove(out);
+    }
+    named
 }
 
 /// Probes at `load` that show what a frame with the bits of all classes and times of 0 does to
@@ -310,6 +322,19 @@ pub(super) fn two_frames(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_lossy_class_is_named_beside_lossless_ones_in_all_turns_but_one() {
+        for count in 0..=8 {
+            let lossy: Vec<Priority> = Priority::all().take(count).collect();
+            let turns = count.max(2);
+            for class in &lossy {
+                let named = |turn: &usize| beside(&lossy, *turn).contains(class);
+                let named = (0..turns).filter(named).count();
+                assert_eq!(named, turns - 1, "{class} of {lossy:?}");
+            }
+        }
+    }
 
     #[test]
     fn no_time_is_near_to_itself_with_its_octets_swapped() {

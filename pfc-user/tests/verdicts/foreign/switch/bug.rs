@@ -36,6 +36,7 @@ pub enum Bug {
     LossyToo,
     AllIfSeveral,
     LossyTooIfSeveral,
+    LossyClassToo(usize),
     LossyNamedForLossless,
     // XON.
     XonIgnored,
@@ -52,6 +53,7 @@ pub enum Bug {
     EndOfOneEndsAll,
     SlowAfter,
     DeadAfterLong(Ns),
+    SlowAfterLong(u64),
     EndsOnlyOnQuietLink,
     // Load.
     LateAtFullLink(Ns),

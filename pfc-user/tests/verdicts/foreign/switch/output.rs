@@ -187,9 +187,14 @@ impl Foreign {
                 wire * lossy * 10 / 4
             }
             Bug::LowestLossyStarves => wire * 100,
+            Bug::SlowAfterLong(percent) => wire * 100 / percent,
             _ => wire * 8,
         };
         self.next_of[p] = self.now + slowed;
+        // Only what was held is slow.
+        if self.queues[p].is_empty() && matches!(self.bug, Bug::SlowAfterLong(_)) {
+            self.slow_until[p] = 0;
+        }
         self.upstream(p);
         // A gap shorter than the shortest frame is the sender's rounding.
         if self.now > self.sent_until + self.wire(60) {

@@ -100,6 +100,7 @@ impl Foreign {
             let obeys = self.lossless[p]
                 || match self.bug {
                     Bug::LossyToo | Bug::LossyNamedForLossless => names_lossless,
+                    Bug::LossyClassToo(class) => names_lossless && p == class,
                     Bug::LossyTooIfSeveral => vector.count_ones() > 2,
                     _ => false,
                 };
@@ -196,6 +197,7 @@ impl Foreign {
                         }
                     }
                 }
+                Bug::SlowAfterLong(_) if lasted > 100_000_000 => self.slow_until[p] = Ns::MAX,
                 Bug::DeadAfterLong(time) if lasted > 100_000_000 => self.until[p] = self.now + time,
                 Bug::LosesFirstAfterPause if !self.queues[p].is_empty() => {
                     let one = self.queues[p].pop_front().unwrap();

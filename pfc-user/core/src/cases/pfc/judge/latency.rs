@@ -5,6 +5,7 @@
 //! or evenly. Frames on their way at the end of a window, divided by their rate, are the latency
 //! there (Little's law); so no frame needs a record of its own.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use pfc_ebpf::stamp::Phase;
@@ -14,7 +15,7 @@ use super::dip::sum;
 use super::preconditions::lost_by_tester;
 use super::stalls::{delay, left_out, stalls};
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, ProbeReport};
+use crate::evidence::pfc::{PfcEvidence, ProbeReport, Windows};
 use crate::plan::{FlowPlan, Nanos};
 use crate::quantity::ms;
 
@@ -78,29 +79,23 @@ impl<'e> Subject<'e> {
         let e = self.e;
         let windows = &e.windows;
         let (width, epoch) = (windows.width.max(1), windows.epoch);
-        let many = (WIDTH / width).max(1);
-        let counted = windows.offered.len().min(windows.received.len()) as u64;
-        let window = |time: Nanos| time.saturating_sub(epoch);
-        let first = (window(span.since).div_ceil(width) + many)
-            .max(window(span.times.start).div_ceil(width));
-        // The last window also counts what came after it.
-        let last = (window(span.times.end) / width).min(counted.saturating_sub(1));
-        let ends = (first..=last).step_by(many as usize);
-        ends.filter_map(|end| {
-            let (from, to) = (epoch + (end - many) * width, epoch + end * width);
-            let stalled = stalls(e).any(|stall| stall.from < to && stall.to + width > from)
-                || left_out(e).any(|spans| spans.may_overlap(from, to));
-            let sent = self.frames(&windows.offered, end - many..end);
-            if stalled || sent == 0 {
-                return None;
-            }
-            let left = self.frames(&windows.offered, 0..end);
-            let arrived = self.frames(&windows.received, 0..end) + self.lost;
-            let under_way = left.saturating_sub(arrived);
-            let latency = u128::from(under_way) * u128::from(to - from) / u128::from(sent);
-            Some((latency as Nanos).saturating_sub(delay(e, span.since, to)))
-        })
-        .collect()
+        let many = many(windows);
+        span.ends(windows)
+            .filter_map(|end| {
+                let (from, to) = (epoch + (end - many) * width, epoch + end * width);
+                let stalled = stalls(e).any(|stall| stall.from < to && stall.to + width > from)
+                    || left_out(e).any(|spans| spans.may_overlap(from, to));
+                let sent = self.frames(&windows.offered, end - many..end);
+                if stalled || sent == 0 {
+                    return None;
+                }
+                let left = self.frames(&windows.offered, 0..end);
+                let arrived = self.frames(&windows.received, 0..end) + self.lost;
+                let under_way = left.saturating_sub(arrived);
+                let latency = u128::from(under_way) * u128::from(to - from) / u128::from(sent);
+                Some((latency as Nanos).saturating_sub(delay(e, span.since, to)))
+            })
+            .collect()
     }
 
     fn frames(&self, windows: &[[u32; 8]], range: Range<u64>) -> u64 {
@@ -126,6 +121,25 @@ struct Span {
     /// The median of `times`; else the greatest of three in a row, for `times` are as short as the
     /// stop that is looked for.
     lasting: bool,
+}
+
+impl Span {
+    /// The windows with which each `WIDTH` ends that ends in the span.
+    fn ends(&self, windows: &Windows) -> impl Iterator<Item = u64> + use<> {
+        let (width, many) = (windows.width.max(1), many(windows));
+        let counted = windows.offered.len().min(windows.received.len()) as u64;
+        let since = |time: Nanos| time.saturating_sub(windows.epoch);
+        let first =
+            (since(self.since).div_ceil(width) + many).max(since(self.times.start).div_ceil(width));
+        // The last window also counts what came after it.
+        let last = (since(self.times.end) / width).min(counted.saturating_sub(1));
+        (first..=last).step_by(many as usize)
+    }
+}
+
+/// Windows over which one latency is taken.
+fn many(windows: &Windows) -> u64 {
+    (WIDTH / windows.width.max(1)).max(1)
 }
 
 /// The storm's data, and the pauses of a probe that may not hold the priority.
@@ -169,6 +183,8 @@ fn median(latencies: &[Nanos]) -> Option<Nanos> {
 /// `no-delay`.
 pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
+    // The pauses of probes that are long enough, by their begin; those that stalls did not hide.
+    let (mut pauses, mut looked_at) = (BTreeSet::new(), BTreeSet::new());
     for subject in subjects(e) {
         let allowed = subject.allowed();
         for span in spans(e, subject.priority) {
@@ -178,7 +194,10 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
             } else {
                 latencies.windows(LEAST).filter_map(median).max()
             };
+            let begin = (!span.lasting).then_some(span.times.start);
+            pauses.extend(begin.filter(|_| span.ends(&e.windows).count() >= LEAST));
             let Some(median) = found else { continue };
+            looked_at.extend(begin);
             let holds = median <= allowed;
             // The pauses of probes are many, so only violations in them are reported.
             if holds && !span.lasting {
@@ -193,6 +212,15 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
     if finding.assertions.is_empty() {
         let expected = format!("at least {LEAST} for some priority");
         finding.undecided("spans of 10 ms without a stall", expected, "fewer");
+    }
+    if !pauses.is_empty() {
+        let what = format!("pauses of probes, of {LEAST} such spans or more, that were looked at");
+        let actual = format!("{} of {}", looked_at.len(), pauses.len());
+        if looked_at.is_empty() {
+            finding.undecided(what, "at least 1", actual);
+        } else {
+            finding.expect(what, "at least 1", actual, true);
+        }
     }
     finding
 }

@@ -4,13 +4,18 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::preconditions::{flows, storm_end};
-use super::probe::{Measured, Wait};
+use super::probe::{Drain, Measured, Wait};
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 use crate::verdict::Subject;
+
+/// Percent of the time in which held frames leave that the link may be idle: a device that sends
+/// them at a quarter of the line or faster keeps its rate. A good simulated switch in an emulated
+/// guest, which is the slowest known, sent them at a third.
+const IDLE: Nanos = 75;
 
 /// `lets-go`: each priority by itself, and for good. Which goes first is the scheduler's choice.
 pub(in crate::cases::pfc) fn lets_go(e: &PfcEvidence) -> Finding {
@@ -37,8 +42,8 @@ fn test(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = &FlowPlan> 
     flows(e, Some(Role::Test)).filter(move |flow| flow.priority == priority)
 }
 
-/// Expects the first frame of `priority` soon after the last pause, and each later one soon after
-/// the one before it.
+/// Expects the first frame of `priority` soon after the last pause, each later one soon after the
+/// one before it, and all that were held at no less than a part of the line's rate.
 fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority: Priority) {
     let measured = Measured::of(e);
     let quanta = e.plan.storm.quanta;
@@ -73,9 +78,52 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority:
     let what = format!("longest wait of a later frame of priority {priority}");
     if all < received().map(|received| received.frames).sum() {
         finding.undecided(what, "known", "not all records fitted");
-    } else if let Some(wait) = measured.longest_wait(priority, logged, first) {
+        return;
+    }
+    if let Some(wait) = measured.longest_wait(priority, logged, first) {
         in_time(finding, e, (priority, what), wait, wait.since);
     }
+    let drain = measured.drain(logged, (storm_end(e, storm), first), IDLE);
+    keeps_rate(finding, e, priority, (first, drain));
+}
+
+/// Expects the link to be idle for only a part of the time in which held frames of `priority`
+/// leave, from `first` on.
+fn keeps_rate(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    priority: Priority,
+    (first, drain): (Nanos, Drain),
+) {
+    let what = format!("idle time of the link while held frames of priority {priority} left");
+    let expected = format!("at most {}", ms(drain.allowed));
+    let stalled = stalled_within(e, first.saturating_sub(e.limits.max_response), drain.last);
+    let holds = drain.idle <= drain.allowed;
+    if !holds && !all_logged_from(e, first) {
+        let why = "not every frame that came meanwhile was logged";
+        finding.undecided(what, expected, why);
+    } else if !holds && drain.idle - drain.allowed <= stalled {
+        let (idle, stalled) = (drain.text(), ms(stalled));
+        let why = format!("{idle}, but the tester or the simulated DUT stalled for {stalled}");
+        finding.undecided(what, expected, why);
+    } else {
+        finding.expect(what, expected, drain.text(), holds);
+    }
+}
+
+/// True if each frame of the storm phase that came from `first` on was logged: others fill the link
+/// too.
+fn all_logged_from(e: &PfcEvidence, first: Nanos) -> bool {
+    let logged = |flow: u16| {
+        let records = e.arrivals.records.iter();
+        let of_it = records.filter(|one| one.flow == flow && one.phase == Phase::Storm);
+        of_it.count() as u64
+    };
+    let mut late = e
+        .received
+        .iter()
+        .filter(|flow| flow.phase == Phase::Storm && flow.last >= first);
+    late.all(|flow| logged(flow.flow) >= flow.frames)
 }
 
 /// Expects a wait of a priority to be short, but for stalls from `from` on.

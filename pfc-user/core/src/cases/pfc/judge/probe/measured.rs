@@ -41,7 +41,7 @@ impl NotCounted {
 }
 
 /// Arrivals of the probe phase: of each priority that the plan's probes pause, and of those that
-/// no frame of this one pauses.
+/// no frame of this one pauses. Where it names all, those are the lossy ones, which go on.
 pub(super) struct Traffic<'e> {
     pub(super) paused: Vec<(Priority, Vec<&'e Arrival>)>,
     pub(super) others: Vec<&'e Arrival>,
@@ -103,6 +103,9 @@ impl<'e> Measured<'e> {
                 .collect(),
             others: Vec::new(),
         };
+        let is_probed = |priority| traffic.paused.iter().any(|(probed, _)| *probed == priority);
+        let mut flows = self.plan.flows.iter();
+        let names_all = flows.all(|flow| is_probed(flow.priority) || probe.pauses(flow.priority));
         let probed = self.records.iter();
         for arrival in probed.filter(|arrival| arrival.phase == Phase::Probe) {
             let Some(flow) = self.flow(arrival.flow) else {
@@ -111,7 +114,7 @@ impl<'e> Measured<'e> {
             let mut paused = traffic.paused.iter_mut();
             match paused.find(|(priority, _)| *priority == flow.priority) {
                 Some((_, arrivals)) => arrivals.push(arrival),
-                None if probe.pauses(flow.priority) => {}
+                None if probe.pauses(flow.priority) && !names_all => {}
                 None => traffic.others.push(arrival),
             }
         }
@@ -396,8 +399,14 @@ impl<'e> Measured<'e> {
     }
 
     /// Drain of the frames that the DUT held until `priority` could go on at `end`, and that came
-    /// after `first`: those that were in it by then for certain.
-    pub(super) fn drain(&self, arrivals: &[&Arrival], end: Nanos, first: Nanos) -> Drain {
+    /// after `first`: those that were in it by then for certain. The link may be idle for so much
+    /// percent of the time.
+    pub(in crate::cases::pfc) fn drain(
+        &self,
+        arrivals: &[&Arrival],
+        (end, first): (Nanos, Nanos),
+        percent: Nanos,
+    ) -> Drain {
         let held = |arrival: &&&Arrival| {
             let sent = arrival.time.saturating_sub(Nanos::from(arrival.latency));
             sent + self.limits.max_response <= end
@@ -415,7 +424,7 @@ impl<'e> Measured<'e> {
             last,
             took,
             idle: took.saturating_sub(filled),
-            allowed: self.allowed() + took / IDLE_SHARE,
+            allowed: self.allowed() + took * percent / 100,
         }
     }
 
@@ -457,26 +466,22 @@ impl<'e> Measured<'e> {
     }
 }
 
-/// Part of the time in which held frames leave that the link may be idle: a device whose rate is
-/// lower at all times has checks of its own.
-const IDLE_SHARE: Nanos = 4;
-
 /// The time in which held frames left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Drain {
+pub(in crate::cases::pfc) struct Drain {
     /// Arrival of the last.
-    pub(super) last: Nanos,
+    pub(in crate::cases::pfc) last: Nanos,
     /// How long it took from the first to the last.
-    pub(super) took: Nanos,
+    took: Nanos,
     /// Time in which no frame of any priority filled the link meanwhile.
-    pub(super) idle: Nanos,
+    pub(in crate::cases::pfc) idle: Nanos,
     /// Longest such time of a device that lets frames go for good.
-    pub(super) allowed: Nanos,
+    pub(in crate::cases::pfc) allowed: Nanos,
 }
 
 impl Drain {
     /// Describes the idle time in words.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::cases::pfc) fn text(&self) -> String {
         format!("{} of {}", ms(self.idle), ms(self.took))
     }
 }
