@@ -31,8 +31,8 @@ QUIET = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 EVERY = ("http", "https", "grpc", "grpc-pieces")
 BOTH, REST = ("http", "grpc"), ("https", "grpc-pieces")
 # Parts of truths.py that are right or wrong however busy the machine is.
-UNTIMED = ("counts", "octets", "pcapng", "stacks", "shortest", "payloads", "bad_checksums",
-           "pause_frames", "held_queues")
+UNTIMED = ("counts", "resumed", "octets", "pcapng", "stacks", "shortest", "payloads",
+           "bad_checksums", "pause_frames", "held_queues")
 
 
 class Server:

@@ -5,16 +5,21 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ib_mad::attr::PortInfo;
 use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::ibsim::IbsimTransport;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::bringup::mad::{Claimed, Node, Target};
@@ -30,6 +35,10 @@ const FOUND: Protection = Protection {
     lease_period: 60,
 };
 const M_KEY_DUT: MKey = MKey(0x1234);
+/// Longest wait for what has to come: only a failure takes as long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// From one look at what sends no event to the next.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// `validator dut sma`; ends with this.
 struct Dut {
@@ -413,4 +422,96 @@ fn root_a_dut_that_another_user_holds_is_refused_with_the_user_s_name() {
         assert!(refused.contains(&name), "{refused}");
     }
     drop(journal.claim(node("held", "Hca1", 9)).unwrap());
+}
+
+/// What a command printed, and its exit code; it has to end, however slow the machine is.
+fn ended(mut child: Child) -> Output {
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("it never ended: {:?}", child.wait_with_output());
+        }
+        thread::sleep(LOOK);
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn root_what_an_account_has_in_its_journal_holds_up_neither_check_nor_run() {
+    let test = "root_what_an_account_has_in_its_journal_holds_up_neither_check_nor_run";
+    if !common::need_root(test) || !common::need_tool(test, "unshare") {
+        return;
+    }
+    const STRANGER: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let entries = at("home/.local/state/validator");
+    for path in [&entries, &at("run"), &at("lib")] {
+        fs::create_dir_all(path).unwrap();
+    }
+    mkfifo(&entries.join("1.json"), Mode::S_IRWXU).unwrap();
+    symlink("/dev/zero", entries.join("2.json")).unwrap();
+    for path in [&entries, &entries.join("1.json")] {
+        chown(path, Some(STRANGER), None).unwrap();
+    }
+    let account = format!(
+        "stranger:x:{STRANGER}:0::{}:/bin/sh\n",
+        at("home").display()
+    );
+    fs::write(at("passwd"), account).unwrap();
+    // Root's own journal, and the accounts, are those of this test.
+    let script = "mount --bind \"$0/run\" /run && mount --bind \"$0/lib\" /var/lib && \
+                  mount --bind \"$0/passwd\" /etc/passwd && exec \"$@\"";
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]);
+        command
+            .arg(folder.path())
+            .arg(env!("CARGO_BIN_EXE_validator"));
+        command.args(arguments).env_remove("VALIDATOR_JOURNAL");
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .stderr(Stdio::piped())
+            .current_dir(folder.path())
+            .spawn()
+            .unwrap()
+    };
+    let dut = Dut::start("accounts", FOUND);
+    let testbed = format!(
+        "name = \"t\"\n[mad]\ntransport = \"ibsim\"\nsocket = \"{}\"\nhost = \"Hca1\"\n\
+         m_key_current = \"{}\"\n",
+        dut.socket, FOUND.m_key
+    );
+    fs::write(at("t.toml"), testbed).unwrap();
+
+    let check = ["check", "--passive", "--plan", "mad", "--testbed", "t.toml"];
+    let checked = ended(start(&check));
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{said}");
+    // A machine that stands still may give no answer in time; the folder is named then, too.
+    assert!(said.contains(&format!("{}", entries.display())), "{said}");
+    assert!(said.contains("user stranger"), "{said}");
+
+    let run = [
+        "run",
+        "--testbed",
+        "t.toml",
+        "--case",
+        "mad.c14-016-get",
+        "--out",
+        "out",
+    ];
+    let mut run = start(&run);
+    // Once the DUT is claimed, other users' entries have been looked at.
+    let begin = Instant::now();
+    while fs::read_dir(at("lib/validator")).map_or(0, Iterator::count) == 0 {
+        assert_eq!(run.try_wait().unwrap(), None, "it ended");
+        assert!(begin.elapsed() < PATIENCE, "the DUT is never claimed");
+        thread::sleep(LOOK);
+    }
+    kill(Pid::from_raw(run.id() as i32), Signal::SIGTERM).unwrap();
+    let ran = ended(run);
+    assert_eq!(ran.status.code(), Some(130), "{ran:?}");
+    assert_eq!(dut.shown(FOUND.m_key), FOUND);
 }

@@ -472,3 +472,46 @@ impl LiveEngine {
         Ok(Found::New(Box::new(port)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use validator_core::engine::plan::Obeys;
+
+    use super::*;
+
+    #[test]
+    fn a_link_without_a_speed_is_refused_where_one_is_needed_and_told_what_says_one() {
+        let port = Port {
+            name: "p1".into(),
+            interface: "veth1".into(),
+            namespace: None,
+            line_rate: None,
+            mtu: None,
+            obeys: Obeys::Nothing,
+            captures: Captures::default(),
+        };
+        let state = LinkState {
+            index: 1,
+            driver: "veth".into(),
+            kind: Some("veth".into()),
+            ethernet: true,
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            carrier: true,
+            // A veth says so whatever it is.
+            speed: Some(10_000_000_000),
+        };
+        let rate = |port: &Port, need| line_rate(port, own_rate(&state), need, &state);
+        let need = Some("flow \"f\" sends pauses".to_owned());
+        let refusal = rate(&port, need.clone()).unwrap_err().to_string();
+        let expected = "veth1 (veth) has no speed that means something, and flow \"f\" sends \
+                        pauses: set `layer1.speed` in the configuration, or `line_rate` of the \
+                        port in the testbed file";
+        assert_eq!(refusal, expected);
+        assert_eq!(rate(&port, None).unwrap(), LineRate::FASTEST);
+        let one = LineRate::from_bits_per_second(1_000_000_000).unwrap();
+        let line_rate = Some(one);
+        assert_eq!(rate(&Port { line_rate, ..port }, need).unwrap(), one);
+    }
+}

@@ -240,3 +240,104 @@ pub struct Interface {
     /// The next hop, whose MAC address is asked for.
     pub gateway: IpAddr,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::{Header, Protocol};
+    use super::*;
+
+    /// A flow that needs no speed.
+    fn flow() -> Flow {
+        Flow {
+            name: "f".into(),
+            from: PortIndex(0),
+            to: vec![PortIndex(1)],
+            queue: Priority::from_low_bits(0),
+            packet: Packet::default(),
+            length: Length::Fixed(64),
+            rate: Rate::FramesPerSecond(1),
+            schedule: Schedule {
+                delay: Span::Time(1),
+                end: End::Never,
+                gap: 12,
+            },
+            metrics: Metrics::default(),
+            next_hops: Vec::new(),
+        }
+    }
+
+    fn bursts(gap: Span) -> End {
+        End::Bursts {
+            bursts: None,
+            frames: 1,
+            gap,
+        }
+    }
+
+    #[test]
+    fn what_counts_in_time_on_the_line_needs_its_speed() {
+        let octets = "has times in octets of the line";
+        let pauses = "sends pauses, which count in bit times of the line";
+        let at = |rate| Flow { rate, ..flow() };
+        let scheduled = |delay, end| {
+            let gap = 12;
+            Flow {
+                schedule: Schedule { delay, end, gap },
+                ..flow()
+            }
+        };
+        let sends = |protocol| {
+            let mut flow = flow();
+            flow.packet.headers = vec![Header::new(protocol)];
+            flow
+        };
+        let (time, span) = (Span::Time(1), Span::Octets(1));
+        for (flow, needs) in [
+            (flow(), None),
+            (at(Rate::BitsPerSecond(1)), None),
+            (
+                at(Rate::Percent(1.0)),
+                Some("has a rate in percent of the line"),
+            ),
+            (scheduled(span, End::Never), Some(octets)),
+            (scheduled(Span::Octets(0), End::Never), None),
+            (scheduled(time, bursts(span)), Some(octets)),
+            (scheduled(time, bursts(time)), None),
+            (scheduled(time, End::Frames(1)), None),
+            (sends(Protocol::Ethernet), None),
+            (sends(Protocol::PfcPause), Some(pauses)),
+            (sends(Protocol::EthernetPause), Some(pauses)),
+        ] {
+            let needs = needs.map(|what| format!("flow \"f\" {what}"));
+            assert_eq!(flow.needs_line_rate(), needs, "{flow:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_needs_the_speed_of_what_it_obeys_and_of_its_own_flows() {
+        let port = |obeys| Port {
+            name: "p".into(),
+            interface: "i".into(),
+            namespace: None,
+            line_rate: None,
+            mtu: None,
+            obeys,
+            captures: Captures::default(),
+        };
+        let percent = Flow {
+            rate: Rate::Percent(1.0),
+            ..flow()
+        };
+        let plan = Plan {
+            ports: [Obeys::Nothing, Obeys::Nothing, Obeys::Pause]
+                .map(port)
+                .to_vec(),
+            flows: vec![flow(), percent],
+            interfaces: Vec::new(),
+        };
+        let needs = |place| plan.needs_line_rate(PortIndex(place));
+        assert!(needs(0).is_some_and(|need| need.contains("in percent")));
+        assert_eq!(needs(1), None);
+        assert!(needs(2).is_some_and(|need| need.contains("that it obeys")));
+    }
+}

@@ -7,6 +7,7 @@ use validator_core::agent::protocol::OpenChannel;
 use validator_core::dut::requester::model::{Adapter, Model};
 use validator_core::dut::switch::config::SwitchConfig;
 use validator_core::dut::switch::model::Switch;
+use validator_core::engine::filter::{Filter, From};
 use validator_core::engine::neighbour::Host;
 use validator_core::engine::plan::{Interface, PortIndex};
 use validator_core::neighbour::Station;
@@ -42,6 +43,35 @@ pub fn exercise(frame: &[u8]) {
     }
     roce::is_intact(frame);
     switch(frame);
+    for from in [From::Frame, From::Tag, From::Ipv4, From::Ipv6] {
+        for bit in [0, 3, 96, 8 * frame.len()] {
+            [1, 6, 48, 128]
+                .into_iter()
+                .for_each(|bits| filter(from, bit, bits, frame));
+        }
+    }
+}
+
+/// Filters of captures for that field, whose value is 0 or another.
+fn filter(from: From, bit: usize, bits: usize, frame: &[u8]) {
+    let zero = Filter {
+        from,
+        bit,
+        bits,
+        value: 0,
+        ignored: 0,
+        negate: false,
+    };
+    let other = Filter {
+        negate: true,
+        ..zero
+    };
+    let any = Filter {
+        ignored: u128::MAX,
+        ..zero
+    };
+    let kept = zero.keeps(frame) ^ other.keeps(frame);
+    assert_eq!(kept, any.keeps(frame), "{zero:?}");
 }
 
 /// An adapter that waits for the answer to a READ.

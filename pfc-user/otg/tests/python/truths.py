@@ -17,7 +17,7 @@ from truth import octets, pausing, sending, switch
 from truth.ports import Ports, failed
 
 CABLE = (
-    sending.counts, sending.rates, sending.shares, sending.bursts,
+    sending.counts, sending.resumed, sending.rates, sending.shares, sending.bursts,
     octets.octets, octets.pcapng, octets.stacks, octets.shortest,
     octets.payloads, octets.bad_checksums, octets.pause_frames,
     pausing.held_queues, pausing.obeying, pausing.link_pauses, pausing.pause_length,

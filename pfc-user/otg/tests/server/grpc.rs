@@ -14,10 +14,13 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::codegen::http::Uri;
 use tonic::transport::Endpoint;
 use tonic::{Request, Status, Streaming};
+use validator_core::engine::Order;
 use validator_otg::grpc::Octets;
 use validator_otg::json::{parse, text};
 use validator_otg::model::{Builder, descriptor};
 
+use crate::client::send;
+use crate::http::two_ports;
 use crate::rpc::{Client, path};
 use crate::served::Served;
 
@@ -101,6 +104,30 @@ async fn a_configuration_goes_there_and_back_and_its_warning_is_present() {
         "{\"metrics_response\":{\"choice\":\"port_metrics\",\"port_metrics\":[{\"name\":\"p\",\
          \"link\":\"up\"}]}}"
     );
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn each_state_reaches_the_engine_as_its_order_over_http_and_grpc() {
+    let served = two_ports().await;
+    let mut client = Client::connect(served.grpc).await;
+    let mut expected = Vec::new();
+    for (state, order) in [
+        ("start", Order::Start),
+        ("pause", Order::Pause),
+        ("resume", Order::Resume),
+        ("stop", Order::Stop),
+    ] {
+        let state = format!(
+            r#"{{"choice":"traffic","traffic":{{"choice":"flow_transmit",
+                "flow_transmit":{{"state":"{state}","flow_names":["g"]}}}}}}"#
+        );
+        let reply = send(served.http, "POST /control/state", &state).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        client.ask("SetControlState", &state).await.unwrap();
+        expected.extend([(vec![1], order), (vec![1], order)]);
+    }
+    assert_eq!(served.record.get().orders, expected);
     served.stop().await;
 }
 

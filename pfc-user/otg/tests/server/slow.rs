@@ -155,9 +155,8 @@ async fn captured() -> Served {
     served
 }
 
-/// Octets that a reader of HTTP finds who takes the first of a capture, and the others after that
-/// time.
-async fn taken_after(served: &Served, pause: Duration) -> usize {
+/// A reader of HTTP who has taken the first octets of a capture.
+async fn begun(served: &Served) -> TcpStream {
     let mut reader = TcpStream::connect(served.http).await.unwrap();
     let body = r#"{"port_name":"p2"}"#;
     let request = format!(
@@ -167,6 +166,13 @@ async fn taken_after(served: &Served, pause: Duration) -> usize {
     );
     reader.write_all(request.as_bytes()).await.unwrap();
     reader.read_exact(&mut [0; 4096]).await.unwrap();
+    reader
+}
+
+/// Octets that a reader of HTTP finds who takes the first of a capture, and the others after that
+/// time.
+async fn taken_after(served: &Served, pause: Duration) -> usize {
+    let mut reader = begun(served).await;
     assert_eq!(send(served.http, "GET /config", "").await.status, 200);
     tokio::time::pause();
     sleep(pause).await;
@@ -206,7 +212,8 @@ async fn a_reader_of_grpc_that_stops_in_a_capture_holds_up_neither_others_nor_th
 }
 
 #[tokio::test]
-async fn readers_of_grpc_that_stop_in_a_capture_of_one_message_do_not_have_it_made() {
+async fn readers_that_stop_in_a_capture_do_not_have_it_made() {
+    use tokio_stream::StreamExt as _;
     let served = captured().await;
     let body = r#"{"port_name":"p2"}"#;
     let request = argument("GetCapture", body);
@@ -217,9 +224,14 @@ async fn readers_of_grpc_that_stop_in_a_capture_of_one_message_do_not_have_it_ma
         let message = reader.streamed("GetCapture", request.clone()).await;
         stopped.push((reader, message));
     }
+    let mut reader = Client::connect(served.grpc).await;
+    let mut pieces = reader.streamed("streamGetCapture", request.clone()).await;
+    pieces.next().await.unwrap().unwrap();
+    stopped.push((reader, pieces));
+    let of_http = begun(&served).await;
     let given = served.record.get().given.clone();
     let left: Vec<usize> = given.iter().map(Weak::strong_count).collect();
-    assert_eq!(left, [1, 1], "files that are yet to be written");
+    assert_eq!(left, [1; 4], "files that are yet to be written");
     let mut reader = Client::connect(served.grpc).await;
     let whole = reader.unary("GetCapture", Request::new(request)).await;
     let whole = DynamicMessage::decode(descriptor("GetCaptureResponse"), whole.unwrap()).unwrap();
@@ -230,7 +242,7 @@ async fn readers_of_grpc_that_stop_in_a_capture_of_one_message_do_not_have_it_ma
         file.as_bytes().unwrap() == &over_http.body[..],
         "the same file"
     );
-    drop(stopped);
+    drop((stopped, of_http));
     served.stop().await;
 }
 

@@ -346,7 +346,7 @@ impl Journal {
 
     /// The files of this journal, as of [`list`].
     fn entries(&self) -> Result<(Vec<PathBuf>, Vec<String>), JournalError> {
-        list([&self.settings, &self.keys])
+        list([&self.settings, &self.keys], usize::MAX)
     }
 
     /// Sets `feature`; `None` when it was so already.

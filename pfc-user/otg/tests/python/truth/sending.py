@@ -22,6 +22,24 @@ def counts(ports):
         ports.exact(f"1000 frames of {size} octets")
 
 
+def resumed(ports):
+    """A flow that has ended goes on counting when it is resumed; one that never began, begins."""
+    config = ports.config()
+    for name in ("ended", "never begun"):
+        made = flow(config, name, 128)
+        made.duration.fixed_packets.packets, made.rate.pps = 100, 1000
+    ports.api.set_config(config)
+    ports.before = ports.of_ports()
+    ports.order("start", "ended")
+    ports.ended()
+    for name, frames in (("ended", 200), ("never begun", 100)):
+        ports.order("resume", name)
+        found = ports.ended()[name]
+        told = (found.frames_tx, found.frames_rx)
+        expect(f"a flow that has {name}, resumed", told == (frames, frames), told)
+    ports.exact("flows that are resumed")
+
+
 def rates(ports):
     size = 1024
     for what, unit, value, frames in (

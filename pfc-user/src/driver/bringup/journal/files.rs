@@ -16,8 +16,8 @@ use crate::driver::kernel::process::start_time;
 
 /// Octets of the largest entry; most have some hundred.
 const MAX_ENTRY: u64 = 1 << 20;
-/// Most entries that are read in another user's folder.
-const MAX_ENTRIES: usize = 1000;
+/// Most entries that are listed and read in another user's folder.
+pub(super) const MAX_ENTRIES: usize = 1000;
 /// Time that other users' folders have. Their file systems may never answer (FUSE, NFS).
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -43,12 +43,21 @@ impl Folder {
         if fs::metadata(&self.path).is_ok_and(|found| found.uid() != self.owner.as_raw()) {
             return (Vec::new(), Vec::new());
         }
-        let (paths, notes) = match list([&self.path]) {
+        let (mut paths, mut notes) = match list([&self.path], MAX_ENTRIES + 1) {
             Ok(listed) => listed,
             // Entries of the other folders are reported all the same.
             Err(error) => return (Vec::new(), vec![error.to_string()]),
         };
-        let seen = paths.into_iter().take(MAX_ENTRIES).map(|path| Seen {
+        if paths.len() > MAX_ENTRIES {
+            paths.truncate(MAX_ENTRIES);
+            notes.push(format!(
+                "journal {:?}: {} has more than {MAX_ENTRIES} entries there, and no others are \
+                 looked at",
+                self.path,
+                user(self.owner)
+            ));
+        }
+        let seen = paths.into_iter().map(|path| Seen {
             entry: read(&path, self.owner),
             owner: self.owner,
             path,
@@ -126,15 +135,19 @@ pub(super) fn others() -> Vec<Folder> {
     folders
 }
 
-/// The entries in these folders, oldest name first; and in words the folders that are closed to
-/// this user.
+/// The entries in these folders, oldest name first, at most that many of each; and in words the
+/// folders that are closed to this user.
 pub(super) fn list<'p>(
     folders: impl IntoIterator<Item = &'p PathBuf>,
+    most: usize,
 ) -> Result<(Vec<PathBuf>, Vec<String>), JournalError> {
     let (mut paths, mut closed) = (Vec::new(), Vec::new());
     for folder in folders {
         match fs::read_dir(folder) {
-            Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
+            Ok(files) => {
+                let files = files.flatten().map(|file| file.path());
+                paths.extend(files.filter(|path| is_entry(path)).take(most));
+            }
             // A user may have no home: passwd(5) has a file in its place for some.
             Err(error)
                 if matches!(
@@ -156,13 +169,15 @@ pub(super) fn list<'p>(
             }
         }
     }
-    paths.retain(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "json")
-    });
     paths.sort();
     paths.dedup();
     Ok((paths, closed))
+}
+
+/// True for the name of an entry.
+fn is_entry(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json")
 }
 
 /// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.

@@ -2,7 +2,9 @@
 
 use nix::sys::stat::Mode;
 use nix::unistd::Uid;
+use serde_json::json;
 
+use super::files::MAX_ENTRIES;
 use super::*;
 
 fn setting(namespace: Option<&str>, feature: Feature, was: bool) -> Setting {
@@ -192,6 +194,68 @@ fn what_is_no_entry_of_its_owner_holds_up_nobody() {
     };
     assert_eq!(look(&[of(geteuid())]).0.len(), 4);
     assert_eq!(look(&[of(stranger)]).0.len(), 0);
+}
+
+/// Entries of each kind with damage in any place are told in words, or are none.
+#[test]
+fn octets_of_another_user_are_an_entry_or_none() {
+    use validator_core::m_key::Protection;
+    let way = json!({ "ibsim": { "socket": "s", "host": "h" } });
+    let kinds = [
+        serde_json::to_value(gone()).unwrap(),
+        json!({
+            "transport": way, "route": { "directed": "0,1" }, "found": Protection::NONE,
+            "guid": 2, "m_key_dut": Protection::NONE.m_key,
+        }),
+        json!({ "claimed": { "transport": way, "route": { "directed": "0,1" } } }),
+        json!({ "claimed": { "fabric": "ibsim s", "guid": 2 } }),
+        json!({
+            "restore": "r", "variables": [["A", "b"]], "folder": "/", "state": "/", "timeout": 1,
+        }),
+    ];
+    let parse = |octets: &[u8]| serde_json::from_slice::<Entry>(octets);
+    for mut kind in kinds {
+        (kind["pid"], kind["started"]) = (1.into(), 2.into());
+        let text = kind.to_string().into_bytes();
+        parse(&text).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        for place in 0..text.len() {
+            assert!(parse(&text[..place]).is_err(), "{kind} up to {place}");
+            for octet in [0, b'"', b',', b'-', b'9', b'[', b'{', 0xff] {
+                let mut damaged = text.clone();
+                damaged[place] = octet;
+                if let Ok(entry) = parse(&damaged) {
+                    assert_ne!(entry.what.to_string(), "");
+                }
+            }
+        }
+    }
+}
+
+/// Neither the memory of this process nor its time is for that user to fill.
+#[test]
+fn of_another_user_no_more_entries_are_listed_than_a_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |path: &Path| Folder {
+        path: path.into(),
+        owner: geteuid(),
+    };
+    let add = |name: String| fs::write(folder.path().join(name), "").unwrap();
+    // Files of other kinds do not count.
+    (0..10).for_each(|number| add(format!("{number}.draft")));
+    (0..MAX_ENTRIES).for_each(|number| add(format!("{number}.json")));
+    let listed = list([&folder.path().to_owned()], 7).unwrap();
+    assert_eq!(listed.0.len(), 7);
+    let look = || look(&[of(folder.path())]);
+    let (seen, notes) = look();
+    assert_eq!((seen.len(), notes), (MAX_ENTRIES, Vec::new()));
+    add("more.json".into());
+    let (seen, notes) = look();
+    assert_eq!(seen.len(), MAX_ENTRIES);
+    let more = format!("has more than {MAX_ENTRIES} entries there");
+    assert!(
+        matches!(&notes[..], [note] if note.contains(&more)),
+        "{notes:?}"
+    );
 }
 
 /// Files of other versions and of this one are alike.
