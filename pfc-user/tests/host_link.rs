@@ -106,8 +106,9 @@ fn receive(socket: &OwnedFd) -> nix::Result<Vec<u8>> {
 /// Starts this program again to do only `test`, in `namespace`, and waits until it prints `ready`.
 fn victim(namespace: &Namespace, test: &str, value: &str) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
+    let test = format!("host_link::{test}");
     command
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &test, "--nocapture"])
         .env(VICTIM, value);
     let mut victim = Child::spawn(Some(namespace), command).unwrap();
     while !victim.read_line(LONG).unwrap().ends_with("ready") {}

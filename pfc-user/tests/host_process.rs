@@ -95,7 +95,7 @@ fn a_child_dies_with_a_killed_parent() {
     victim
         .args([
             "--exact",
-            "a_child_dies_with_a_killed_parent",
+            "host_process::a_child_dies_with_a_killed_parent",
             "--nocapture",
         ])
         .env(VICTIM, "1");

@@ -89,7 +89,11 @@ fn agent_on_the_fake() {
 fn agent_on_the_fake_with(line: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "process::agent_on_the_fake", "--nocapture"])
+        .args([
+            "--exact",
+            "agent::process::agent_on_the_fake",
+            "--nocapture",
+        ])
         .env(ARGUMENTS, line)
         .env_remove(TOKEN_VARIABLE);
     command.stdin(Stdio::null());

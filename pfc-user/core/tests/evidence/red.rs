@@ -12,6 +12,7 @@ use crate::{judged, named, of_class, page, pages, parse, sample, text_of};
 
 /// Events that a drawing shows, and those that the table beside it lists.
 const SHOWN: usize = 160;
+const LATER: usize = 20;
 const LISTED: usize = 1000;
 
 /// The words in red on the ladders of that evidence.
@@ -118,7 +119,7 @@ fn ladders(page: &str) -> Vec<(String, Vec<Row>)> {
         let (first, later) = rows.split_at(rows.len().min(SHOWN));
         let caption = text_of(within("caption").next().unwrap());
         // Of the later ones, each may have the one before it in the drawing.
-        let expected = red(first) + red(later).min(SHOWN / 2);
+        let expected = red(first) + red(later).min(LATER / 2);
         let found = drawn.count();
         assert!(
             (expected..=red(&rows)).contains(&found),

@@ -27,6 +27,8 @@ const LABEL: usize = 68;
 const WAIT: usize = 46;
 /// Most events that are drawn, and that the table lists.
 const SHOWN: usize = 160;
+/// Later ones that are drawn all the same.
+const LATER: usize = 20;
 const LISTED: usize = 1000;
 
 /// Direction of an event.
@@ -125,14 +127,14 @@ impl Rows {
     }
 }
 
-/// The events that are drawn: the first ones, and of the others as many that are wrong, each with
-/// the one before it. True if others are left out.
+/// The events that are drawn: the first ones, and of the others some that are wrong, each with the
+/// one before it. True if others are left out.
 fn shown(events: &[Event]) -> (Vec<Event>, bool) {
     let (first, rest) = events.split_at(events.len().min(SHOWN));
     let mut shown = first.to_vec();
     for (index, event) in rest.iter().enumerate() {
         let stands_before = rest.get(index + 1).is_some_and(|next| next.wrong);
-        if (event.wrong || stands_before) && shown.len() < 2 * SHOWN {
+        if (event.wrong || stands_before) && shown.len() < SHOWN + LATER {
             shown.push(event.clone());
         }
     }
@@ -221,7 +223,10 @@ fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
     if event.wrong {
         group = group.class("wrong");
     }
-    group.tip(&event.label)
+    match short(&event.label, LABEL) == event.label {
+        true => group,
+        false => group.tip(&event.label),
+    }
 }
 
 fn table(events: &[Event], first: Nanos, name: &str) -> Element {
