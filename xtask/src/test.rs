@@ -49,6 +49,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     let mut suite = Suite {
         root,
         full: options.full,
+        no_install: options.setup.no_install,
         features: suite::OTG,
         skips,
         client: None,
@@ -61,9 +62,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     } else {
         BEFORE_TESTS.to_vec()
     };
-    if options.full {
-        groups.extend([Group::Browser, Group::Crates]);
-    }
+    groups.extend(options.full.then_some(Group::Browser));
     let ready = setup::run(&groups, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
@@ -99,6 +98,7 @@ const LIBRARIES: [&str; 4] = ["ib-mad", "pfc-ebpf", "pfc-user/core", "pfc-user/o
 struct Suite<'a> {
     root: &'a Path,
     full: bool,
+    no_install: bool,
     /// Features that are tested.
     features: &'static str,
     /// File in which tests note what they skipped, and why.
@@ -169,6 +169,11 @@ impl Suite<'_> {
     /// Rules for the crates of others. The database of advisories is of the network, which may not
     /// be there.
     fn deny(&mut self) -> Result<()> {
+        let no_install = self.no_install;
+        let install = setup::Install { no_install };
+        if let Err(error) = setup::run(&[Group::Crates], &install) {
+            return self.note("crates_of_others", &format!("{error:#}"));
+        }
         let deny = |rules: &[&str]| {
             let mut command = Command::new(DENY.program());
             command.arg("deny").args(rules).current_dir(self.root);
@@ -455,6 +460,7 @@ mod tests {
             let mut suite = Suite {
                 root: Path::new("/"),
                 full: false,
+                no_install: true,
                 features: suite::OTG,
                 skips: file.clone(),
                 client: None,

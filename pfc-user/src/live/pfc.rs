@@ -22,7 +22,7 @@ use validator_core::evidence::pfc::{
 use validator_core::evidence::{CaseEvidence, Repetition};
 use validator_core::nic;
 pub use validator_core::plan::effort;
-use validator_core::plan::{Durations, Nanos, RepetitionPlan};
+use validator_core::plan::{Durations, FlowPlan, Nanos, RepetitionPlan};
 use validator_core::quantity::hex;
 use validator_core::verdict::Event;
 
@@ -142,13 +142,18 @@ impl Before {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
         counters_hook(live, "before", plan, &mut hooks)?;
         let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
+        let longest = plan.flows.iter().map(FlowPlan::packet_length).max();
+        let longest = longest.unwrap_or(0);
         Ok(Self {
             device,
             hooks,
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
             ports: [tx.facts()?, rx.facts()?],
-            links: [LinkWatch::begin(tx)?, LinkWatch::begin(rx)?],
+            links: [
+                LinkWatch::begin(tx, longest)?,
+                LinkWatch::begin(rx, longest)?,
+            ],
         })
     }
 

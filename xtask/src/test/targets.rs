@@ -157,6 +157,7 @@ impl Modules {
             if text.lines().any(|line| line.starts_with("//! lane: ")) {
                 continue;
             }
+            let before = modules.len();
             for name in text.lines().filter_map(module_of) {
                 // What has no file here is shared by tests, and has none.
                 let Some(text) = texts.get(name) else {
@@ -166,7 +167,10 @@ impl Modules {
                 let module = Module::parse(program, name, text);
                 modules.push(module.with_context(|| sources[name].display().to_string())?);
             }
-            listed.insert(program);
+            // A program has modules with tests; a file without any has lost its lane.
+            if modules.len() > before {
+                listed.insert(program);
+            }
         }
         if let Some(name) = texts.keys().find(|name| !listed.contains(*name)) {
             bail!("{} is listed by no program", sources[*name].display());
@@ -400,6 +404,16 @@ mod tests {
         assert!(error.contains("`run` in `watch`"), "{error}");
         let forgotten = [("p.rs", "mod run;\n"), ("run.rs", lane), ("other.rs", lane)];
         let error = refusal(&forgotten);
+        assert!(
+            error.ends_with("other.rs is listed by no program"),
+            "{error}"
+        );
+        let without_lane = [
+            ("p.rs", "mod run;\n"),
+            ("run.rs", lane),
+            ("other.rs", "mod x;\n#[test]\n"),
+        ];
+        let error = refusal(&without_lane);
         assert!(
             error.ends_with("other.rs is listed by no program"),
             "{error}"

@@ -72,3 +72,23 @@ fn a_slow_drain_is_undecided_where_not_all_that_came_was_logged() {
     assert_eq!(found.verdict, INCONCLUSIVE, "{}", found.reason);
     assert!(found.reason.contains(words), "{}", found.reason);
 }
+
+#[test]
+fn held_frames_need_not_leave_faster_than_they_were_offered() {
+    // They leave at an eighth of the line.
+    let verdict = |percent: u64| {
+        let mut e = good(SINGLE);
+        spread(&mut e, 8);
+        let line = e.limits.line_rate.bits_per_second();
+        let test = e.plan.flows.iter_mut();
+        let test: Vec<_> = test.filter(|flow| flow.role == Role::Test).collect();
+        let flows = test.len() as u64;
+        for flow in test {
+            flow.rate = line * percent / 100 / flows;
+        }
+        let found = results(SINGLE, &e);
+        let found = found.iter().find(|result| result.check == "lets-go");
+        found.unwrap().verdict
+    };
+    assert_eq!([10, 20].map(verdict), [Verdict::Pass, FAIL]);
+}

@@ -100,10 +100,11 @@ const LETS_GO: Row<Pfc> = Row {
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance) + the measured uncertainty of the \
         departure; time in which other priorities filled the link back to back does not count \
         (802.1Q 8.6.8); while held frames leave, the link may be idle for max_response + two \
-        frames + three quarters of the time, so that a device that drains at a quarter of the line \
-        or faster passes (a simulated switch in an emulated guest drains at a third); a stall of \
-        the tester or the simulated DUT that is as long, or a record that is missing, makes it \
-        inconclusive",
+        frames + three quarters of the time, or more where the priority was offered less than a \
+        quarter of the line: a device that drains as fast as that passes (a simulated switch in \
+        an emulated guest drains at a third), and a drain of a few max_response says little; a \
+        stall of the tester or the simulated DUT that is as long, or a record that is missing, \
+        makes it inconclusive",
     needs: needs![
         PORTS,
         OWN_STORM,
@@ -117,7 +118,8 @@ const LETS_GO: Row<Pfc> = Row {
         "5",
         "the first frame of each stormed priority arrives within the pause time + max_response + \
          two frames after the storm's last pause frame left, each later one as soon after the one \
-         before it, and what was held at no less than a quarter of the line",
+         before it, and what was held at no less than a quarter of the line or its \
+         offered rate",
         "pauses-longer",
         lets_go::lets_go,
     )

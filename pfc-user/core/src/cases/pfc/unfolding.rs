@@ -124,6 +124,8 @@ impl PfcCase {
         repetitions: &[PlannedRepetition],
     ) -> Repetitions {
         let interval = parameters.storm.interval_at(port.line_rate);
+        // A phase that the case does not have is not too short for its flows.
+        let parameters = &self.used(parameters, true);
         let mut found = Repetitions::default();
         for (turn, PlannedRepetition { lossless, storm }) in repetitions.iter().enumerate() {
             let request = RepetitionRequest {

@@ -14,14 +14,18 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Watches the link from now on.
-    pub fn begin(port: &TesterPort) -> Result<Self> {
+    /// Watches the link from now on. Its MTU is the one that the port had when the run took it, where
+    /// that has become too small for the longest packet, in octets.
+    pub fn begin(port: &TesterPort, longest: usize) -> Result<Self> {
         let announced = port.namespace.run(Announced::begin)??;
         let (carrier_changes, mtu) = now(port)?;
         Ok(Self {
             carrier_changes,
-            // The frames were found to fit the MTU that the port had when the run took it.
-            mtu: mtu.max(port.state.mtu),
+            mtu: if (mtu as usize) < longest {
+                mtu.max(port.state.mtu)
+            } else {
+                mtu
+            },
             announced,
         })
     }

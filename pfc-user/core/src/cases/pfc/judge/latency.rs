@@ -98,6 +98,14 @@ impl<'e> Subject<'e> {
             .collect()
     }
 
+    /// True if enough frames leave in the span for it to be looked at, but for stalls.
+    fn is_long_enough(&self, span: &Span) -> bool {
+        let windows = &self.e.windows;
+        let many = many(windows);
+        let sent = |end: &u64| self.frames(&windows.offered, end - many..*end) > 0;
+        span.ends(windows).filter(sent).count() >= LEAST
+    }
+
     fn frames(&self, windows: &[[u32; 8]], range: Range<u64>) -> u64 {
         let range = range.start as usize..range.end as usize;
         sum(windows, range, &[self.priority])
@@ -195,7 +203,7 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
                 latencies.windows(LEAST).filter_map(median).max()
             };
             let begin = (!span.lasting).then_some(span.times.start);
-            pauses.extend(begin.filter(|_| span.ends(&e.windows).count() >= LEAST));
+            pauses.extend(begin.filter(|_| subject.is_long_enough(&span)));
             let Some(median) = found else { continue };
             looked_at.extend(begin);
             let holds = median <= allowed;

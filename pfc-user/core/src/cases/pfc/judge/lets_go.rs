@@ -12,10 +12,9 @@ use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 use crate::verdict::Subject;
 
-/// Percent of the time in which held frames leave that the link may be idle: a device that sends
-/// them at a quarter of the line or faster keeps its rate. A good simulated switch in an emulated
-/// guest, which is the slowest known, sent them at a third.
-const IDLE: Nanos = 75;
+/// Share of the line at which held frames leave at the least, where they were offered at more. A
+/// good simulated switch in an emulated guest, which is the slowest known, sent them at a third.
+const LEAST: f64 = 0.25;
 
 /// `lets-go`: each priority by itself, and for good. Which goes first is the scheduler's choice.
 pub(in crate::cases::pfc) fn lets_go(e: &PfcEvidence) -> Finding {
@@ -83,7 +82,10 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority:
     if let Some(wait) = measured.longest_wait(priority, logged, first) {
         in_time(finding, e, (priority, what), wait, wait.since);
     }
-    let drain = measured.drain(logged, (storm_end(e, storm), first), IDLE);
+    // No device has to send them faster than they were offered: a shaper may be set to that.
+    let offered = test(e, priority).map(|flow| flow.rate).sum::<u64>() as f64;
+    let least = LEAST.min(offered / e.limits.line_rate.bits_per_second() as f64);
+    let drain = measured.drain(logged, (storm_end(e, storm), first), 1.0 - least);
     keeps_rate(finding, e, priority, (first, drain));
 }
 

@@ -20,9 +20,9 @@ use crate::verdict::Subject;
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
 pub(in crate::cases::pfc) use self::measured::{Drain, Measured, Wait};
 
-/// Percent of the time in which held frames leave that the link may be idle: a device whose rate is
+/// Share of the time in which held frames leave that the link may be idle: a device whose rate is
 /// lower at all times has checks of its own.
-const IDLE: Nanos = 25;
+const IDLE: f64 = 0.25;
 
 /// A check on probes: it asks for the pauses that end in one way.
 #[derive(Clone, Copy)]

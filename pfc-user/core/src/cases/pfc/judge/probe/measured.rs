@@ -399,13 +399,13 @@ impl<'e> Measured<'e> {
     }
 
     /// Drain of the frames that the DUT held until `priority` could go on at `end`, and that came
-    /// after `first`: those that were in it by then for certain. The link may be idle for so much
-    /// percent of the time.
+    /// after `first`: those that were in it by then for certain. The link may be idle for that
+    /// share of the time.
     pub(in crate::cases::pfc) fn drain(
         &self,
         arrivals: &[&Arrival],
         (end, first): (Nanos, Nanos),
-        percent: Nanos,
+        idle: f64,
     ) -> Drain {
         let held = |arrival: &&&Arrival| {
             let sent = arrival.time.saturating_sub(Nanos::from(arrival.latency));
@@ -424,7 +424,7 @@ impl<'e> Measured<'e> {
             last,
             took,
             idle: took.saturating_sub(filled),
-            allowed: self.allowed() + took * percent / 100,
+            allowed: self.allowed() + (took as f64 * idle) as Nanos,
         }
     }
 
