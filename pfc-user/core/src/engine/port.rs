@@ -174,7 +174,8 @@ impl PortSchedule {
         for (lane, hold) in holds.iter().enumerate() {
             let state = &mut self.lanes[lane];
             state.owed += hold.total.saturating_sub(state.total);
-            state.total = hold.total;
+            // The program moves time from one word to another: a look in between misses it.
+            state.total = state.total.max(hold.total);
             state.until = hold.until;
             if state.owed > 0 && hold.until <= now {
                 self.release(lane, now);
