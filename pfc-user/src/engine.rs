@@ -549,9 +549,7 @@ impl LiveEngine {
         }
         Ok(())
     }
-}
 
-impl LiveEngine {
     /// The ports that count on with a start of these flows, for others have counts there.
     ///
     /// What a flow without a stamp had sent is known, and what of it had arrived is not. So that its

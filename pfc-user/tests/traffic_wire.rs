@@ -27,11 +27,11 @@ fn line_rate() -> LineRate {
     LineRate::from_bits_per_second(1_000_000_000).unwrap()
 }
 
-fn priority(value: u8) -> Priority {
+pub fn priority(value: u8) -> Priority {
     Priority::new(value).unwrap()
 }
 
-fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
+pub fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
     FlowPlan {
         id,
         role: Role::Test,
@@ -43,14 +43,14 @@ fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPla
     }
 }
 
-fn v4() -> Addresses {
+pub fn v4() -> Addresses {
     addresses(
         Ipv4Addr::new(192, 0, 2, 1).into(),
         Ipv4Addr::new(192, 0, 2, 2).into(),
     )
 }
 
-fn v6() -> Addresses {
+pub fn v6() -> Addresses {
     addresses(
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2).into(),

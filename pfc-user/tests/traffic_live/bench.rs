@@ -1,18 +1,17 @@
 //! A veth pair in a network namespace of its own, with the accounting program at both ends.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use pfc_ebpf::units::LineRate;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
-use validator_core::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos};
 
 use crate::traffic_wire::wire;
+pub use crate::traffic_wire::{flow, priority, v4, v6};
 
 pub const MS: Nanos = 1_000_000;
 pub const HOUR: Nanos = 3_600_000 * MS;
@@ -32,48 +31,9 @@ pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-pub fn priority(value: u8) -> Priority {
-    Priority::new(value).unwrap()
-}
-
-pub fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
-    FlowPlan {
-        id,
-        role: Role::Test,
-        priority: priority(dscp % 8),
-        dscp: Dscp::new(dscp).unwrap(),
-        pcp: pcp.map(priority),
-        rate,
-        length,
-    }
-}
-
 /// The rate of so many frames a second.
 pub fn rate(frames: u64, length: usize) -> u64 {
     frames * LineRate::frame_bits(length)
-}
-
-pub fn v4() -> Addresses {
-    addresses(
-        Ipv4Addr::new(192, 0, 2, 1).into(),
-        Ipv4Addr::new(192, 0, 2, 2).into(),
-    )
-}
-
-pub fn v6() -> Addresses {
-    addresses(
-        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
-        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2).into(),
-    )
-}
-
-fn addresses(source_ip: IpAddr, destination_ip: IpAddr) -> Addresses {
-    Addresses {
-        source_mac: [2, 0, 0, 0, 0, 1],
-        destination_mac: [2, 0, 0, 0, 0, 2],
-        source_ip,
-        destination_ip,
-    }
 }
 
 /// The programs at both ends, and a sender at `a`.

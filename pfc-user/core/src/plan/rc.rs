@@ -4,6 +4,7 @@ use pfc_ebpf::wire::roce::{Bth, ICRC};
 use serde::{Deserialize, Serialize};
 
 use super::Nanos;
+use crate::roce::build::AETH;
 
 /// The choices for a repetition of an RC case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,10 +46,8 @@ impl RcPlan {
     /// Length of the tester's answer to a READ, from the IP header on, without FCS.
     pub const fn answer_length(&self, is_ipv4: bool) -> usize {
         const UDP: usize = 8;
-        /// The extended header of acknowledgement (9.2, AETH).
-        const ACK: usize = 4;
         let ip = if is_ipv4 { 20 } else { 40 };
-        ip + UDP + Bth::LEN + ACK + self.path_mtu as usize + ICRC
+        ip + UDP + Bth::LEN + AETH + self.path_mtu as usize + ICRC
     }
 
     /// READ requests that a conforming DUT sends in all.

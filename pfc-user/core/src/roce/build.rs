@@ -12,7 +12,7 @@ const ACK_NO_CREDITS: u8 = 0x1f;
 /// The responder's message sequence number (9.7.7): the request is the first that it completes.
 const MESSAGES: u32 = 1;
 /// Octets of the ACK extended transport header.
-const AETH: usize = 4;
+pub(crate) const AETH: usize = 4;
 /// Bit of the BTH with the sender's state of path migration.
 const MIGRATED: u8 = 0x40;
 /// Hops.

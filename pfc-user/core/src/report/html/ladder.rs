@@ -128,8 +128,8 @@ impl Rows {
 }
 
 /// The events that are drawn: the first ones, and of the others some that are wrong, each with the
-/// one before it. True if others are left out.
-fn shown(events: &[Event]) -> (Vec<Event>, bool) {
+/// one before it.
+fn shown(events: &[Event]) -> Vec<Event> {
     let (first, rest) = events.split_at(events.len().min(SHOWN));
     let mut shown = first.to_vec();
     for (index, event) in rest.iter().enumerate() {
@@ -138,15 +138,14 @@ fn shown(events: &[Event]) -> (Vec<Event>, bool) {
             shown.push(event.clone());
         }
     }
-    let skipped = shown.len() < events.len();
-    (shown, skipped)
+    shown
 }
 
 fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     events.sort_by_key(|event| event.at);
     let all = events.len();
     events.truncate(LISTED);
-    let (shown, skipped) = shown(&events);
+    let shown = shown(&events);
     let first = shown.first()?.at;
     let (rows, at) = Rows::of(&shown, 44.0);
     let bottom = rows.bottom + ROW;
@@ -164,11 +163,10 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     let drawing = words::drawing("ladder", &about, view_box)
         .children(lives)
         .children(packets.map(|(event, y)| one(event, *y, first, &rows)));
-    let more = if !skipped && all <= LISTED {
+    let more = if all == shown.len() {
         String::new()
     } else {
-        let later = shown.len().saturating_sub(SHOWN);
-        let later = match later {
+        let later = match shown.len().saturating_sub(SHOWN) {
             0 => String::new(),
             later => format!(", and {later} later ones that failed a check or stand before one"),
         };

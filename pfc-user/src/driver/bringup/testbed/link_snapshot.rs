@@ -22,7 +22,7 @@ impl LinkWatch {
         Ok(Self {
             carrier_changes,
             mtu: if (mtu as usize) < longest {
-                mtu.max(port.state.mtu)
+                port.state.mtu
             } else {
                 mtu
             },
