@@ -1,6 +1,7 @@
 //! Commands that check or test, and their outcome. Output is shown as it comes. Commands that run
 //! side by side show theirs in one piece at their end.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -29,10 +30,15 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A tally, a line on each part with failures, and what each part took.
+/// Lines that a failed part printed last: they are shown once more at the end of the tests, for
+/// hundreds of other parts' may follow them.
+const LAST: usize = 60;
+
+/// A tally, a text on each part with failures, and what each part took.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub tally: Tally,
+    /// A line, and the last lines of the part's output.
     pub failures: Vec<String>,
     pub took: Vec<(String, Duration)>,
 }
@@ -113,18 +119,42 @@ impl Part {
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let shown = step::show(&self.command);
+        let mut last = VecDeque::new();
+        let mut show_and_keep = |line: &str| {
+            show(line);
+            last.truncate(LAST - 1);
+            last.push_front(line.to_owned());
+        };
         let result = spawned
             .with_context(|| format!("cannot run {shown}"))
-            .and_then(|(output, child)| count(&shown, output, child, &mut outcome.tally, show));
+            .and_then(|(output, child)| {
+                count(
+                    &shown,
+                    output,
+                    child,
+                    &mut outcome.tally,
+                    &mut show_and_keep,
+                )
+            });
         let took = start.ended(result.is_ok(), show);
         outcome.took.push((self.name.clone(), took));
-        match result {
-            Ok(()) => {}
-            Err(error) if outcome.tally.failed == 0 => outcome.failed(&self.name, &error),
-            Err(_) => outcome.failures.push(format!(
-                "{}: {} failed, named above",
-                self.name, outcome.tally.failed
-            )),
+        let Err(error) = result else {
+            return outcome;
+        };
+        if outcome.tally.failed == 0 {
+            outcome.failed(&self.name, &error);
+        } else {
+            let failed = outcome.tally.failed;
+            outcome
+                .failures
+                .push(format!("{}: {failed} failed", self.name));
+        }
+        if let Some(text) = outcome.failures.last_mut().filter(|_| !last.is_empty()) {
+            let lines = last.iter().rev().map(|line| format!("    | {line}"));
+            *text = format!(
+                "{text}; its last lines:\n{}",
+                lines.collect::<String>().trim_end()
+            );
         }
         outcome
     }
@@ -266,15 +296,29 @@ mod tests {
             }
         );
         assert_eq!(failures.len(), 3, "{failures:?}");
-        assert_eq!(failures[0], "2+3: 3 failed, named above");
+        let (failed, last) = failures[0].split_once(":\n").expect("its last lines");
+        assert_eq!(failed, "2+3: 3 failed; its last lines");
+        let closing = "| test result: x. 2 passed; 3 failed;";
+        assert!(last.trim_start().starts_with(closing), "{last}");
         assert!(
-            failures[1].starts_with("4+0: sh -c") && failures[1].ends_with("exit status: 7"),
+            failures[1].starts_with("4+0: sh -c")
+                && failures[1].contains("exit status: 7; its last lines:\n    | test result"),
             "{failures:?}"
         );
         assert!(
             failures[2].starts_with("nowhere: cannot run /nowhere/at/all"),
             "{failures:?}"
         );
+    }
+
+    #[test]
+    fn of_a_failed_part_the_last_lines_are_kept() {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg("seq 1 100; exit 1");
+        let failures = Part::new("seq", shell).run_aside().failures;
+        let lines: Vec<&str> = failures[0].lines().skip(1).collect();
+        assert_eq!(lines.len(), LAST);
+        assert_eq!((lines[0], lines[LAST - 1]), ("    | 41", "    | 100"));
     }
 
     #[test]
