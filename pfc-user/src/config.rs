@@ -38,7 +38,7 @@ pub const BUILT_IN_PLANS: [(&str, &str); 8] = [
 /// The plan that is run when none is asked for.
 pub const DEFAULT_PLAN: &str = "all";
 
-/// Which cases to run.
+/// Cases to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanChoice {
     /// A built-in plan by its name, or a plan file by its path.

@@ -44,7 +44,7 @@ use crate::driver::kernel::netns::Namespace;
 /// Settings of an engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Where the program is attached.
+    /// Mode in which the program is attached.
     pub xdp: XdpMode,
     /// Sender of flows that want more than a thread sends. [`Sender::LiveFrames`] chooses the
     /// kernel also where it does not tell whether a port takes its frames.
@@ -178,9 +178,8 @@ impl LiveEngine {
         for (place, port) in self.ports.iter().enumerate() {
             let of_port = |interface: &&Interface| interface.port.0 == place;
             let hosts = self.plan.interfaces.iter().filter(of_port).map(Host::new);
-            port.reader
-                .set_interfaces(hosts.collect())
-                .map_err(machine)?;
+            let interfaces = reader::Order::Interfaces(hosts.collect());
+            port.reader.order(interfaces).map_err(machine)?;
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         .map(|testbed| Hooks::begin(testbed, config.out.as_deref(), &journal))
         .transpose()?;
     if let Some(hooks) = &hooks {
-        refuse_watchdog(config, hooks.watchdog())?;
+        refuse_watchdog(config, hooks.watchdog.as_deref())?;
     }
     Ok(Prepared {
         config,

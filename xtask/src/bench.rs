@@ -131,11 +131,7 @@ pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {
         );
     }
     println!("figures: {}", out.display());
-    Ok(if results.failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(step::exit_code(results.failed.is_empty()))
 }
 
 /// Runs a benchmark and takes its figures, even those printed before an error.

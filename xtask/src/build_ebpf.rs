@@ -10,10 +10,10 @@ use crate::remap;
 use crate::step::{self, step};
 use crate::toolchain::{Toolchain, without_outer_cargo};
 
-/// The programs, one object each.
-const PROGRAMS: [&str; 5] = ["account", "flow", "responder", "watch", "bench"];
+/// The programs, one object each. The last is for benchmarks.
+pub const PROGRAMS: [&str; 5] = ["account", "flow", "responder", "watch", "bench"];
 /// Programs with a variant that writes lines about frames, and its name.
-const TRACED: [(&str, &str); 2] = [("account", "account-traced"), ("watch", "watch-traced")];
+pub const TRACED: [(&str, &str); 2] = [("account", "account-traced"), ("watch", "watch-traced")];
 
 /// Builds the objects and `target/release/validator`.
 pub fn run(root: &Path) -> Result<()> {

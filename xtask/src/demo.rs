@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::setup::{self, Group};
 use crate::{build_ebpf, step};
 
-/// Where the results go, from the root of the repository.
+/// Folder of the results, from the root of the repository.
 const OUT: &str = "target/demo";
 /// The page that explains every check, in the same folder.
 const PAGE: &str = "report.html";

@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 
 use crate::setup::{self, Group};
 use crate::step::{self, step};
-use crate::workspace;
+use crate::{files, workspace};
 
 /// Tools that the packages are built with, from the compiler of the XDP programs to dpkg.
 const GROUPS: [Group; 3] = [Group::Build, Group::Lab, Group::Dist];
@@ -122,11 +122,9 @@ fn sums(folder: &Path) -> Result<Vec<String>> {
 
 /// The files in a folder, in order.
 fn names(folder: &Path) -> Result<Vec<String>> {
-    let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut names = Vec::new();
-    for entry in read {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
+    let name = |path: &PathBuf| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    Ok(files::entries(folder)?.iter().filter_map(name).collect())
 }

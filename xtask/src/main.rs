@@ -6,6 +6,7 @@ mod build_ebpf;
 mod demo;
 mod dist;
 mod docs;
+mod files;
 mod lab;
 mod portable;
 mod remap;

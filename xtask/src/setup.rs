@@ -214,15 +214,8 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
             });
         }
     }
-    for (group, tools) in [
-        (Group::Test, &tools::TEST[..]),
-        (Group::Lab, &tools::LAB[..]),
-        (Group::Bench, &tools::BENCH[..]),
-        (Group::Browser, &tools::BROWSER[..]),
-        (Group::Userspace, &tools::USERSPACE[..]),
-        (Group::Dist, &tools::DIST[..]),
-    ] {
-        if groups.contains(&group) {
+    for (group, tools) in tools::ALL {
+        if groups.contains(group) {
             missing.extend(
                 tools
                     .iter()

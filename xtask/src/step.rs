@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
@@ -113,6 +113,11 @@ fn lack(folder: &Path, full: u64) -> Option<String> {
         "{what} on the disk of {}: make room, then call this again",
         folder.display()
     ))
+}
+
+/// The exit code that says whether all went well.
+pub fn exit_code(well: bool) -> ExitCode {
+    ExitCode::from(u8::from(!well))
 }
 
 /// True if this process is root's.

@@ -85,11 +85,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         println!("    {failure}");
     }
     println!("{tally}");
-    Ok(if tally.failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(step::exit_code(tally.failed == 0))
 }
 
 /// Crates beside pfc-user.

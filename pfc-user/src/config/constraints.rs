@@ -19,6 +19,14 @@ pub(super) fn required<T>(
     given.ok_or_else(|| document.error(key, format!("missing: {what}")))
 }
 
+/// Optional keys of a table, each with its prefix, and true for those that are given.
+macro_rules! given {
+    ($table:ident at $prefix:literal: $($key:ident)+) => {
+        [$((concat!($prefix, stringify!($key)), $table.$key.is_some())),+]
+    };
+}
+pub(super) use given;
+
 /// Refuses the first key that is given, of those that have no use here.
 pub(super) fn refuse(
     document: &Document,

@@ -35,18 +35,18 @@ pub trait Work: Send + 'static {
     fn sleeping(&mut self, _until: Nanos) {}
 }
 
-/// When the next round is.
+/// Time of the next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// At once.
     Now,
-    /// Then, or when an order comes.
+    /// At this time, or upon an order that comes before.
     At(Nanos),
-    /// When an order comes.
+    /// Upon an order.
     Order,
 }
 
-/// How a thread runs.
+/// Name and place of a thread.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Its name, at most 15 octets.

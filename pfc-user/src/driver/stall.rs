@@ -17,7 +17,7 @@ const MOST: usize = 1000;
 pub struct Reporter {
     /// Lateness from which something is a stall.
     above: Nanos,
-    /// When the process was last seen to run.
+    /// Time at which the process was last seen to run.
     last: Nanos,
     reported: usize,
 }

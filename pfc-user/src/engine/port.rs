@@ -12,7 +12,7 @@ use validator_core::engine::{Captured, Problem};
 use validator_core::nic;
 
 use super::published::PortState;
-use super::reader::ReaderThread;
+use super::reader::{Order, ReaderThread};
 use super::sender::{self, PortSender, SENDERS};
 use super::{LiveEngine, Options, machine, presence};
 use crate::driver::bpf::flow::FlowProgram;
@@ -193,10 +193,8 @@ impl LivePort {
             // The user who took it down knows why nothing left.
             self.stalls_warned = self.state.stalls.load(Ordering::Relaxed);
         }
-        let mut change = self.down.take();
-        let outcome = self.set(&mut change, Property::Up(up));
-        self.down = change;
-        outcome
+        let (namespace, interface) = (&self.namespace, &self.interface);
+        set(namespace, interface, &mut self.down, Property::Up(up))
     }
 
     /// Sets the MTU that a plan asks for; without one the interface has its own.
@@ -204,40 +202,22 @@ impl LivePort {
         if mtu.is_none() && self.longer.is_none() {
             return Ok(());
         }
-        let mut change = self.longer.take();
-        let mtu = self.mtu_in_force(mtu);
-        let outcome = self.set(&mut change, Property::Mtu(mtu));
-        self.longer = change;
-        outcome
-    }
-
-    /// Sets a property that may have been changed already.
-    fn set(&self, change: &mut Option<Change>, property: Property) -> Result<(), Problem> {
-        match change {
-            Some(made) if made.was() == Some(property) => {
-                made.undo().map_err(machine)?;
-                *change = None;
-            }
-            Some(made) => made.set(property).map_err(machine)?,
-            None => {
-                *change = Journal::open()
-                    .change_link(&self.namespace, &self.interface, property)
-                    .map_err(machine)?;
-            }
-        }
-        Ok(())
+        let property = Property::Mtu(self.mtu_in_force(mtu));
+        let (namespace, interface) = (&self.namespace, &self.interface);
+        set(namespace, interface, &mut self.longer, property)
     }
 
     /// Begins to capture with nothing captured yet, or ends it.
     pub(super) fn capture(&mut self, on: bool, captures: Captures) -> Result<(), Problem> {
         if on {
             self.program.capture(false);
-            self.reader.begin_capture(captures).map_err(machine)?;
+            let begin = Order::Begin(captures);
+            self.reader.order(begin).map_err(machine)?;
             self.missed_before = self.missed()?;
             self.program.capture(true);
         } else if self.capturing {
             self.program.capture(false);
-            self.reader.end_capture().map_err(machine)?;
+            self.reader.order(Order::End).map_err(machine)?;
         }
         self.capturing = on;
         Ok(())
@@ -292,6 +272,27 @@ pub struct Before {
     rates: Vec<LineRate>,
     /// Place in that plan of each port that is in use now.
     places: Vec<Option<usize>>,
+}
+
+/// Sets a property of a link that may have been changed already.
+fn set(
+    namespace: &Namespace,
+    interface: &str,
+    change: &mut Option<Change>,
+    property: Property,
+) -> Result<(), Problem> {
+    match change {
+        Some(made) if made.was() == Some(property) => {
+            made.undo().map_err(machine)?;
+            *change = None;
+        }
+        Some(made) => made.set(property).map_err(machine)?,
+        None => {
+            let changed = Journal::open().change_link(namespace, interface, property);
+            *change = changed.map_err(machine)?;
+        }
+    }
+    Ok(())
 }
 
 /// Turns off what merges frames below the program, and what takes tags out of them.

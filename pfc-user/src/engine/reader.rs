@@ -4,9 +4,9 @@
 mod capture;
 
 use std::io::{self, PipeWriter, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -25,12 +25,14 @@ use crate::driver::kernel::packet::PacketSocket;
 const LOOK: Nanos = 3_000_000;
 
 /// An order to the thread.
-enum Order {
+pub enum Order {
     /// These are the interfaces.
     Interfaces(Vec<Host>),
-    /// Captures begin with nothing captured; what is in the ring is of before.
+    /// Captures begin with nothing captured; what is in the ring is of before. To be given before
+    /// the program keeps frames for it.
     Begin(Captures),
-    /// No more will come; what is in the ring belongs to the capture.
+    /// No more will come; what is in the ring belongs to the capture. To be given after the program
+    /// no longer keeps frames.
     End,
     /// Asks for what was captured so far.
     Captured(Sender<Option<Captured>>),
@@ -86,24 +88,9 @@ impl ReaderThread {
         })
     }
 
-    /// These interfaces live from now on.
-    pub fn set_interfaces(&self, hosts: Vec<Host>) -> io::Result<()> {
-        self.order(Order::Interfaces(hosts))
-    }
-
     /// The next hops' MAC addresses, by interface of this port.
     pub fn macs(&self) -> Vec<Option<[u8; 6]>> {
         self.macs.lock().clone()
-    }
-
-    /// Begins a capture: to be called before the program keeps frames for it.
-    pub fn begin_capture(&self, captures: Captures) -> io::Result<()> {
-        self.order(Order::Begin(captures))
-    }
-
-    /// Ends the capture: to be called after the program no longer keeps frames.
-    pub fn end_capture(&self) -> io::Result<()> {
-        self.order(Order::End)
     }
 
     /// Returns what was captured; `None` if nothing ever was.
@@ -118,7 +105,8 @@ impl ReaderThread {
         self.missed.load(Ordering::Relaxed)
     }
 
-    fn order(&self, order: Order) -> io::Result<()> {
+    /// Gives an order; returns when it has been carried out.
+    pub fn order(&self, order: Order) -> io::Result<()> {
         let (done, carried_out) = channel();
         let orders = self.orders.as_ref().ok_or_else(died)?;
         orders.send((order, done)).map_err(|_| died())?;
@@ -162,8 +150,8 @@ impl Worker {
                     let _ = done.send(());
                     continue;
                 }
-                Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
-                Err(std::sync::mpsc::TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return,
+                Err(TryRecvError::Empty) => {}
             }
             self.take_capture();
             self.talk();
@@ -181,12 +169,8 @@ impl Worker {
             let millis = next.saturating_sub(now).div_ceil(1_000_000);
             PollTimeout::from(u16::try_from(millis).unwrap_or(u16::MAX))
         });
-        // SAFETY: the ring's descriptor stays open as long as the ring, which this thread has.
-        let ring = unsafe { BorrowedFd::borrow_raw(self.rings.neighbours.as_raw_fd()) };
-        let mut events = [
-            PollFd::new(bell, PollFlags::POLLIN),
-            PollFd::new(ring, PollFlags::POLLIN),
-        ];
+        let mut events =
+            [bell, self.rings.neighbours.as_fd()].map(|file| PollFd::new(file, PollFlags::POLLIN));
         // A signal is as good a reason to look as any.
         let _ = poll(&mut events, timeout);
         if events[0].any() == Some(true) {

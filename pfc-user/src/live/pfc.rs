@@ -194,7 +194,7 @@ impl Before {
             ports: Ports {
                 tx,
                 rx,
-                watchdog: live.hooks.watchdog().map(str::to_owned),
+                watchdog: live.hooks.watchdog.clone(),
             },
             hooks: self.hooks,
             mac,

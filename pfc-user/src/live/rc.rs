@@ -12,14 +12,12 @@ use validator_core::plan::Nanos;
 use validator_core::plan::rc::RcPlan;
 use validator_core::verdict::Event;
 
-use crate::agent::client::{Agent, AgentError};
+use crate::agent::client::AgentError;
 use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
 use crate::config::{RcDut, RcTestbed};
-use crate::driver::bpf::responder::Responder;
 use crate::driver::bringup::rc::RcPort;
 use crate::driver::kernel::interrupt::Interrupt;
-use crate::driver::kernel::packet::{self, PacketSocket};
-use crate::driver::kernel::{clock, link};
+use crate::driver::kernel::{clock, link, packet};
 use crate::driver::storm::PATIENCE;
 
 /// Counters of frames that the tester's side of the link lost, by name.
@@ -60,11 +58,7 @@ pub fn run(
         seed: RandomState::new().hash_one(clock::now()),
     };
     let mut bench = LiveBench {
-        own_drops: port.own_drops,
-        name: port.name.clone(),
-        agent: &mut port.agent,
-        responder: &mut port.responder,
-        socket: &port.socket,
+        port,
         counters: &mut counters,
         interrupt,
         events,
@@ -72,23 +66,13 @@ pub fn run(
     };
     let done = stimulate::run(&mut bench, case, plan, context);
     done.map(|evidence| RcEvidence {
-        stalls: port.stalls(),
+        stalls: bench.port.stalls(),
         ..evidence
     })
 }
 
 struct LiveBench<'b> {
-    /// The counter in which the link's driver counts what the XDP program drops on purpose, where
-    /// it does.
-    own_drops: Option<&'static str>,
-    /// The tester's port, for people.
-    name: String,
-    /// The DUT's agent.
-    agent: &'b mut Agent,
-    /// The XDP program on the tester's port.
-    responder: &'b mut Responder,
-    /// Sends the answers.
-    socket: &'b PacketSocket,
+    port: &'b mut RcPort,
     /// Reads the counters of frames that were lost.
     counters: &'b mut dyn FnMut() -> Result<Counters>,
     interrupt: &'b mut Interrupt,
@@ -119,11 +103,11 @@ impl Bench for LiveBench<'_> {
 
     fn listen(&mut self, queue_pair: u32) -> Result<(), Stop> {
         self.before = (self.counters)()?;
-        self.responder.configure(queue_pair).map_err(of_driver)
+        self.port.responder.configure(queue_pair).map_err(of_driver)
     }
 
     fn packets(&mut self) -> Result<Vec<Packet>, Stop> {
-        let frames = self.responder.records().map_err(of_driver)?;
+        let frames = self.port.responder.records().map_err(of_driver)?;
         Ok(frames
             .into_iter()
             .map(|frame| Packet::new(frame.time, frame.length, &frame.octets))
@@ -131,17 +115,17 @@ impl Bench for LiveBench<'_> {
     }
 
     fn losses(&mut self) -> Result<Losses, Stop> {
-        let own = self.responder.counters().map_err(of_driver)?;
+        let own = self.port.responder.counters().map_err(of_driver)?;
         let records = own.lost;
         let after = (self.counters)()?;
         let on_purpose = |name: &str| {
-            if self.own_drops == Some(name) {
+            if self.port.own_drops == Some(name) {
                 own.dropped
             } else {
                 0
             }
         };
-        let drops = link::drop_rises(&self.name, &self.before, &after)
+        let drops = link::drop_rises(&self.port.name, &self.before, &after)
             .into_iter()
             .map(|DropCounter { counter, rise, .. }| {
                 let rise = rise.saturating_sub(on_purpose(&counter));
@@ -158,39 +142,44 @@ impl Bench for LiveBench<'_> {
         };
         let sent = packet::when_there_is_room(PATIENCE, || {
             let time = clock::now();
-            self.socket.send(&answer)?;
+            self.port.socket.send(&answer)?;
             Ok(time)
         });
         let (time, waits) = sent.map_err(of_driver)?;
         if waits > 0 {
-            (self.events)(Event::Note(packet::waited(&self.name, "an answer", waits)));
+            (self.events)(Event::Note(packet::waited(
+                &self.port.name,
+                "an answer",
+                waits,
+            )));
         }
         Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
     }
 
     fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Stop> {
-        self.agent.open(channel).map_err(of_agent)
+        self.port.agent.open(channel).map_err(of_agent)
     }
 
     fn post_read(&mut self, read: &Read) -> Result<(), Stop> {
-        self.agent.post_read(read).map_err(of_agent)
+        self.port.agent.post_read(read).map_err(of_agent)
     }
 
     fn poll(&mut self, wait: Nanos) -> Result<Vec<protocol::Completion>, Stop> {
         if self.interrupt.seen() {
             return Err(Stop::Interrupted);
         }
-        self.agent
+        self.port
+            .agent
             .poll(Duration::from_nanos(wait))
             .map_err(of_agent)
     }
 
     fn query(&mut self) -> Result<QueuePair, Stop> {
-        self.agent.query().map_err(of_agent)
+        self.port.agent.query().map_err(of_agent)
     }
 
     fn close(&mut self) -> Result<(), Stop> {
-        self.agent.close().map_err(of_agent)
+        self.port.agent.close().map_err(of_agent)
     }
 
     fn announce(&mut self, phase: &'static str) {

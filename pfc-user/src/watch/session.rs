@@ -30,6 +30,7 @@ use super::pcapng::Capture;
 use super::{prometheus, server};
 use crate::driver::kernel::link::{self, LinkEvent, Links};
 use crate::driver::kernel::netns::Namespace;
+use crate::output::PATIENCE;
 
 /// Interval at which records are taken out of the kernel's buffer, which has room for some
 /// thousand.
@@ -166,8 +167,8 @@ impl Session {
         };
         let endless = args.duration.is_none() && args.prometheus.is_none() && args.pcap.is_none();
         loop {
-            self.unwritten |= report_failure(self.output.failure());
-            if self.output.is_closed() && endless {
+            self.unwritten |= report_failure(self.output.stdout.failure());
+            if self.output.stdout.is_closed() && endless {
                 return Ok(End::Unread);
             }
             let due = self.window.due();
@@ -191,7 +192,7 @@ impl Session {
                 _ = drain.tick(), if self.capture.is_some() => self.drain()?,
                 _ = tick.tick() => self.ports.show(&mut self.output)?,
                 Some(reply) = self.scraped.recv() => {
-                    let text = prometheus::render(&self.ports.exposed()?, self.output.dropped());
+                    let text = prometheus::render(&self.ports.exposed()?, self.output.stdout.dropped());
                     // The client may have gone.
                     let _ = reply.send(text);
                 }
@@ -293,18 +294,19 @@ fn report_capture(error: &io::Error) -> String {
 /// signal comes. `left_out` frames are missing in the capture. Returns true if one of both could
 /// not be written.
 async fn hand_over(
-    mut output: Output,
+    output: Output,
     capture: Option<Capture>,
     left_out: u64,
     signals: &mut Signals,
 ) -> Result<bool> {
     let goes_on = Arc::new(AtomicBool::new(true));
     let shared = goes_on.clone();
+    let mut stdout = output.stdout;
     let mut rest = spawn_blocking(move || {
         let goes_on = || shared.load(Ordering::Relaxed);
         let capture = capture.map(|capture| capture.finish(goes_on));
-        let took_all = output.finish(goes_on);
-        (took_all, output, capture)
+        let took_all = stdout.finish(PATIENCE, goes_on);
+        (took_all, stdout, capture)
     });
     let ended = tokio::select! {
         ended = &mut rest => ended,
@@ -313,7 +315,7 @@ async fn hand_over(
             rest.await
         }
     };
-    let (took_all, mut output, capture) = ended.context("standard output cannot be written")?;
+    let (took_all, stdout, capture) = ended.context("standard output cannot be written")?;
     let too_slow = |reader: &str, dropped: String, took_all: bool| {
         let rest = if took_all { "" } else { ", and the last ones" };
         crate::output::note(format_args!(
@@ -331,12 +333,12 @@ async fn hand_over(
         }
         Some(_) | None => {}
     }
-    let dropped = output.dropped();
+    let dropped = stdout.dropped();
     if !took_all || dropped > 0 {
         let dropped = format!("{dropped} lines or tables");
         too_slow("standard output", dropped, took_all);
     }
-    Ok(unwritten | report_failure(output.failure()))
+    Ok(unwritten | report_failure(stdout.failure()))
 }
 
 /// Progress of the judgement of loss.

@@ -4,7 +4,6 @@
 //! A group called `codec beside copy` has a benchmark `copy`, the baseline for the ratios of the
 //! others.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::figure::{Figure, spread};
+use crate::files;
 
 #[derive(Deserialize)]
 struct Benchmark {
@@ -119,23 +119,21 @@ fn measured(folder: &Path) -> Result<Vec<PathBuf>> {
             found.push(folder);
             continue;
         }
-        let entries =
-            fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        open.extend(entries.flatten().map(|entry| entry.path()));
+        open.extend(files::entries(&folder)?);
     }
     found.sort();
     Ok(found)
 }
 
 fn read<T: DeserializeOwned>(file: &Path) -> Result<T> {
-    let text =
-        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text)
+    serde_json::from_str(&files::read(file)?)
         .with_context(|| format!("{}: is not what criterion writes", file.display()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn leave(folder: &Path, group: &str, function: &str, times: &str) {

@@ -1,7 +1,6 @@
 //! `cargo xtask bench demo`: how often the demo decides, on the idle machine and beside a load.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +9,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use super::machine::CpuTime;
 use crate::demo::{self, table};
-use crate::setup;
+use crate::{setup, step};
 
-/// Where the results go, a folder a run, from the root of the repository.
+/// Folder of the results, one in it for each run, from the root of the repository.
 const OUT: &str = "target/bench/demo";
 
 /// Share of the runs on an idle machine that have to end with exit code 0.
@@ -65,45 +65,7 @@ pub fn run(root: &Path, options: &Demos) -> Result<ExitCode> {
     }
     drop(load);
     print!("{}", table(&ends));
-    Ok(if is_good(&ends, options.loaded) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
-/// Time of all CPUs since the machine started, in clock ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CpuTime {
-    all: u64,
-    /// The host of the virtual machine ran something else.
-    stolen: u64,
-}
-
-impl CpuTime {
-    fn read() -> Result<Self> {
-        const FILE: &str = "/proc/stat";
-        let text = fs::read_to_string(FILE).with_context(|| format!("cannot read {FILE}"))?;
-        Self::parse(&text).with_context(|| format!("{FILE}: expected a line `cpu` with 8 numbers"))
-    }
-
-    /// Reads the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal, and two
-    /// that user and nice have in them (proc(5)).
-    fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks = line.split_whitespace().take(8).map(str::parse);
-        let ticks: Vec<u64> = ticks.collect::<Result<_, _>>().ok()?;
-        Some(Self {
-            all: ticks.iter().sum(),
-            stolen: *ticks.get(7)?,
-        })
-    }
-
-    /// Share that was stolen since an earlier reading.
-    fn stolen_since(self, before: Self) -> f64 {
-        let all = self.all.saturating_sub(before.all).max(1);
-        self.stolen.saturating_sub(before.stolen) as f64 / all as f64
-    }
+    Ok(step::exit_code(is_good(&ends, options.loaded)))
 }
 
 /// The exit codes with their number and share.
@@ -170,24 +132,6 @@ impl Drop for Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn time_that_the_host_took_is_a_share_of_all() {
-        let read = |line: &str| CpuTime::parse(&format!("{line}\ncpu0 1 1 1 1 1 1 1 1 0 0\n"));
-        let before = read("cpu  10 0 10 60 5 0 5 10 3 0").unwrap();
-        let after = read("cpu  20 0 10 140 5 0 5 20 9 0").unwrap();
-        assert_eq!(
-            before,
-            CpuTime {
-                all: 100,
-                stolen: 10
-            }
-        );
-        assert_eq!(after.stolen_since(before), 0.1);
-        assert_eq!(after.stolen_since(after), 0.0);
-        assert_eq!(read("cpu  1 2 3 4 5 6 7"), None, "a kernel without steal");
-        assert_eq!(read("intr 1"), None);
-    }
 
     #[test]
     fn nineteen_of_twenty_have_to_pass_and_beside_a_load_none_may_fail() {

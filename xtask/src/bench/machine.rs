@@ -5,9 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fmt, fs, thread};
 
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::step;
+use crate::{files, step};
 
 /// Share of the CPUs in use above which figures are noisy.
 const BUSY: f64 = 0.1;
@@ -58,9 +59,9 @@ impl Machine {
 
     /// Measures the current load.
     pub fn measure_load(&mut self) {
-        let before = cpu_time(&read("/proc/stat"));
+        let before = CpuTime::read().unwrap_or_default();
         thread::sleep(Duration::from_secs(1));
-        self.busy = busy(before, cpu_time(&read("/proc/stat")));
+        self.busy = CpuTime::read().unwrap_or_default().busy_since(before);
     }
 
     /// Lists the reasons why the figures may mislead.
@@ -216,32 +217,47 @@ fn load(loadavg: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// Parses the first line of /proc/stat: time of all CPUs since boot, and the idle part of it, in
-/// ticks.
-fn cpu_time(stat: &str) -> (u64, u64) {
-    let ticks: Vec<u64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_ascii_whitespace()
-        .skip(1)
-        .flat_map(str::parse)
-        .collect();
-    // Fields: user nice system idle iowait irq softirq steal. Guest time is in user and nice
-    // already.
-    let idle = ticks.iter().skip(3).take(2).sum();
-    (ticks.iter().take(8).sum(), idle)
+/// Time of all CPUs since the machine started, in clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    all: u64,
+    idle: u64,
+    /// The host of the virtual machine ran something else.
+    stolen: u64,
 }
 
-fn busy((all_before, idle_before): (u64, u64), (all, idle): (u64, u64)) -> f64 {
-    let (all, idle) = (
-        all.saturating_sub(all_before),
-        idle.saturating_sub(idle_before),
-    );
-    if all == 0 {
-        0.0
-    } else {
-        1.0 - idle as f64 / all as f64
+impl CpuTime {
+    pub fn read() -> Result<Self> {
+        const FILE: &str = "/proc/stat";
+        Self::parse(&files::read(Path::new(FILE))?)
+            .with_context(|| format!("{FILE}: expected a line `cpu` with 8 numbers"))
+    }
+
+    /// Reads the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal, and two
+    /// that user and nice have in them (proc(5)).
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks = line.split_whitespace().take(8).map(str::parse);
+        let ticks: Vec<u64> = ticks.collect::<Result<_, _>>().ok()?;
+        Some(Self {
+            all: ticks.iter().sum(),
+            idle: ticks.get(3..5)?.iter().sum(),
+            stolen: *ticks.get(7)?,
+        })
+    }
+
+    /// Share that was stolen since an earlier reading.
+    pub fn stolen_since(self, before: Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.stolen.saturating_sub(before.stolen) as f64 / all as f64
+    }
+
+    /// Share that was in use since an earlier reading.
+    fn busy_since(self, before: Self) -> f64 {
+        match self.all.saturating_sub(before.all) {
+            0 => 0.0,
+            all => 1.0 - self.idle.saturating_sub(before.idle) as f64 / all as f64,
+        }
     }
 }
 
@@ -261,12 +277,22 @@ mod tests {
             ("unknown".to_owned(), "unknown".to_owned())
         );
         assert_eq!(load("0.52 0.10 0.01 1/87 1453\n"), 0.52);
-        let before = cpu_time("cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\n");
-        assert_eq!(before, (1000, 850));
+    }
+
+    #[test]
+    fn time_in_use_and_time_that_the_host_took_are_shares_of_all() {
+        let read = |line: &str| CpuTime::parse(&format!("{line}\ncpu0 1 1 1 1 1 1 1 1 0 0\n"));
+        let before = read("cpu  100 0 50 700 50 0 0 100 7 0").unwrap();
+        let after = read("cpu  130 0 50 740 60 0 0 120 9 0").unwrap();
+        assert_eq!((before.all, before.idle, before.stolen), (1000, 750, 100));
+        assert_eq!(after.stolen_since(before), 0.2);
+        assert_eq!(after.busy_since(before), 0.5);
         assert_eq!(
-            busy(before, cpu_time("cpu  140 0 60 840 60 0 0 0 9 0\n")),
-            0.5
+            (after.stolen_since(after), after.busy_since(after)),
+            (0.0, 0.0)
         );
+        assert_eq!(read("cpu  1 2 3 4 5 6 7"), None, "a kernel without steal");
+        assert_eq!(read("intr 1"), None);
     }
 
     #[test]

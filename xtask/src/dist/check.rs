@@ -6,15 +6,17 @@ use std::fs;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use super::{Release, SUMS, crates, empty, make, sbom};
+use crate::files;
 use crate::lab;
 use crate::setup::{self, Group, Install};
 use crate::step;
 use crate::workspace;
 
 /// A property of what was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// The crates compile as a registry hands them out
     Crates,
@@ -29,14 +31,6 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 5] = [
-        Self::Crates,
-        Self::Sbom,
-        Self::Policy,
-        Self::Package,
-        Self::Again,
-    ];
-
     fn name(self) -> &'static str {
         match self {
             Self::Crates => "the crates compile as published",
@@ -60,7 +54,7 @@ impl Part {
 
 /// Checks one part or all.
 pub fn run(release: &Release, part: Option<Part>, install: &Install) -> Result<ExitCode> {
-    let parts = part.map_or(Part::ALL.to_vec(), |part| vec![part]);
+    let parts = part.map_or(Part::value_variants().to_vec(), |part| vec![part]);
     if parts.contains(&Part::Package) && !step::is_root() {
         bail!("a chroot needs root; run it with sudo or as root");
     }
@@ -83,11 +77,7 @@ pub fn run(release: &Release, part: Option<Part>, install: &Install) -> Result<E
         "test result: {word}. {} passed; {failed} failed; 0 ignored",
         parts.len() - failed
     );
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(step::exit_code(failed == 0))
 }
 
 /// Has lintian read both packages.
@@ -108,10 +98,7 @@ fn again(release: &Release) -> Result<()> {
     step::run(workspace::git(&folder).args(["init", "--quiet"]))?;
     let second = Release::at(&folder, release.epoch);
     make(&second)?;
-    let sums = |release: &Release| {
-        let file = release.out().join(SUMS);
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
-    };
+    let sums = |release: &Release| files::read(&release.out().join(SUMS));
     let (first, after) = (sums(release)?, sums(&second)?);
     let differing = differing(&first, &after);
     if !differing.is_empty() {

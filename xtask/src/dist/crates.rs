@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Release, empty};
+use crate::build_ebpf::{PROGRAMS, TRACED};
 use crate::workspace::VERSION;
 use crate::{step, workspace};
 
@@ -24,15 +25,12 @@ const PUBLISHED: [&str; 5] = [
 ];
 /// The published name of `pfc-user`.
 const PROGRAM: &str = "lossless-validator";
-/// The objects that the program includes; another one is for benchmarks.
-const OBJECTS: [&str; 6] = [
-    "account",
-    "account-traced",
-    "flow",
-    "responder",
-    "watch",
-    "watch-traced",
-];
+
+/// The objects that the program includes.
+fn objects() -> impl Iterator<Item = &'static str> {
+    let plain = PROGRAMS.into_iter().filter(|name| *name != "bench");
+    plain.chain(TRACED.map(|(_, object)| object))
+}
 
 /// Makes the crates without compiling them. The XDP programs must have been built.
 pub fn write(release: &Release) -> Result<()> {
@@ -109,7 +107,7 @@ fn stage(release: &Release) -> Result<PathBuf> {
     workspace::copy(release.root, &tree)?;
     let package = tree.join("pfc-user");
     empty(&package.join("objects"))?;
-    for object in OBJECTS {
+    for object in objects() {
         let from = release.root.join("target/ebpf-object").join(object);
         fs::copy(&from, package.join("objects").join(object))
             .with_context(|| format!("cannot copy {}", from.display()))?;
@@ -248,9 +246,9 @@ mod tests {
     #[test]
     fn the_objects_are_those_that_the_program_includes() {
         let script = read("pfc-user/build.rs");
-        for object in OBJECTS {
+        for object in objects() {
             assert!(script.contains(&format!("\"{object}\"")), "{object}");
         }
-        assert_eq!(script.matches("        \"").count(), OBJECTS.len());
+        assert_eq!(script.matches("        \"").count(), objects().count());
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::build::{self, Program};
 use super::{Release, empty, sbom};
+use crate::files::{entries, read};
 use crate::step;
 use crate::workspace::VERSION;
 
@@ -218,10 +219,6 @@ impl Package<'_> {
     }
 }
 
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
 /// The terms of the MIT licence, which are the same whoever grants them.
 fn terms(licence: &str) -> Result<&str> {
     let start = licence.find("Permission is hereby granted");
@@ -246,8 +243,7 @@ fn make_executable(file: &Path) -> Result<()> {
 /// Every file below a folder, in order.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for name in super::names(folder)? {
-        let path = folder.join(name);
+    for path in entries(folder)? {
         if path.is_dir() {
             found.extend(files(&path)?);
         } else {
@@ -259,8 +255,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Gives all below a folder the same date, and modes that do not follow from this user's umask.
 fn settle(folder: &Path, epoch: u64) -> Result<()> {
-    for name in super::names(folder)? {
-        let path = folder.join(name);
+    for path in entries(folder)? {
         if path.is_dir() {
             settle(&path, epoch)?;
             continue;

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Release;
+use crate::files;
 use crate::lab;
 use crate::step;
 use crate::toolchain::Toolchain;
@@ -90,10 +91,8 @@ pub fn licences(release: &Release) -> Result<String> {
     let mut text = String::new();
     for part in &crates.parts {
         let file = release.root.join(part.text);
-        let contents =
-            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         text += &heading(part.name, &part.version, part.license);
-        text += &body(&contents);
+        text += &body(&files::read(&file)?);
     }
     for package in crates.packages.values() {
         let folder = package.manifest_path.parent().context("a manifest")?;

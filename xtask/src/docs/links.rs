@@ -2,11 +2,12 @@
 //! summary.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use crate::files;
 
 /// The book's folder. Its pages are published apart from the repository.
 const BOOK: &str = "docs";
@@ -41,16 +42,12 @@ pub fn broken(root: &Path) -> Result<Vec<String>> {
 
 /// Reads the Markdown files of `folder` into `pages`, by their paths below `root`.
 fn read(root: &Path, folder: &Path, deep: bool, pages: &mut BTreeMap<PathBuf, Page>) -> Result<()> {
-    let cannot = || format!("cannot read {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
+    for path in files::entries(folder)? {
         if deep && path.is_dir() {
             read(root, &path, deep, pages)?;
         } else if path.extension().is_some_and(|extension| extension == "md") {
-            let text = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
             let name = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            pages.insert(name, page(&text));
+            pages.insert(name, page(&files::read(&path)?));
         }
     }
     Ok(())
@@ -152,6 +149,8 @@ fn forgotten(pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,9 +1,10 @@
 //! Checks that each message quoted on the page on troubleshooting exists in the code.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+
+use crate::files;
 
 const PAGE: &str = "docs/troubleshooting.md";
 /// Folders of sources below the workspace.
@@ -13,9 +14,7 @@ const VALUE: char = '…';
 
 /// One line for each quoted message of which no source file has all parts.
 pub fn unknown(root: &Path) -> Result<Vec<String>> {
-    let page = root.join(PAGE);
-    let page =
-        fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
+    let page = files::read(&root.join(PAGE))?;
     let mut sources = Vec::new();
     for folder in SOURCES {
         read(&root.join(folder), &mut sources)?;
@@ -42,16 +41,12 @@ fn has(source: &str, message: &str) -> bool {
 
 /// Adds the text of each Rust file below `folder`, with its strings as the compiler reads them.
 fn read(folder: &Path, sources: &mut Vec<String>) -> Result<()> {
-    let cannot = || format!("cannot read {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
+    for path in files::entries(folder)? {
         // Tests are left out, as they quote messages too.
         if path.is_dir() && !path.ends_with("tests") {
             read(&path, sources)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            sources.push(as_read(&text));
+            sources.push(as_read(&files::read(&path)?));
         }
     }
     Ok(())

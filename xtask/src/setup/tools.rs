@@ -1,8 +1,11 @@
 //! Programs, libraries and headers that tests, labs and benchmarks need, and how they are found.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs};
+
+use super::Group;
+use crate::files;
 
 /// Something that a test needs, and the Debian package that has it.
 pub struct Tool {
@@ -11,166 +14,67 @@ pub struct Tool {
     pub why: &'static str,
 }
 
-pub const TEST: [Tool; 11] = [
-    Tool {
-        name: "tshark",
-        package: "tshark",
-        why: "an independent decoder of the frames that are sent",
-    },
-    Tool {
-        name: "scapy",
-        package: "python3-scapy",
-        why: "an independent maker of the frames that are counted",
-    },
-    Tool {
-        name: "jsonschema",
-        package: "python3-jsonschema",
-        why: "an independent reader of the published schemas",
-    },
-    Tool {
-        name: "jq",
-        package: "jq",
-        why: "a program that reads and rewrites evidence, with its own idea of numbers",
-    },
-    Tool {
-        name: "ensurepip",
-        package: "python3-venv",
-        why: "it keeps snappi, a client from PyPI, apart from the machine's Python",
-    },
-    Tool {
-        name: "ip",
-        package: "iproute2",
-        why: "tests name namespaces and change links with it",
-    },
-    Tool {
-        name: "ethtool",
-        package: "ethtool",
-        why: "tests read offloads and counters with it",
-    },
-    Tool {
-        name: "ibsim",
-        package: "ibsim-utils",
-        why: "an independent InfiniBand fabric, and the shim that puts tools on it",
-    },
-    Tool {
-        name: "smpquery",
-        package: "infiniband-diags",
-        why: "an independent client of the simulated subnet management agent",
-    },
-    Tool {
-        name: "opensm",
-        package: "opensm",
-        why: "a subnet manager, which gives the simulated fabric its LIDs",
-    },
-    Tool {
-        name: "umad.h",
-        package: "libibumad-dev",
-        why: "the kernel's and the library's layout of umad, which ours is compared with",
-    },
-];
+/// Defines tools by the group that needs them: `"NAME" in "PACKAGE": "REASON";`.
+macro_rules! tools {
+    ($($group:ident { $($name:literal in $package:literal: $why:literal;)+ })+) => {
+        &[$((
+            Group::$group,
+            &[$(Tool { name: $name, package: $package, why: $why }),+],
+        )),+]
+    };
+}
 
-pub const LAB: [Tool; 2] = [
-    Tool {
-        name: "cmake",
-        package: "cmake",
-        why: "it builds what opens libibverbs for the agent with verbs",
-    },
-    Tool {
-        name: "libclang",
-        package: "libclang-dev",
-        why: "the agent's bindings to verbs are made with it, and the headers that come with it",
-    },
-];
-
-pub const BENCH: [Tool; 8] = [
-    Tool {
-        name: "trafgen",
-        package: "netsniff-ng",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "mausezahn",
-        package: "netsniff-ng",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "tcpreplay",
-        package: "tcpreplay",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "xdp-trafficgen",
-        package: "xdp-tools",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "tcpdump",
-        package: "tcpdump",
-        why: "a peer of the counting program",
-    },
-    Tool {
-        name: "nft",
-        package: "nftables",
-        why: "a peer of the counting program",
-    },
-    Tool {
-        name: "tc",
-        package: "iproute2",
-        why: "a peer of the counting program",
-    },
-    Tool {
-        name: "ethtool",
-        package: "ethtool",
-        why: "it gives the links of the benchmarks a second queue",
-    },
-];
-
-pub const BROWSER: [Tool; 1] = [Tool {
-    name: "npm",
-    package: "npm",
-    why: "it fetches axe-core, the rules of accessibility that pages are held against",
-}];
-
-pub const USERSPACE: [Tool; 3] = [
-    Tool {
-        name: "mmdebstrap",
-        package: "mmdebstrap",
-        why: "it makes a fresh Debian of packages, in a folder",
-    },
-    Tool {
-        name: "git",
-        package: "git",
-        why: "it names the workspace's files, which are copied there",
-    },
-    Tool {
-        name: "lintian",
-        package: "lintian",
-        why: "it reads the packages by Debian's policy",
-    },
-];
-
-pub const DIST: [Tool; 4] = [
-    Tool {
-        name: "objcopy",
-        package: "binutils",
-        why: "it takes the debug symbols out of the program",
-    },
-    Tool {
-        name: "dpkg-shlibdeps",
-        package: "dpkg-dev",
-        why: "it finds the packages of the libraries that the program needs",
-    },
-    Tool {
-        name: "dpkg-deb",
-        package: "dpkg",
-        why: "it makes the package",
-    },
-    Tool {
-        name: "git",
-        package: "git",
-        why: "it names the commit's date and the workspace's files",
-    },
-];
+/// Tools by group.
+pub const ALL: &[(Group, &[Tool])] = tools! {
+    Test {
+        "tshark" in "tshark": "an independent decoder of the frames that are sent";
+        "scapy" in "python3-scapy": "an independent maker of the frames that are counted";
+        "jsonschema" in "python3-jsonschema": "an independent reader of the published schemas";
+        "jq" in "jq": "a program that reads and rewrites evidence, with its own idea of numbers";
+        "ensurepip" in "python3-venv":
+            "it keeps snappi, a client from PyPI, apart from the machine's Python";
+        "ip" in "iproute2": "tests name namespaces and change links with it";
+        "ethtool" in "ethtool": "tests read offloads and counters with it";
+        "ibsim" in "ibsim-utils":
+            "an independent InfiniBand fabric, and the shim that puts tools on it";
+        "smpquery" in "infiniband-diags":
+            "an independent client of the simulated subnet management agent";
+        "opensm" in "opensm": "a subnet manager, which gives the simulated fabric its LIDs";
+        "umad.h" in "libibumad-dev":
+            "the kernel's and the library's layout of umad, which ours is compared with";
+    }
+    Lab {
+        "cmake" in "cmake": "it builds what opens libibverbs for the agent with verbs";
+        "libclang" in "libclang-dev":
+            "the agent's bindings to verbs are made with it, and the headers that come with it";
+    }
+    Bench {
+        "trafgen" in "netsniff-ng": "a peer of the sender";
+        "mausezahn" in "netsniff-ng": "a peer of the sender";
+        "tcpreplay" in "tcpreplay": "a peer of the sender";
+        "xdp-trafficgen" in "xdp-tools": "a peer of the sender";
+        "tcpdump" in "tcpdump": "a peer of the counting program";
+        "nft" in "nftables": "a peer of the counting program";
+        "tc" in "iproute2": "a peer of the counting program";
+        "ethtool" in "ethtool": "it gives the links of the benchmarks a second queue";
+    }
+    Browser {
+        "npm" in "npm":
+            "it fetches axe-core, the rules of accessibility that pages are held against";
+    }
+    Userspace {
+        "mmdebstrap" in "mmdebstrap": "it makes a fresh Debian of packages, in a folder";
+        "git" in "git": "it names the workspace's files, which are copied there";
+        "lintian" in "lintian": "it reads the packages by Debian's policy";
+    }
+    Dist {
+        "objcopy" in "binutils": "it takes the debug symbols out of the program";
+        "dpkg-shlibdeps" in "dpkg-dev":
+            "it finds the packages of the libraries that the program needs";
+        "dpkg-deb" in "dpkg": "it makes the package";
+        "git" in "git": "it names the commit's date and the workspace's files";
+    }
+};
 
 impl Tool {
     pub fn is_there(&self) -> bool {
@@ -194,14 +98,7 @@ impl Tool {
 
 /// A libclang with headers, where Debian's packages put it or where the user says.
 fn has_libclang() -> bool {
-    let entries = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect()
-    };
+    let entries = |folder: &Path| files::entries(folder).unwrap_or_default();
     let is_library = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("libclang") && !name.starts_with("libclang-cpp") && name.contains(".so")

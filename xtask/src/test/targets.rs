@@ -11,11 +11,12 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, bail};
+
+use crate::files;
 
 /// A lane: its tests need the same of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +130,7 @@ impl Module {
         })
     }
 
-    /// What chooses all its tests. libtest looks for it anywhere in a name.
+    /// Filter that chooses all its tests. libtest looks for it anywhere in a name.
     fn filter(&self) -> String {
         format!("{}::", self.name)
     }
@@ -146,9 +147,7 @@ impl Modules {
         let sources = sources(folder)?;
         let mut texts = BTreeMap::new();
         for (name, path) in &sources {
-            let text = fs::read_to_string(path);
-            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            texts.insert(name.as_str(), text);
+            texts.insert(name.as_str(), files::read(path)?);
         }
         let mut modules = Vec::new();
         let mut listed = BTreeSet::new();
@@ -242,9 +241,7 @@ fn names_within(folder: &Path, names: &mut Vec<String>) -> Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
-    let cannot = || format!("cannot read {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
+    for path in files::entries(folder)? {
         if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             names.push(name.into_owned());
@@ -265,10 +262,8 @@ pub fn of_libraries(folders: &[PathBuf]) -> Result<Vec<String>> {
 
 /// The programs that cargo finds in a folder of tests, with their main files.
 fn sources(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let cannot = || format!("cannot read {}", folder.display());
     let mut sources = BTreeMap::new();
-    for entry in fs::read_dir(folder).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
+    for path in files::entries(folder)? {
         let main = path.join("main.rs");
         let source = if path.extension().is_some_and(|extension| extension == "rs") {
             path.clone()
@@ -312,6 +307,8 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn words(arguments: &Arguments) -> String {

@@ -47,7 +47,7 @@ pub struct Pace {
     progress: Progress,
 }
 
-/// How far a flow has come.
+/// Progress of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// State.
@@ -114,7 +114,7 @@ impl Pace {
         }
     }
 
-    /// How far it has come.
+    /// Its progress.
     pub const fn progress(&self) -> Progress {
         self.progress
     }

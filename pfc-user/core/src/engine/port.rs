@@ -107,7 +107,7 @@ impl PortSchedule {
         });
     }
 
-    /// How far a flow has come.
+    /// Progress of a flow.
     pub fn progress(&self, flow: usize) -> Progress {
         self.flows[flow].pace.progress()
     }

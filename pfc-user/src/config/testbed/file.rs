@@ -18,7 +18,7 @@ use super::{
 };
 use crate::config::ConfigError;
 use crate::config::address::{UnicastMac, is_of_a_host};
-use crate::config::constraints::{faults, positive, refuse, required};
+use crate::config::constraints::{faults, given, positive, refuse, required};
 use crate::config::document::Document;
 use crate::dut::switch::config::Scheduler;
 
@@ -314,14 +314,7 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
             return Err(document.error("dut.kind", problem));
         }
         Some((None, _)) | None => {
-            let tables = [
-                ("ports", file.ports.is_some()),
-                ("qos", file.qos.is_some()),
-                ("addresses", file.addresses.is_some()),
-                ("limits", file.limits.is_some()),
-                ("facts", file.facts.is_some()),
-                ("hooks", file.hooks.is_some()),
-            ];
+            let tables = given!(file at "": ports qos addresses limits facts hooks);
             let problem = "it goes with dut.kind, which is missing: say what the DUT of the PFC \
                            cases is";
             refuse(document, &tables, problem)?;
@@ -412,18 +405,11 @@ fn dut(
     ports: PortsTable,
 ) -> Result<Dut, ConfigError> {
     if kind != Kind::Sim {
-        let keys = [
-            ("dut.faults", dut.faults.is_some()),
-            ("dut.args", dut.args.is_some()),
-            ("dut.scheduler", dut.scheduler.is_some()),
-        ];
+        let keys = given!(dut at "dut.": faults args scheduler);
         refuse(document, &keys, "only a DUT of kind \"sim\" takes it")?;
     }
     if kind != Kind::External {
-        let keys = [
-            ("ports.tx", ports.tx.is_some()),
-            ("ports.rx", ports.rx.is_some()),
-        ];
+        let keys = given!(ports at "ports.": tx rx);
         let problem = "the tool makes its own ports for this kind of DUT; remove it, or set \
                        dut.kind = \"external\"";
         refuse(document, &keys, problem)?;

@@ -12,7 +12,7 @@ use validator_core::plan::Nanos;
 use validator_core::quantity::Span;
 
 use crate::config::ConfigError;
-use crate::config::constraints::{faults, positive, refuse, required};
+use crate::config::constraints::{faults, given, positive, refuse, required};
 use crate::config::document::Document;
 
 /// The tester's port of the MAD cases, and the way to the DUT.
@@ -255,19 +255,9 @@ fn route(document: &Document, table: &Table, port: Option<u8>) -> Result<Route, 
 
 fn transport(document: &Document, table: Table) -> Result<MadTransport, ConfigError> {
     let kind = table.transport;
-    let of_sim = [
-        ("mad.faults", table.faults.is_some()),
-        ("mad.args", table.args.is_some()),
-    ];
-    let of_ibsim = [
-        ("mad.socket", table.socket.is_some()),
-        ("mad.host", table.host.is_some()),
-    ];
-    let of_umad = [
-        ("mad.device", table.device.is_some()),
-        ("mad.port", table.port.is_some()),
-        ("mad.sysfs", table.sysfs.is_some()),
-    ];
+    let of_sim = given!(table at "mad.": faults args);
+    let of_ibsim = given!(table at "mad.": socket host);
+    let of_umad = given!(table at "mad.": device port sysfs);
     for (of, word, keys) in [
         (Kind::Sim, "sim", &of_sim[..]),
         (Kind::Ibsim, "ibsim", &of_ibsim),

@@ -10,7 +10,7 @@ use validator_core::keys;
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
 use crate::config::address::is_of_a_host;
-use crate::config::constraints::{faults, refuse, required};
+use crate::config::constraints::{faults, given, refuse, required};
 use crate::config::document::Document;
 
 /// The tester's port of the RC cases, and what drives the DUT's queue pairs.
@@ -106,18 +106,11 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
 fn check_keys(document: &Document, table: &Table) -> Result<(), ConfigError> {
     match table.dut {
         Kind::Sim => {
-            let keys = [
-                ("rc.agent", table.agent.is_some()),
-                ("rc.token_file", table.token_file.is_some()),
-                ("rc.port", table.port.is_some()),
-            ];
+            let keys = given!(table at "rc.": agent token_file port);
             refuse(document, &keys, "only dut = \"agent\" takes it")
         }
         Kind::Agent => {
-            let keys = [
-                ("rc.faults", table.faults.is_some()),
-                ("rc.args", table.args.is_some()),
-            ];
+            let keys = given!(table at "rc.": faults args);
             refuse(document, &keys, "only dut = \"sim\" takes it")
         }
     }

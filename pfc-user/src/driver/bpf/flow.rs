@@ -15,7 +15,7 @@ pub use self::places::{Expected, Place, Places};
 pub use self::sending::FlowGenerator;
 use self::sending::FlowMaps;
 use super::mmap::Words;
-use super::object::{Interface, Program};
+use super::object::{Interface, Program, over_cpus};
 use super::pod::Plain;
 use super::{TestResult, Tracepoints, XdpError, XdpMode, generate, verifier_log};
 pub use pfc_ebpf::abi::flow::Received;
@@ -135,11 +135,7 @@ impl FlowProgram {
 
     /// Returns the counts of what the port received since the program was loaded.
     pub fn port(&self) -> Result<Port, XdpError> {
-        let mut port = Port::ZERO;
-        for cpu in self.port.get(&0, 0)?.iter() {
-            port.merge(&cpu.0);
-        }
-        Ok(port)
+        over_cpus(&self.port, 0, Port::ZERO, Port::merge)
     }
 
     /// The places of flows.

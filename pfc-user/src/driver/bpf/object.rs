@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use aya::maps::{Array, Map, MapError, PerCpuValues};
+use aya::maps::{Array, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::{ProgramError, ProgramFd, TestRun, Xdp};
 use aya::util::{KernelVersion, nr_cpus};
 use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
@@ -238,6 +238,23 @@ fn check_abi(object: &Ebpf, expected: u32) -> Result<(), XdpError> {
 /// Number of CPUs that there may be, for each of which a map by CPU has a value.
 pub fn cpus() -> Result<usize, XdpError> {
     Ok(nr_cpus().map_err(|(_, error)| MapError::from(error))?)
+}
+
+/// The values of all CPUs at that place of an array, put together.
+pub fn over_cpus<T: Copy>(
+    array: &PerCpuArray<MapData, Plain<T>>,
+    place: u32,
+    zero: T,
+    merge: impl Fn(&mut T, &T),
+) -> Result<T, XdpError>
+where
+    Plain<T>: Pod,
+{
+    let mut sum = zero;
+    for cpu in array.get(&place, 0)?.iter() {
+        merge(&mut sum, &cpu.0);
+    }
+    Ok(sum)
 }
 
 /// The value of each CPU.

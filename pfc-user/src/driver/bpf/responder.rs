@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use pfc_ebpf::abi::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN, name};
 use pfc_ebpf::units::Nanos;
 
-use super::object::{Interface, Program, by_cpu};
+use super::object::{Interface, Program, by_cpu, over_cpus};
 use super::pod::Plain;
 use super::verifier_log;
 use super::{TestResult, XdpError, XdpMode};
@@ -115,11 +115,7 @@ impl Responder {
 
     /// Counts of the program, over all CPUs.
     pub fn counters(&self) -> Result<Counters, XdpError> {
-        let mut counters = Counters::ZERO;
-        for cpu in self.counters.get(&0, 0)?.iter() {
-            counters.merge(&cpu.0);
-        }
-        Ok(counters)
+        over_cpus(&self.counters, 0, Counters::ZERO, Counters::merge)
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The

@@ -3,9 +3,9 @@
 //! The verifier takes a tenth of a second for a program, however many ports it is to count: it is
 //! loaded once for all of them.
 
-mod classifier;
 mod clsact;
 mod direction;
+mod link;
 mod programs;
 mod record;
 mod shared;
@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use aya::util::KernelVersion;
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::watch::{Counters, PAUSED, PORTS, Sketch};
+use pfc_ebpf::abi::watch::{Counters, PAUSED, PORTS};
 use pfc_ebpf::units::{Dscp, LineRate, Nanos, Priority};
 use validator_core::preflight::kernel;
 
 pub use self::direction::Direction;
-use self::programs::{Kind, Link, Place};
+use self::link::Link;
+use self::programs::{Kind, Place};
 use self::shared::Shared;
 use super::trace::Trace;
 use super::{TestResult, TraceOutput, XdpError, XdpMode};
@@ -205,7 +206,10 @@ impl Watch {
 
     /// Loads a program without attaching it: it sees the frames of [`Watch::test_run`] alone.
     pub fn load(point: Point, settings: &Settings) -> Result<Self, XdpError> {
-        Self::single(OBJECT, settings)?.ready(point)
+        let mut watch = Self::single(OBJECT, settings)?;
+        watch.kind = point.into();
+        watch.shared.programs().ready(watch.kind, watch.port)?;
+        Ok(watch)
     }
 
     /// Returns a watch of the variant that writes lines about frames of `port` to `output`: slower.
@@ -216,17 +220,6 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Turns quanta into time by that speed from now on.
-    pub fn set_line_rate(&self, line_rate: Option<LineRate>) -> Result<(), XdpError> {
-        self.shared.set_line_rate(self.port, line_rate)
-    }
-
-    fn ready(mut self, point: Point) -> Result<Self, XdpError> {
-        self.kind = point.into();
-        self.shared.programs().ready(self.kind, self.port)?;
-        Ok(self)
-    }
-
     /// Place where it counts: `driver` or `skb` for XDP, `tcx ingress` or `tcx egress`, `tc
     /// ingress` or `tc egress` on kernels without tcx; `none` where it is not attached.
     pub fn place(&self) -> &'static str {
@@ -235,30 +228,13 @@ impl Watch {
 
     /// Its counts since it was attached.
     pub fn read(&self) -> Result<Reading, XdpError> {
-        let counters = self.shared.counters(self.port)?;
+        let counters = self.counters()?;
         let time = clock::now();
         Ok(Reading {
             time,
             counters,
-            paused: std::array::from_fn(|class| self.shared.clock(self.port, class).paused(time)),
+            paused: std::array::from_fn(|class| self.clock(class).paused(time)),
         })
-    }
-
-    /// Takes the MAC control frames that were kept, in the order of their arrival; later calls give
-    /// later ones.
-    pub fn controls(&mut self) -> Result<Vec<ControlFrame>, XdpError> {
-        self.shared.controls(self.port)
-    }
-
-    /// The flows of test frames that have passed.
-    pub fn flows(&self) -> Result<Vec<Flow>, XdpError> {
-        self.shared.flows(self.port)
-    }
-
-    /// All frames that have passed, sorted by what no device changes; none unless flows are told
-    /// apart.
-    pub fn sketch(&self) -> Result<Sketch, XdpError> {
-        self.shared.sketch(self.port)
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The

@@ -18,7 +18,7 @@ use self::files::{Folder, Seen, boot, list, look, others, read, remove, unreadab
 use self::restore::RestoreEntry;
 pub use self::restore::{RestoreNote, STATE_VARIABLE};
 use self::setting::{Reach, Setting, Value};
-use super::mad::{ClaimEntry, Claimed, KeyEntry};
+use super::mad::{Claimed, KeyEntry};
 use crate::driver::kernel::link::{self, Feature, LinkError, Property};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
@@ -77,7 +77,7 @@ struct Entry {
 enum What {
     Setting(Setting),
     Key(KeyEntry),
-    Claim(ClaimEntry),
+    Claim { claimed: Claimed },
     Restore(RestoreEntry),
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for What {
                 Value::Link { .. } => write!(f, "a changed link: {setting}"),
             },
             Self::Key(key) => write!(f, "a changed {key}"),
-            Self::Claim(claim) => write!(f, "a test of {}", claim.claimed),
+            Self::Claim { claimed } => write!(f, "a test of {claimed}"),
             Self::Restore(restore) => write!(f, "a changed {restore}"),
         }
     }
@@ -488,7 +488,7 @@ impl Journal {
                 Err(error) => Outcome::Failed(format!("NOT put back: the {restore}: {error}")),
             },
             // The claim of a process that is gone stops no tester.
-            What::Claim(_) => Outcome::Nothing,
+            What::Claim { .. } => Outcome::Nothing,
             // Putting the key back now would disturb whoever tests the DUT.
             What::Key(key) if self.unclaimed(&Claimed::Way(key.target())).is_err() => {
                 Outcome::NotNow

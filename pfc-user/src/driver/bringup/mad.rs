@@ -15,7 +15,7 @@ use ib_mad::transport::Transport;
 use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
 
-pub use claim::{ClaimEntry, Claimed, Node, Target};
+pub use claim::{Claimed, Node, Target};
 pub use unlock::{KeyEntry, MachineJournal};
 pub use validator_core::cases::mad::journal::{KeyJournal, Noted};
 

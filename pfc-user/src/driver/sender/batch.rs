@@ -43,7 +43,7 @@ pub trait Script: Send + 'static {
     /// No frame left, of which this was the first, for another reason than want of room.
     fn failed(&mut self, error: PacketError, first: &Self::Note, now: Nanos) -> Next;
 
-    /// When it has to look again, if no order comes; `None`: not before.
+    /// Time of the next look, if no order comes; `None`: none before an order.
     fn next(&mut self, now: Nanos) -> Option<Nanos>;
 
     /// The least time from this look to the next while the port keeps up, where `tick` is what the

@@ -61,7 +61,7 @@ impl<W: Work> Sender<W> {
 #[derive(Debug)]
 struct Turns<W> {
     work: W,
-    /// When the next round is due; `None`: with the next order.
+    /// Time at which the next round is due; `None`: with the next order.
     due: Option<Nanos>,
     /// Sleeps for good while no round is due.
     standby: Option<Thread>,

@@ -24,7 +24,7 @@ pub(super) struct LiveBench<'b, 'l> {
     pub(super) control: ControlSender,
     /// Number of times that a single pause frame found no room.
     pub(super) waits: u64,
-    /// Number of single pause frames that left.
+    /// The storm, while it is sent.
     pub(super) storm: Option<Storm>,
     /// Account of a storm that the user ended.
     pub(super) cut_short: Option<StormReport>,

@@ -158,8 +158,8 @@ pub struct Hooks<'c> {
     testbed: &'c PfcTestbed,
     out: Option<PathBuf>,
     note: Option<RestoreNote>,
-    /// State of the PFC watchdog, as `prepare` says or as declared.
-    watchdog: Option<String>,
+    /// State of the PFC watchdog, as `prepare` says or as declared, where it is known.
+    pub watchdog: Option<String>,
     /// Output of `prepare`.
     said: Vec<HookOutput>,
 }
@@ -193,11 +193,6 @@ impl<'c> Hooks<'c> {
             hooks.said.push(said);
         }
         Ok(hooks)
-    }
-
-    /// State of the PFC watchdog, where it is known.
-    pub fn watchdog(&self) -> Option<&str> {
-        self.watchdog.as_deref()
     }
 
     /// Runs `configure`, where there is one.

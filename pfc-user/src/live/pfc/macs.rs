@@ -8,43 +8,37 @@ use crate::driver::bringup::testbed::Testbed;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::mac::MacLog;
 
-/// A log for each port.
-pub(super) struct Macs {
-    tx: MacLog,
-    rx: MacLog,
-}
+/// A log for each port, tx first.
+pub(super) struct Macs([MacLog; 2]);
 
 impl Macs {
     /// Sees which counters there are.
     pub(super) fn begin(testbed: &Testbed) -> Result<Self> {
-        Ok(Self {
-            tx: testbed.tx.mac_log("tx")?,
-            rx: testbed.rx.mac_log("rx")?,
-        })
+        Ok(Self([testbed.tx.mac_log("tx")?, testbed.rx.mac_log("rx")?]))
     }
 
     /// The counters of each port.
     pub(super) fn instruments(&self) -> Vec<(String, Vec<String>)> {
-        vec![self.tx.instruments(), self.rx.instruments()]
+        self.0.iter().map(MacLog::instruments).collect()
     }
 
     /// Wait until the counters include every frame received.
     pub(super) fn lag(&self) -> Nanos {
-        self.tx.lag().max(self.rx.lag())
+        self.0.iter().map(MacLog::lag).max().unwrap_or(0)
     }
 
     /// Reads all counters; `before` is what begins now.
     pub(super) fn read(&mut self, before: &str) {
-        for log in [&mut self.tx, &mut self.rx] {
+        for log in &mut self.0 {
             log.read(before, clock::now());
         }
     }
 
     /// The readings; what rose is alive from now on.
     pub(super) fn finish(self, repetition: &str, testbed: &mut Testbed) -> Vec<MacReport> {
-        vec![
-            self.tx.finish(repetition, &mut testbed.tx.mac_alive),
-            self.rx.finish(repetition, &mut testbed.rx.mac_alive),
-        ]
+        let ports = [&mut testbed.tx, &mut testbed.rx];
+        let logs = self.0.into_iter().zip(ports);
+        logs.map(|(log, port)| log.finish(repetition, &mut port.mac_alive))
+            .collect()
     }
 }

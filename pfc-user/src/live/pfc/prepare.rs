@@ -30,8 +30,6 @@ pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) ->
     let limits = &live.testbed.limits;
     let (clock, verify_every) = effort(&plan.flows);
     let mut config = maps::Config {
-        abi: 0,
-        flows: 0,
         epoch,
         window: WINDOW,
         windows: live.testbed.windows,
@@ -39,7 +37,6 @@ pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) ->
         trust: live.config.trust as u8,
         clock: clock as u8,
         line_rate: limits.line_rate.bits_per_second(),
-        quantum: 0,
         storm_source: live.testbed.rx.state.mac,
         exclusive: 1,
         verify_every,

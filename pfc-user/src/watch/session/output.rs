@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::PortName;
 use crate::driver::bpf::watch::Reading;
-use crate::output::{PATIENCE, Queue};
+use crate::output::Queue;
 use crate::report::plain;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
@@ -25,7 +25,8 @@ const EVENTS: usize = 5;
 /// stalls holds up nothing.
 pub struct Output {
     form: Form,
-    stdout: Queue,
+    /// What its reader has not taken yet.
+    pub stdout: Queue,
     /// Dropped pieces that were reported.
     reported: u64,
 }
@@ -77,27 +78,6 @@ impl Output {
             stdout: Queue::new(File::from(stdout)),
             reported: 0,
         })
-    }
-
-    /// True if the reader has gone away, or an error has ended this output.
-    pub fn is_closed(&self) -> bool {
-        self.stdout.is_closed()
-    }
-
-    /// Takes the error that ended this output.
-    pub fn failure(&mut self) -> Option<io::Error> {
-        self.stdout.failure()
-    }
-
-    /// Lines, objects and drawings that the reader did not take in time.
-    pub fn dropped(&self) -> u64 {
-        self.stdout.dropped()
-    }
-
-    /// Waits for the reader to take the rest, for as long as it takes something and `goes_on` says
-    /// so. Returns true if it took all.
-    pub fn finish(&mut self, goes_on: impl FnMut() -> bool) -> bool {
-        self.stdout.finish(PATIENCE, goes_on)
     }
 
     /// Shows what happened; `interface` may be empty.
@@ -195,7 +175,7 @@ impl Output {
 
     /// Says once that the reader did not take all, when it may take more again.
     fn report_dropped(&mut self, elapsed: Nanos) {
-        let dropped = self.dropped();
+        let dropped = self.stdout.dropped();
         if dropped > self.reported {
             self.reported = dropped;
             let message = format!("the reader of this output was too slow: {dropped} dropped");

@@ -10,7 +10,7 @@ use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::output::{Output, Shown};
 use crate::config::arguments::DscpMap;
-use crate::driver::bpf::watch::{Flow, Reading, Watch};
+use crate::driver::bpf::watch::{Reading, Watch};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::{self, LinkError, LinkEvent};
 use crate::driver::kernel::netns::Namespace;
@@ -43,7 +43,7 @@ impl PortName {
         if self.map.is_some() { "dscp" } else { "pcp" }
     }
 
-    /// Where the map is from; `None` where the PCP gives the priority.
+    /// Source of the map; `None` where the PCP gives the priority.
     pub fn map_source(&self) -> Option<&'static str> {
         let source = if self.is_default { "default" } else { "option" };
         self.map.is_some().then_some(source)
@@ -113,14 +113,12 @@ pub struct Port {
     /// Its name.
     pub name: PortName,
     wanted: attach::Wanted,
-    watch: Watch,
+    /// Its program.
+    pub watch: Watch,
     first: Reading,
     last: Reading,
-    index: u32,
     /// The interface's name now.
     named: String,
-    carrier: bool,
-    mtu: u32,
     /// The interface was removed.
     pub gone: bool,
     /// The change of its link that makes missing frames inexplicable, if there was one.
@@ -143,11 +141,6 @@ impl Port {
     /// All frames that it has sorted.
     pub fn sketch(&self) -> Result<Box<Sketch>> {
         Ok(Box::new(self.watch.sketch()?))
-    }
-
-    /// Test frames that it has counted.
-    pub fn flows(&self) -> Result<Vec<Flow>> {
-        Ok(self.watch.flows()?)
     }
 }
 
@@ -243,7 +236,7 @@ impl Ports {
     fn look_again(&mut self, output: &mut Output) -> Result<()> {
         let (elapsed, namespace) = (self.elapsed(), Namespace::current()?);
         for port in self.ports.iter_mut().filter(|port| !port.gone) {
-            let Some(name) = link::name_at(&namespace, port.index)? else {
+            let Some(name) = link::name_at(&namespace, port.wanted.state.index)? else {
                 port.note_gone(elapsed, output);
                 continue;
             };
@@ -283,7 +276,7 @@ impl Ports {
     fn of(&mut self, index: u32) -> impl Iterator<Item = &mut Port> {
         self.ports
             .iter_mut()
-            .filter(move |port| port.index == index && !port.gone)
+            .filter(move |port| port.wanted.state.index == index && !port.gone)
     }
 
     /// Shows what came since the last time.
@@ -340,7 +333,7 @@ impl Ports {
             let present = || {
                 Ok::<_, anyhow::Error>(Present {
                     name: port.name.clone(),
-                    carrier: port.carrier,
+                    carrier: port.wanted.state.carrier,
                     reading: port.read()?,
                 })
             };
@@ -386,8 +379,6 @@ impl Port {
         self.watch.set_line_rate(self.wanted.settings.line_rate)?;
         self.wanted.attach(args, &mut self.watch, output)?;
         let (name, tags_hidden) = self.wanted.described(args, &self.watch)?;
-        let state = &self.wanted.state;
-        (self.index, self.mtu, self.carrier) = (state.index, state.mtu, state.carrier);
         (self.named, self.gone) = (name.interface.clone(), false);
         (self.name, self.tags_hidden) = (name, tags_hidden);
         Ok(())
@@ -414,7 +405,10 @@ impl Port {
         elapsed: Nanos,
         output: &mut Output,
     ) -> Result<()> {
-        if carrier != self.carrier {
+        let state = &mut self.wanted.state;
+        let had_carrier = std::mem::replace(&mut state.carrier, carrier);
+        let before = std::mem::replace(&mut state.mtu, mtu);
+        if carrier != had_carrier {
             let (event, message) = if carrier {
                 ("carrier-up", "carrier is back")
             } else {
@@ -422,27 +416,25 @@ impl Port {
             };
             output.event(elapsed, &self.name.interface, event, message);
         }
-        if mtu != self.mtu {
+        if mtu != before {
             output.event(
                 elapsed,
                 &self.name.interface,
                 "mtu",
-                &format!("MTU changed from {} to {mtu}", self.mtu),
+                &format!("MTU changed from {before} to {mtu}"),
             );
         }
         let interface = &self.name.interface;
         if !carrier {
             self.disturbed = Some(without_carrier(interface));
-        } else if mtu != self.mtu && self.disturbed.is_none() {
-            self.disturbed = Some(format!(
-                "{interface} got an MTU of {mtu} in place of {}",
-                self.mtu
-            ));
+        } else if mtu != before {
+            self.disturbed.get_or_insert_with(|| {
+                format!("{interface} got an MTU of {mtu} in place of {before}")
+            });
         }
-        if carrier && !self.carrier && self.name.is_reported {
+        if carrier && !had_carrier && self.name.is_reported {
             self.note_speed(elapsed, output)?;
         }
-        (self.carrier, self.mtu) = (carrier, mtu);
         Ok(())
     }
 

@@ -225,7 +225,7 @@ impl LossWindow {
         };
         let awaited = Awaited {
             sent: rise(&of(&self.begin), &of(&end)),
-            flows: closing.sender.flows()?,
+            flows: closing.sender.watch.flows()?,
             in_all: bypassed && end.driver.by_priority.is_none(),
         };
         let flows_received = closing.wait(&awaited, hurry).await?;
@@ -274,7 +274,8 @@ impl Awaited {
         if self.in_all {
             total(received) >= total(&self.sent)
         } else {
-            covers(received, &self.sent)
+            let mut places = received.iter().zip(&self.sent);
+            places.all(|(received, sent)| received >= sent)
         }
     }
 }
@@ -386,7 +387,7 @@ impl<'w> Closing<'w> {
         let mut best: Option<(u64, Vec<Flow>)> = None;
         loop {
             let (received, _) = self.received()?;
-            let flows = self.receiver.flows()?;
+            let flows = self.receiver.watch.flows()?;
             let missing: u64 = flow_rows(&flows, &awaited.flows, 0)
                 .iter()
                 .map(|row| row.lost)
@@ -496,13 +497,6 @@ fn total(counts: &Counts) -> u64 {
 
 fn rise(from: &Counts, to: &Counts) -> Counts {
     std::array::from_fn(|place| to[place].saturating_sub(from[place]))
-}
-
-fn covers(received: &Counts, sent: &Counts) -> bool {
-    received
-        .iter()
-        .zip(sent)
-        .all(|(received, sent)| received >= sent)
 }
 
 fn rises(before: &Named, after: &Named) -> Named {

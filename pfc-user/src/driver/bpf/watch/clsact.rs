@@ -88,7 +88,8 @@ pub struct Clsact {
 }
 
 impl Clsact {
-    /// Makes or finds that of an interface, and takes away what processes that are gone left there.
+    /// Makes or finds the `clsact` of an interface, and takes away what processes that are gone left
+    /// there.
     pub fn ready(namespace: Namespace, interface: &str) -> Result<Self, LinkError> {
         let index = link::state(&namespace, interface)?.index;
         let made = link::add_clsact(&namespace, index)?;

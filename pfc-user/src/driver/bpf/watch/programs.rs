@@ -1,19 +1,18 @@
 //! The programs of `watch` in the kernel: verified once for many ports, and an entry for each port.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::panic::resume_unwind;
 use std::thread;
 
 use aya::maps::{MapData, ProgramArray};
-use aya::programs::{Program, ProgramFd, SchedClassifier, TestRun};
+use aya::programs::{Program, ProgramFd, TestRun};
 use aya::{Ebpf, TestRunOptions};
 use pfc_ebpf::abi::watch::name;
 
 use super::Point;
-use super::classifier::Attached;
+use super::link::Link;
 use crate::driver::bpf::object::{self, Interface, take, verified};
-use crate::driver::bpf::xdp_link::Hook;
 use crate::driver::bpf::{TestResult, XdpError};
 
 /// Octets of `struct __sk_buff` of `linux/bpf.h`, and where its `gso_segs` and `gso_size` stand.
@@ -64,17 +63,6 @@ pub struct Programs {
     arrays: [ProgramArray<MapData>; 2],
     /// Kinds of which all shared programs are in their array.
     complete: Vec<Kind>,
-}
-
-/// An entry that is attached. Dropping it detaches it.
-pub enum Link {
-    /// Attached as long as the descriptor is open.
-    Xdp(
-        #[expect(dead_code, reason = "detaches when closed")] OwnedFd,
-        Hook,
-    ),
-    /// Attached at tc.
-    Tc(Attached),
 }
 
 impl Programs {
@@ -201,29 +189,15 @@ impl Place<'_> {
         let entry = programs.get_mut(kind.entry(self.port).as_str());
         let entry = entry.ok_or(XdpError::Missing(kind.shared()[0]))?;
         let descriptor = loaded(entry, kind)?;
-        Ok(match self.point {
+        match self.point {
             Point::Xdp(mode) => {
                 let (link, hook) = object::attach(descriptor.as_fd(), &found, mode)?;
-                Link::Xdp(link, hook)
+                Ok(Link::Xdp(link, hook))
             }
-            Point::Tcx(direction) => {
-                let entry = classifier(entry)?;
-                Link::Tc(Attached::at_tcx(entry, self.interface, direction)?)
-            }
+            Point::Tcx(direction) => Link::at_tcx((*entry).try_into()?, self.interface, direction),
             Point::Clsact(direction) => {
-                let entry = classifier(entry)?;
-                Link::Tc(Attached::at_clsact(entry, self.interface, direction)?)
+                Link::at_clsact((*entry).try_into()?, self.interface, direction)
             }
-        })
-    }
-}
-
-impl Link {
-    /// Place of the attachment, in words.
-    pub fn place(&self) -> &'static str {
-        match self {
-            Self::Xdp(_, hook) => hook.word(),
-            Self::Tc(attached) => attached.place(),
         }
     }
 }
@@ -253,8 +227,4 @@ fn loaded(program: &mut Program, kind: Kind) -> Result<&ProgramFd, XdpError> {
         }
     }
     descriptor(program).ok_or(XdpError::Missing(kind.shared()[0]))
-}
-
-fn classifier(program: &mut Program) -> Result<&mut SchedClassifier, XdpError> {
-    Ok(program.try_into()?)
 }

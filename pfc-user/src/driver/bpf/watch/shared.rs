@@ -11,9 +11,9 @@ use pfc_ebpf::abi::watch::{
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::programs::Programs;
-use super::{ControlFrame, Flow, Settings, record};
+use super::{ControlFrame, Flow, Settings, Watch, record};
 use crate::driver::bpf::mmap::Words;
-use crate::driver::bpf::object::{open, take, words};
+use crate::driver::bpf::object::{open, over_cpus, take, words};
 use crate::driver::bpf::pod::Plain;
 use crate::driver::bpf::{XdpError, verifier_log};
 
@@ -71,34 +71,39 @@ impl Shared {
     pub fn programs(&self) -> MutexGuard<'_, Programs> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Turns quanta of a port into time by that speed from now on.
-    pub fn set_line_rate(&self, port: u32, line_rate: Option<LineRate>) -> Result<(), XdpError> {
+impl Watch {
+    /// Turns quanta into time by that speed from now on.
+    pub fn set_line_rate(&self, line_rate: Option<LineRate>) -> Result<(), XdpError> {
         let config = Config {
             line_rate: bits(line_rate),
-            ..self.configs[port as usize]
+            ..self.shared.configs[self.port as usize]
         };
-        configure(&mut self.programs().object, &[(port, config)])
+        configure(&mut self.shared.programs().object, &[(self.port, config)])
     }
 
-    /// Returns the counts of a port, over all CPUs.
-    pub fn counters(&self, port: u32) -> Result<Counters, XdpError> {
-        let mut counters = Counters::ZERO;
-        for cpu in self.counters.get(&port, 0)?.iter() {
-            counters.merge(&cpu.0);
-        }
-        Ok(counters)
+    /// Returns its counts, over all CPUs.
+    pub(super) fn counters(&self) -> Result<Counters, XdpError> {
+        over_cpus(
+            &self.shared.counters,
+            self.port,
+            Counters::ZERO,
+            Counters::merge,
+        )
     }
 
-    /// The clock of a class of a port.
-    pub fn clock(&self, port: u32, class: usize) -> PauseClock {
-        let place = port as usize * PAUSED + class;
-        self.clocks.stable(place * WORDS_OF_CLOCK)
+    /// The clock of a class.
+    pub(super) fn clock(&self, class: usize) -> PauseClock {
+        let place = self.port as usize * PAUSED + class;
+        self.shared.clocks.stable(place * WORDS_OF_CLOCK)
     }
 
-    /// Takes the MAC control frames that were kept of a port, in the order of their arrival.
-    pub fn controls(&self, port: u32) -> Result<Vec<ControlFrame>, XdpError> {
-        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Takes the MAC control frames that were kept, in the order of their arrival; later calls give
+    /// later ones.
+    pub fn controls(&mut self) -> Result<Vec<ControlFrame>, XdpError> {
+        let controls = self.shared.controls.lock();
+        let mut controls = controls.unwrap_or_else(PoisonError::into_inner);
         let Controls { ring, taken } = &mut *controls;
         while let Some(found) = ring.next() {
             let error = XdpError::Record {
@@ -110,21 +115,21 @@ impl Shared {
                 taken.push(record::control(&control));
             }
         }
-        let mut frames = std::mem::take(&mut taken[port as usize]);
+        let mut frames = std::mem::take(&mut taken[self.port as usize]);
         // Several CPUs take their time before they take their place in the ring.
         frames.sort_by_key(|frame| frame.time);
         Ok(frames)
     }
 
-    /// The flows of test frames that have passed a port.
-    pub fn flows(&self, port: u32) -> Result<Vec<Flow>, XdpError> {
+    /// The flows of test frames that have passed.
+    pub fn flows(&self) -> Result<Vec<Flow>, XdpError> {
         let mut flows = Vec::new();
-        for entry in self.flows.iter() {
+        for entry in self.shared.flows.iter() {
             let (key, place) = entry?;
-            if key >> 32 != u64::from(port) {
+            if key >> 32 != u64::from(self.port) {
                 continue;
             }
-            let state = self.states.get(&place, 0)?.0;
+            let state = self.shared.states.get(&place, 0)?.0;
             // A flow whose first frame is being counted.
             if state.distinct > 0 {
                 flows.push(record::flow(key, &state));
@@ -134,16 +139,15 @@ impl Shared {
         Ok(flows)
     }
 
-    /// All frames that have passed a port, sorted by what no device changes.
-    pub fn sketch(&self, port: u32) -> Result<Sketch, XdpError> {
-        let mut sketch = Sketch::ZERO;
-        let config = &self.configs[port as usize];
-        if config.flows > 0 {
-            for cpu in self.sketches.get(&config.sketch.into(), 0)?.iter() {
-                sketch.merge(&cpu.0);
-            }
+    /// All frames that have passed, sorted by what no device changes; none unless flows are told
+    /// apart.
+    pub fn sketch(&self) -> Result<Sketch, XdpError> {
+        let config = &self.shared.configs[self.port as usize];
+        if config.flows == 0 {
+            return Ok(Sketch::ZERO);
         }
-        Ok(sketch)
+        let place = config.sketch.into();
+        over_cpus(&self.shared.sketches, place, Sketch::ZERO, Sketch::merge)
     }
 }
 

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 use nix::unistd::{Uid, geteuid};
 
 use super::{Journal, JournalError, What, boot, look, own, user, write};
-use crate::driver::bringup::mad::{ClaimEntry, Claimed};
+use crate::driver::bringup::mad::Claimed;
 
 /// The claim on a DUT; given up when dropped.
 #[derive(Debug)]
@@ -43,10 +43,10 @@ impl Journal {
         self.unclaimed(&claimed)?;
         let held = hold(&claimed)?;
         let name = format!("claim-{}", claimed.file_name());
-        let entry = ClaimEntry {
+        let what = What::Claim {
             claimed: claimed.clone(),
         };
-        let path = write(&self.keys, &name, What::Claim(entry), false)?;
+        let path = write(&self.keys, &name, what, false)?;
         let claim = Claim { path, _held: held };
         // Another may have looked at the same time: then both see each other now.
         self.unclaimed(&claimed)?;
@@ -69,7 +69,7 @@ impl Journal {
             .filter_map(|seen| Some((seen.path, seen.owner, seen.entry.ok()?)));
         for (path, owner, entry) in own.chain(others) {
             let is_its = match &entry.what {
-                What::Claim(claim) => claim.claimed == *claimed,
+                What::Claim { claimed: other } => other == claimed,
                 What::Key(key) => key.is_of(claimed),
                 What::Setting(_) | What::Restore(_) => false,
             };

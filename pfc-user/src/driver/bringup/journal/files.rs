@@ -189,7 +189,7 @@ pub(super) fn write(
 ) -> Result<PathBuf, JournalError> {
     let pid = process::id();
     let boot = match what {
-        What::Key(_) | What::Claim(_) | What::Restore(_) => boot(),
+        What::Key(_) | What::Claim { .. } | What::Restore(_) => boot(),
         What::Setting(_) => String::new(),
     };
     let entry = Entry {

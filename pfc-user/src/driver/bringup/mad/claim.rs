@@ -100,10 +100,3 @@ impl fmt::Display for Claimed {
         }
     }
 }
-
-/// The journal's entry of a run that is under way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ClaimEntry {
-    /// The DUT.
-    pub claimed: Claimed,
-}

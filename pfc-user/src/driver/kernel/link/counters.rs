@@ -32,15 +32,9 @@ pub fn transmitted(
 
 /// The counters that a driver has of its own, if it has any.
 fn private(namespace: &Namespace, interface: &str) -> Result<Vec<(String, u64)>, LinkError> {
-    match namespace.run(|| ethtool::counters(interface))? {
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(Vec::new()),
-        other => other.map_err(|error| {
-            LinkError::system(
-                format!("cannot read the driver's counters of {interface}"),
-                error,
-            )
-        }),
-    }
+    let what = || format!("cannot read the driver's counters of {interface}");
+    let counters = namespace.run(|| ethtool::counters(interface))?;
+    counters.map_err(|error| LinkError::system(what(), error))
 }
 
 /// Frames that the kernel dropped between driver and protocols since boot, over all CPUs:

@@ -17,7 +17,7 @@ const ATTR_IEEE: u16 = 13;
 const ATTR_IEEE_PFC: u16 = 2;
 /// Octets of `struct dcbmsg`: family, command, padding.
 const DCBMSG: usize = 4;
-/// Where `struct ieee_pfc` has `requests` and `indications`: behind three octets, padding and a
+/// Offsets of `requests` and `indications` in `struct ieee_pfc`, behind three octets, padding and a
 /// 16-bit delay; and its length.
 const REQUESTS: usize = 8;
 const INDICATIONS: usize = 72;

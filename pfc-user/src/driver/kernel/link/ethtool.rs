@@ -26,8 +26,8 @@ const NAMES_OF_STATS: u32 = 1;
 enum Access {
     /// One bit of GFLAGS and SFLAGS.
     Flag(u32),
-    /// A pair of commands for a value of 0 or 1.
-    Commands { get: u32, set: u32 },
+    /// A command that gets a value of 0 or 1. The next one sets it.
+    Command(u32),
     /// A bit that only its name tells.
     Named,
 }
@@ -36,22 +36,10 @@ const fn access(feature: Feature) -> Access {
     match feature {
         Feature::TxVlan => Access::Flag(1 << 7),
         Feature::RxVlan => Access::Flag(1 << 8),
-        Feature::Gro => Access::Commands {
-            get: 0x2b,
-            set: 0x2c,
-        },
-        Feature::Gso => Access::Commands {
-            get: 0x23,
-            set: 0x24,
-        },
-        Feature::Tso => Access::Commands {
-            get: 0x1e,
-            set: 0x1f,
-        },
-        Feature::TxChecksum => Access::Commands {
-            get: 0x16,
-            set: 0x17,
-        },
+        Feature::Gro => Access::Command(0x2b),
+        Feature::Gso => Access::Command(0x23),
+        Feature::Tso => Access::Command(0x1e),
+        Feature::TxChecksum => Access::Command(0x16),
         Feature::Lro => Access::Flag(1 << 15),
         Feature::GroHardware | Feature::RxAll => Access::Named,
     }
@@ -61,7 +49,7 @@ const fn access(feature: Feature) -> Access {
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     match access(feature) {
         Access::Flag(bit) => Ok(value(interface, GFLAGS, 0)? & bit != 0),
-        Access::Commands { get, .. } => Ok(value(interface, get, 0)? != 0),
+        Access::Command(get) => Ok(value(interface, get, 0)? != 0),
         Access::Named => Ok(features::read(interface)?
             .iter()
             .any(|bit| Some(bit.name.as_str()) == feature.kernel_name() && bit.on)),
@@ -80,8 +68,8 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()
                 if on { flags | bit } else { flags & !bit },
             )?;
         }
-        Access::Commands { set, .. } => {
-            value(interface, set, on.into())?;
+        Access::Command(get) => {
+            value(interface, get + 1, on.into())?;
         }
         Access::Named => features::set(interface, feature.kernel_name().unwrap_or_default(), on)?,
     }
@@ -158,8 +146,15 @@ pub fn speed(interface: &str) -> io::Result<Option<u64>> {
     Ok((!matches!(megabits, 0 | 0xffff | u32::MAX)).then(|| u64::from(megabits) * 1_000_000))
 }
 
-/// The driver's private counters, as `ethtool -S` shows them.
+/// The driver's private counters, as `ethtool -S` shows them, if it has any.
 pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
+    match own_counters(interface) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(Vec::new()),
+        counters => counters,
+    }
+}
+
+fn own_counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     // struct ethtool_drvinfo: n_stats is at 180.
     let count = driver_info(interface)?.word(180) as usize;
     if count == 0 {

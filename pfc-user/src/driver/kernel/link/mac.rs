@@ -12,14 +12,10 @@ use crate::driver::kernel::netns::Namespace;
 /// Reads all counters of `interface` in `namespace`.
 pub fn read(namespace: &Namespace, interface: &str) -> Result<MacReading, LinkError> {
     let read = namespace.run(|| {
-        // An interface that is gone is an error; statistics that a driver has not are none.
-        let private = match ethtool::counters(interface) {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
-            other => other?,
-        };
         Ok::<_, std::io::Error>(MacReading {
+            // An interface that is gone is an error; statistics that a driver has not are none.
+            private: ethtool::counters(interface)?,
             driver: ethtool::driver(interface).unwrap_or_default(),
-            private,
             pause: pause::pause(interface)
                 .map(|pause| pause.frames)
                 .unwrap_or_default(),

@@ -7,8 +7,8 @@ use pfc_ebpf::units::Nanos;
 /// A port that takes no frame for this time takes none at present.
 const REFUSES: Nanos = 20_000_000;
 
-/// How long the CPU is left to others after frames were refused. A veth's ring is emptied on the
-/// CPU that fills it, by ksoftirqd if there is much to do, and before Linux 6.5 by nothing else
+/// Time for which the CPU is left to others after frames were refused. A veth's ring is emptied on
+/// the CPU that fills it, by ksoftirqd if there is much to do, and before Linux 6.5 by nothing else
 /// then: a thread that is preferred to ksoftirqd would find the ring full as long as it runs.
 const PAUSE: Duration = Duration::from_micros(50);
 /// Twice as long each time that it was not enough, but no longer than that.

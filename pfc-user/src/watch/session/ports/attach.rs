@@ -133,18 +133,15 @@ fn traced(port: &Wanted) -> Result<Watch, XdpError> {
 fn one(args: &WatchArgs, wanted: Wanted, watch: Watch) -> Result<Port> {
     let (name, tags_hidden) = wanted.described(args, &watch)?;
     let first = watch.read()?;
-    let (state, interface) = (&wanted.state, &wanted.interface);
+    let interface = &wanted.interface;
     Ok(Port {
         name,
         watch,
         last: first.clone(),
         first,
-        index: state.index,
         named: interface.clone(),
-        carrier: state.carrier,
-        mtu: state.mtu,
         gone: false,
-        disturbed: (!state.carrier).then(|| without_carrier(interface)),
+        disturbed: (!wanted.state.carrier).then(|| without_carrier(interface)),
         tags_hidden,
         wanted,
         left_out: 0,

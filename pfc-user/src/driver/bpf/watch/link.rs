@@ -1,5 +1,7 @@
-//! Attaching the program for tc: at tcx (Linux 6.6) by bpf_link, beside other programs and gone
-//! with the process; on older kernels as a filter of `clsact` (see [`super::clsact`]).
+//! An attached program. The program for tc is at tcx (Linux 6.6) by bpf_link, beside other programs
+//! and gone with the process; on older kernels it is a filter of `clsact` (see [`super::clsact`]).
+
+use std::os::fd::OwnedFd;
 
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions};
 use aya::programs::{LinkOrder, SchedClassifier};
@@ -7,12 +9,18 @@ use aya::programs::{LinkOrder, SchedClassifier};
 use super::clsact::Clsact;
 use super::direction::Direction;
 use crate::driver::bpf::XdpError;
+use crate::driver::bpf::xdp_link::Hook;
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::netns::Namespace;
 
-/// A program that is attached for tc. Dropping it detaches it; at tcx so does the end of the
-/// process.
-pub enum Attached {
+/// An entry that is attached. Dropping it detaches it; unless it is at `clsact`, so does the end of
+/// the process.
+pub enum Link {
+    /// XDP, as long as the descriptor is open.
+    Xdp(
+        #[expect(dead_code, reason = "detaches when closed")] OwnedFd,
+        Hook,
+    ),
     /// At tcx.
     Tcx(
         Direction,
@@ -22,7 +30,7 @@ pub enum Attached {
     Clsact(Direction, Clsact),
 }
 
-impl Attached {
+impl Link {
     /// Attaches a program at tcx to `interface` of the calling thread's network namespace, beside
     /// whatever is there.
     pub fn at_tcx(
@@ -60,9 +68,10 @@ impl Attached {
         Ok(Self::Clsact(direction, clsact))
     }
 
-    /// `tcx ingress`, `tc egress` and the like.
+    /// Place of the attachment, such as `driver` or `tc egress`.
     pub fn place(&self) -> &'static str {
         match self {
+            Self::Xdp(_, hook) => hook.word(),
             Self::Tcx(Direction::Ingress, _) => "tcx ingress",
             Self::Tcx(Direction::Egress, _) => "tcx egress",
             Self::Clsact(Direction::Ingress, _) => "tc ingress",
@@ -71,7 +80,7 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for Link {
     fn drop(&mut self) {
         if let Self::Clsact(direction, clsact) = self {
             // An interface that is gone took its filters along; what stays is for the next `watch`.
