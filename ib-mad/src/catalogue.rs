@@ -1,6 +1,7 @@
 //! Faults of simulated devices, by name: one row each, from which parsing, printing and help
 //! follow.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A fault as the user finds it in the help.
@@ -59,6 +60,18 @@ pub enum FaultError {
         /// The value that was given.
         found: String,
     },
+}
+
+impl<T: FromStr + ToString> Kind<T> {
+    /// A value that is read and written as a number.
+    pub const fn number(shape: &'static str, expected: &'static str) -> Self {
+        Self {
+            shape,
+            expected,
+            read: |text| text.parse().ok(),
+            write: T::to_string,
+        }
+    }
 }
 
 impl<T> Kind<T> {
@@ -124,6 +137,17 @@ pub fn help(catalogue: &[Entry], heading: &str) -> String {
         text += &format!("  {:width$}  {}{fails}\n", shown(entry), entry.does);
     }
     text
+}
+
+/// The value of the first of some faults that is of one kind; `None` where none is.
+#[macro_export]
+macro_rules! value_of {
+    ($faults:expr, $Kind:path) => {
+        $faults.iter().find_map(|fault| match *fault {
+            $Kind(value) => Some(value),
+            _ => None,
+        })
+    };
 }
 
 /// Declares an enum of faults, one row each:

@@ -16,6 +16,6 @@ mod switch;
 
 pub use agent::Outgoing;
 pub use config::{NodeConfig, NodeKind};
-pub use fabric::{Delivery, Fabric};
+pub use fabric::Fabric;
 pub use fault::Fault;
 pub use node::Sma;

@@ -170,15 +170,15 @@ impl Sma {
         let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(to));
         trap.set_tid(Tid(self.traps.into()));
         trap.encode(&self.notice);
+        let key = self.protection.key.0.to_be_bytes();
         if self.has(Fault::KeyInNotice) {
-            trap.data_mut()[KEY_IN_NOTICE..][..8]
-                .copy_from_slice(&self.protection.key.0.to_be_bytes());
+            trap.data_mut()[KEY_IN_NOTICE..][..8].copy_from_slice(&key);
         }
         if self.has(Fault::KeyInHeader) {
             trap.set_m_key(self.protection.key);
         }
         if self.has(Fault::KeyInReserved) {
-            trap.octets_mut()[RESERVED..].copy_from_slice(&self.protection.key.0.to_be_bytes());
+            trap.octets_mut()[RESERVED..].copy_from_slice(&key);
         }
         outgoing.push(Outgoing {
             after: PROMPT,

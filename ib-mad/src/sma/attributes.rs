@@ -1,12 +1,13 @@
 //! How a node answers Get and Set of the attributes that every node has.
 
 use super::config::NodeKind;
-use super::fault::{Component, Fault};
+use super::fault::Fault;
 use super::node::Sma;
 use super::reply::{Reply, without_modifier};
 use crate::attr::{Attribute, FieldError, NodeInfo, NodeType, Notice, PortInfo};
 use crate::mad::{MKey, Method, Status};
 use crate::smp::{DATA, Smp};
+use crate::value_of;
 
 impl Sma {
     pub(super) fn node_info(&self, ingress: u8, smp: &Smp) -> Reply {
@@ -92,7 +93,7 @@ impl Sma {
                 Err(_) => status = Status::INVALID_FIELD,
                 Ok(()) if managed => {
                     self.set_protection(&wanted);
-                    if let Some(component) = self.changed() {
+                    if let Some(component) = value_of!(self.faults, Fault::Changes) {
                         self.ports[number].change(component);
                     }
                 }
@@ -176,14 +177,6 @@ impl Sma {
             (false, 0 | 1) => self.has(Fault::RefusesOtherKey),
             _ => false,
         }
-    }
-
-    /// The component that a fault changes with each Set.
-    fn changed(&self) -> Option<Component> {
-        self.faults.iter().find_map(|fault| match fault {
-            Fault::Changes(component) => Some(*component),
-            _ => None,
-        })
     }
 
     /// True if the response to a Get with `key` hides the M_Key.

@@ -6,18 +6,10 @@ use super::node::Sma;
 use crate::attr::PortState;
 use crate::mad::{Lid, Method, Time};
 use crate::smp::Smp;
+use crate::transport::Received;
 
 /// Number of the linked port on both nodes.
 const LINKED: u8 = 1;
-
-/// A packet that reaches the tester.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Time of the delivery.
-    pub at: Time,
-    /// Octets.
-    pub octets: Vec<u8>,
-}
 
 /// Two nodes and the link between them.
 #[derive(Clone, Debug)]
@@ -38,7 +30,7 @@ enum End {
 impl Fabric {
     /// Sends `smp` from the tester at `now`, to `to` if it is LID-routed. Returns every packet that
     /// comes back because of it. A packet without a route is lost.
-    pub fn send(&mut self, now: Time, smp: &Smp, to: Lid) -> Vec<Delivery> {
+    pub fn send(&mut self, now: Time, smp: &Smp, to: Lid) -> Vec<Received> {
         let Some((end, smp, from)) = self.route(smp, to) else {
             return Vec::new();
         };
@@ -107,11 +99,11 @@ impl Fabric {
         Some((end, smp, Lid::PERMISSIVE))
     }
 
-    fn deliver(&self, now: Time, request: &Smp, outgoing: Outgoing) -> Option<Delivery> {
+    fn deliver(&self, now: Time, request: &Smp, outgoing: Outgoing) -> Option<Received> {
         let Outgoing { after, to, octets } = outgoing;
         let trap = octets.get(3) == Some(&Method::TRAP.0);
         let way_back = request.is_directed() && !trap;
-        (way_back || self.tester.has_lid(to)).then(|| Delivery {
+        (way_back || self.tester.has_lid(to)).then(|| Received {
             at: now + after,
             octets,
         })

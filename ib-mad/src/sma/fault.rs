@@ -88,28 +88,20 @@ pub enum Component {
 }
 
 const CODE: Kind<u8> = Kind {
-    shape: "N",
-    expected: "a status code of 0 to 7",
     read: |text| text.parse().ok().filter(|code| *code < 8),
-    write: u8::to_string,
+    ..Kind::number("N", "a status code of 0 to 7")
 };
 const RESP_TIME_VALUE: Kind<u8> = Kind {
-    shape: "N",
-    expected: "a RespTimeValue of 0 to 31",
     read: |text| text.parse().ok().filter(|value| *value < 32),
-    write: u8::to_string,
+    ..Kind::number("N", "a RespTimeValue of 0 to 31")
 };
 const BLOCK: Kind<u16> = Kind {
-    shape: "N",
-    expected: "a block of 0 to 767",
     read: |text| text.parse().ok().filter(|block| *block < 768),
-    write: u16::to_string,
+    ..Kind::number("N", "a block of 0 to 767")
 };
 const BIT: Kind<u32> = Kind {
-    shape: "N",
-    expected: "a bit of 0 to 63",
     read: |text| text.parse().ok().filter(|bit| *bit < 64),
-    write: u32::to_string,
+    ..Kind::number("N", "a bit of 0 to 63")
 };
 const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
     shape: "ATTRIBUTE",
@@ -143,18 +135,8 @@ fn name_of<T: PartialEq>(all: &[(&str, T)], value: &T) -> String {
     known.map_or("", |(name, _)| name).into()
 }
 
-const REQUESTS: Kind<u64> = Kind {
-    shape: "N",
-    expected: "a number of requests",
-    read: |text| text.parse().ok(),
-    write: u64::to_string,
-};
-const EVERY: Kind<NonZeroU64> = Kind {
-    shape: "N",
-    expected: "a number of requests above 0",
-    read: |text| text.parse().ok(),
-    write: NonZeroU64::to_string,
-};
+const REQUESTS: Kind<u64> = Kind::number("N", "a number of requests");
+const EVERY: Kind<NonZeroU64> = Kind::number("N", "a number of requests above 0");
 
 crate::faults! {
     /// A way in which a simulated agent departs from the specification.

@@ -9,6 +9,7 @@ use super::protection::Protection;
 use super::switch::Switch;
 use crate::attr::{Notice, PortState};
 use crate::mad::{Lid, MKey, Time};
+use crate::value_of;
 
 /// The agent of one node.
 #[derive(Clone, Debug)]
@@ -101,10 +102,7 @@ impl Sma {
 
     /// How much too late a Get with a wrong M_Key is answered.
     pub(super) fn lateness(&self) -> Option<Duration> {
-        self.faults.iter().find_map(|fault| match fault {
-            Fault::AnswersWrongKeyLate(by) => Some(*by),
-            _ => None,
-        })
+        value_of!(self.faults, Fault::AnswersWrongKeyLate)
     }
 
     /// Number of the port that has the LID and the M_Key.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{ReceiveError, Received, SendError, Time, Transport};
 use crate::mad::Lid;
-use crate::sma::{Delivery, Fabric};
+use crate::sma::Fabric;
 use crate::smp::Smp;
 
 /// Fate of a packet that is sent.
@@ -30,7 +30,7 @@ pub struct Simulated {
     fabric: Fabric,
     now: Time,
     /// Packets on their way to the tester, ordered by time.
-    deliveries: VecDeque<Delivery>,
+    deliveries: VecDeque<Received>,
     on_send: Option<OnSend>,
     /// Ends waits while it is readable.
     #[cfg(all(feature = "host", target_os = "linux"))]
@@ -130,12 +130,9 @@ impl Transport for Simulated {
         let due = self
             .deliveries
             .pop_front_if(|delivery| delivery.at <= deadline);
-        let Some(Delivery { at, octets }) = due else {
-            self.now = self.now.max(deadline);
-            return Ok(None);
-        };
-        self.now = self.now.max(at);
-        Ok(Some(Received { at, octets }))
+        let now = due.as_ref().map_or(deadline, |delivery| delivery.at);
+        self.now = self.now.max(now);
+        Ok(due)
     }
 
     fn shows_unmatched(&self) -> bool {

@@ -138,24 +138,21 @@ fn listed(there: &[String], none: &str) -> String {
     }
 }
 
-/// Registers the agents for LID-routed and directed-route packets. Returns them, and true if the
-/// first one receives traps. An error names the class.
+/// Registers the agents for LID-routed and directed-route packets; the first one receives traps
+/// where no other agent does. An error names the class.
 fn agents(
     mut register: impl FnMut(RegRequest) -> Result<u32, Errno>,
-) -> Result<([u32; 2], bool), (u8, Errno)> {
+) -> Result<[u32; 2], (u8, Errno)> {
     let mut agent = |class, methods: &[Method]| {
         register(RegRequest::new(class, methods)).map_err(|error| (class, error))
     };
-    let (lid_routed, receives_traps) = match agent(CLASS_SUBN_LID, &[Method::TRAP]) {
+    let lid_routed = match agent(CLASS_SUBN_LID, &[Method::TRAP]) {
         // Another agent on this port, a subnet manager's, receives the traps; responses arrive all
         // the same.
-        Err((_, Errno::EINVAL)) => (agent(CLASS_SUBN_LID, &[])?, false),
-        other => (other?, true),
+        Err((_, Errno::EINVAL)) => agent(CLASS_SUBN_LID, &[])?,
+        other => other?,
     };
-    Ok((
-        [lid_routed, agent(CLASS_SUBN_DIRECTED, &[])?],
-        receives_traps,
-    ))
+    Ok([lid_routed, agent(CLASS_SUBN_DIRECTED, &[])?])
 }
 
 /// A request that the kernel holds.
@@ -173,7 +170,6 @@ pub struct UmadTransport {
     /// Agents for the two classes.
     lid_routed: u32,
     directed: u32,
-    receives_traps: bool,
     under_way: Option<UnderWay>,
     waiter: Waiter,
 }
@@ -200,8 +196,8 @@ impl UmadTransport {
             path: path.clone(),
             source: error.into(),
         })?;
-        let (agents, receives_traps) = agents(|request| abi::register(file.as_raw_fd(), request))
-            .map_err(|(class, error)| OpenError::Agent {
+        let agents = agents(|request| abi::register(file.as_raw_fd(), request));
+        let agents = agents.map_err(|(class, error)| OpenError::Agent {
             file: path,
             class,
             source: error.into(),
@@ -210,31 +206,19 @@ impl UmadTransport {
             file,
             format!("umad {device} port {port}"),
             agents,
-            receives_traps,
         ))
     }
 
     /// Takes an open file on which these agents are registered.
-    fn new(
-        file: File,
-        name: String,
-        [lid_routed, directed]: [u32; 2],
-        receives_traps: bool,
-    ) -> Self {
+    fn new(file: File, name: String, [lid_routed, directed]: [u32; 2]) -> Self {
         Self {
             file,
             name,
             lid_routed,
             directed,
-            receives_traps,
             under_way: None,
             waiter: Waiter::new(),
         }
-    }
-
-    /// True if traps are delivered. A subnet manager on this port takes them all.
-    pub fn receives_traps(&self) -> bool {
-        self.receives_traps
     }
 
     fn failed(&self, source: io::Error) -> ReceiveError {
@@ -247,9 +231,7 @@ impl UmadTransport {
     /// Returns the fate of a request that the kernel returned; `None` for an earlier one whose wait
     /// is over.
     fn given_back(&mut self, status: u32, octets: &[u8]) -> Option<Result<(), ReceiveError>> {
-        let tid = octets
-            .get(12..16)
-            .map(|tid| u32::from_be_bytes(tid.try_into().expect("4 octets")))?;
+        let tid = u32::from_be_bytes(*octets.get(12..)?.first_chunk()?);
         let now = self.now();
         self.under_way
             .take_if(|request| request.tid == tid)

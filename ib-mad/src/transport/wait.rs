@@ -52,20 +52,13 @@ impl Waiter {
         loop {
             let left = deadline.saturating_sub(self.now());
             match self.poll(fd, left.min(LONGEST)) {
-                Ok(Some(Ready { woken: true, .. })) => return Err(ReceiveError::Interrupted),
-                Ok(Some(Ready { readable: true, .. })) => return Ok(true),
+                Ok(Some(Event::Woken)) => return Err(ReceiveError::Interrupted),
+                Ok(Some(Event::Readable)) => return Ok(true),
                 Ok(None) if left <= LONGEST => {
                     self.note(deadline);
                     return Ok(false);
                 }
                 Ok(None) | Err(Errno::EINTR) => {}
-                // A descriptor in error would end every wait at once.
-                Ok(Some(_)) => {
-                    return Err(ReceiveError::System {
-                        transport: transport(),
-                        source: Errno::ENODEV.into(),
-                    });
-                }
                 Err(error) => {
                     return Err(ReceiveError::System {
                         transport: transport(),
@@ -90,14 +83,11 @@ impl Waiter {
         self.overslept.take()
     }
 
-    /// Returns what becomes ready within `timeout`; `None` if nothing does.
-    fn poll(&self, fd: BorrowedFd, timeout: Duration) -> Result<Option<Ready>, Errno> {
-        let mut fds = vec![PollFd::new(fd, PollFlags::POLLIN)];
-        fds.extend(
-            self.wake
-                .as_ref()
-                .map(|wake| PollFd::new(wake.as_fd(), PollFlags::POLLIN)),
-        );
+    /// Returns the event that comes within `timeout`; `None` if there is none.
+    fn poll(&self, fd: BorrowedFd, timeout: Duration) -> Result<Option<Event>, Errno> {
+        let wake = self.wake.as_ref().map(AsFd::as_fd);
+        let fds = [fd].into_iter().chain(wake);
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         if ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None)? == 0 {
             return Ok(None);
         }
@@ -105,16 +95,19 @@ impl Waiter {
             fd.revents()
                 .is_some_and(|events| events.contains(PollFlags::POLLIN))
         };
-        Ok(Some(Ready {
-            readable: is_readable(&fds[0]),
-            woken: fds.get(1).is_some_and(is_readable),
-        }))
+        match (fds.get(1).is_some_and(is_readable), is_readable(&fds[0])) {
+            (true, _) => Ok(Some(Event::Woken)),
+            (false, true) => Ok(Some(Event::Readable)),
+            // A descriptor in error would end every wait at once.
+            (false, false) => Err(Errno::ENODEV),
+        }
     }
 }
 
-struct Ready {
-    readable: bool,
-    woken: bool,
+/// End of a wait before its time.
+enum Event {
+    Readable,
+    Woken,
 }
 
 /// True if a read from a non-blocking descriptor just has to be tried again.

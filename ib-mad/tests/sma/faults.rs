@@ -6,8 +6,9 @@ use std::time::Duration;
 use ib_mad::attr::{BadMKey, Notice, PortInfo, PortState};
 use ib_mad::catalogue::Entry;
 use ib_mad::mad::{AttributeId, Lid, MKey, Method, Tid};
-use ib_mad::sma::{Delivery, Fabric, Fault, NodeConfig};
+use ib_mad::sma::{Fabric, Fault, NodeConfig};
 use ib_mad::smp::Smp;
+use ib_mad::transport::Received;
 
 use super::{fabric, request, set_port, switch};
 
@@ -64,7 +65,7 @@ fn script() -> Vec<(String, Smp)> {
 }
 
 /// Runs the script and returns what each step brings. A second passes between steps.
-pub fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
+pub fn run(faults: &[Fault]) -> Vec<(String, Vec<Received>)> {
     let dut = NodeConfig {
         master_sm_lid: Lid(0),
         ..switch()
@@ -78,7 +79,7 @@ pub fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
 }
 
 /// Describes a response in short. `sent` is the time and TID of its request.
-fn describe(delivery: &Delivery, sent: (Duration, Tid)) -> String {
+fn describe(delivery: &Received, sent: (Duration, Tid)) -> String {
     let after = (delivery.at - sent.0).as_millis();
     let late = if after > 0 {
         format!(" after {after} ms")
@@ -468,7 +469,7 @@ fn faults_of_delivery_change_every_answer_and_nothing_in_it() {
     for ((name, came), (_, truncated)) in good.iter().zip(run(&[Fault::Truncated])) {
         let expected: Vec<_> = came
             .iter()
-            .map(|came| Delivery {
+            .map(|came| Received {
                 octets: came.octets[..200].to_vec(),
                 ..*came
             })
@@ -480,7 +481,7 @@ fn faults_of_delivery_change_every_answer_and_nothing_in_it() {
 #[test]
 fn silence_is_about_one_attribute_or_all() {
     let steps = |attribute: AttributeId| {
-        let silent = |((name, smp), (_, came)): ((String, Smp), (String, Vec<Delivery>))| {
+        let silent = |((name, smp), (_, came)): ((String, Smp), (String, Vec<Received>))| {
             (smp.attribute() == attribute && !came.is_empty()).then(|| format!("{name}: silence"))
         };
         script()

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use ib_mad::attr::{PortInfo, PortState};
 use ib_mad::mad::{AttributeId, Lid, MKey, Method, Status};
-use ib_mad::sma::{Delivery, Fabric, Fault, NodeConfig, NodeKind, Sma};
+use ib_mad::sma::{Fabric, Fault, NodeConfig, NodeKind, Sma};
 use ib_mad::smp::{Route, Smp};
+use ib_mad::transport::Received;
 
 const TESTER_LID: Lid = Lid(1);
 const DUT_LID: Lid = Lid(2);
@@ -72,7 +73,7 @@ fn set_port(modifier: u32, info: &PortInfo, key: MKey) -> Smp {
     smp
 }
 
-fn smps(deliveries: &[Delivery]) -> Vec<Smp> {
+fn smps(deliveries: &[Received]) -> Vec<Smp> {
     deliveries
         .iter()
         .map(|delivery| Smp::parse(&delivery.octets).unwrap())

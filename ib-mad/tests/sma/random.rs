@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ib_mad::attr::PortState;
 use ib_mad::mad::{AttributeId, LENGTH, Lid, MKey};
-use ib_mad::sma::{Delivery, Fabric, Fault, NodeConfig};
+use ib_mad::sma::{Fabric, Fault, NodeConfig};
 use ib_mad::smp::Smp;
+use ib_mad::transport::Received;
 
 use super::{DUT_LID, adapter, fabric, switch};
 
@@ -87,7 +88,7 @@ fn configs() -> [NodeConfig; 3] {
     ]
 }
 
-fn run(fabric: &mut Fabric, seed: u64) -> Vec<Vec<Delivery>> {
+fn run(fabric: &mut Fabric, seed: u64) -> Vec<Vec<Received>> {
     let mut random = Random(seed);
     let mut now = Duration::ZERO;
     (0..5000)

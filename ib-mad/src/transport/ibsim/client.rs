@@ -82,7 +82,6 @@ pub struct IbsimTransport {
     data: UnixDatagram,
     host: String,
     slot: u32,
-    receives_traps: bool,
     keeps_tids: bool,
     waiter: Waiter,
 }
@@ -113,10 +112,10 @@ impl IbsimTransport {
         // Traps go to clients that are subnet managers. Stock ibsim accepts one such client per
         // node; without traps the transport works as well.
         let attached = match control.attach(id, host, true)? {
-            Some(info) => Some((info, true)),
-            None => control.attach(id, host, false)?.map(|info| (info, false)),
+            None => control.attach(id, host, false)?,
+            attached => attached,
         };
-        let Some((info, receives_traps)) = attached else {
+        let Some(info) = attached else {
             // A server refuses an unknown node and an eleventh client alike; a request that names
             // no node tells the two apart.
             let Some(info) = control.attach(id, "", false)? else {
@@ -136,7 +135,6 @@ impl IbsimTransport {
             data,
             host: host.to_owned(),
             slot: info.id,
-            receives_traps,
             keeps_tids: false,
             waiter: Waiter::new(),
         };
@@ -152,12 +150,6 @@ impl IbsimTransport {
     pub fn keeping_tids(mut self) -> Self {
         self.keeps_tids = true;
         self
-    }
-
-    /// True if traps are delivered. Stock ibsim delivers none if another subnet manager is
-    /// connected to the same node.
-    pub fn receives_traps(&self) -> bool {
-        self.receives_traps
     }
 }
 

@@ -79,11 +79,9 @@ fn names(folder: &Path) -> Result<Vec<String>, OpenError> {
 
 /// Reads a file's text.
 fn read(path: &PathBuf) -> Result<String, OpenError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(OpenError::System {
-            path: path.clone(),
-            source,
-        }),
-    }
+    let text = fs::read_to_string(path).map_err(|source| OpenError::System {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(text.trim().to_owned())
 }

@@ -23,14 +23,11 @@ use session::{Session, Stop};
 
 use super::finding::Judgement;
 use super::judge::{Row, Table, needs};
-use super::steps::Found;
+use super::steps::{DOCUMENT, Found, assertion};
 use super::value::Value;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
-use crate::verdict::{Case, CheckResult, DocumentAssertion};
-
-/// The document of all cases.
-const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
+use crate::verdict::{Case, CheckResult};
 
 /// A case of this family.
 pub struct MadCase {
@@ -42,8 +39,9 @@ pub struct MadCase {
     stimulate: fn(&mut Session<'_, '_>) -> Result<(), Stop>,
     /// Its checks.
     table: Table<Mad>,
-    /// The outcome of a numbered step of the document.
-    step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
+    /// The outcome of a numbered step of the document; `None` where the checks that name its number
+    /// decide it.
+    step: fn(&str, &View<'_>, &[CheckResult]) -> Option<Found>,
     /// The resolution of a check of its own that passed.
     resolution: fn(&str, &View<'_>) -> Option<Value>,
 }
@@ -60,19 +58,6 @@ pub static CASES: [MadCase; 4] = [
 /// judged.
 pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), String> {
     consistency::view(all, index).map(drop)
-}
-
-/// An assertion of the document, for the repetitions of these names, or all, that `checks` decide.
-const fn assertion(
-    id: &'static str,
-    repetitions: &'static [&'static str],
-    checks: &'static [&'static str],
-) -> DocumentAssertion {
-    DocumentAssertion {
-        id,
-        repetitions,
-        checks,
-    }
 }
 
 /// A row that needs both ends of the link to be up.

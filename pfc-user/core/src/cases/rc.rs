@@ -11,14 +11,11 @@ use judge::decoded::View;
 use stimulate::{Steps, Stop};
 
 use super::judge::{NamedFigure, Table};
-use super::steps::Found;
+use super::steps::{DOCUMENT, Found, assertion};
 use super::value::Value;
 use crate::evidence::rc::RcEvidence;
 use crate::plan::rc::{RcParameters, RcPlan};
 use crate::verdict::{Case, CheckResult};
-
-/// The document of all cases.
-const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
 
 /// A case of this family.
 pub struct RcCase {

@@ -1,6 +1,22 @@
 //! Numbered steps of a document, with what was found.
 
-use crate::verdict::{CheckResult, StepResult, Verdict};
+use crate::verdict::{Check, CheckResult, DocumentAssertion, StepResult, Verdict};
+
+/// The document of the MAD and the RC cases.
+pub(super) const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
+
+/// An assertion of the document, for the repetitions of these names, or all, that `checks` decide.
+pub(super) const fn assertion(
+    id: &'static str,
+    repetitions: &'static [&'static str],
+    checks: &'static [&'static str],
+) -> DocumentAssertion {
+    DocumentAssertion {
+        id,
+        repetitions,
+        checks,
+    }
+}
 
 /// The outcome of a step: words and verdict.
 pub(super) type Found = (String, Verdict);
@@ -32,6 +48,14 @@ pub(super) fn results(
         }
     };
     steps.map(result).collect()
+}
+
+/// A step that the checks `of_case` decide which name its number.
+pub(super) fn decided(step: &str, of_case: &[Check], checks: &[CheckResult]) -> Found {
+    let names_it = |check: &&Check| check.step.split(", ").any(|number| number == step);
+    let deciding = of_case.iter().filter(names_it);
+    let ids: Vec<_> = deciding.map(|check| check.id).collect();
+    checked(checks, &ids)
 }
 
 /// A step that checks decide.

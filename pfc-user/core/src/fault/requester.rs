@@ -2,7 +2,7 @@
 
 use ib_mad::catalogue::Kind;
 
-const STATUS: Kind<u32> = super::number("N", "a number of ibv_wc_status");
+const STATUS: Kind<u32> = Kind::number("N", "a number of ibv_wc_status");
 
 ib_mad::faults! {
     /// A way in which the simulated requester departs from the specification.

@@ -45,7 +45,7 @@ impl PercentLonger {
     }
 }
 
-const FRAMES: Kind<OneIn> = super::number("N", "a number of frames above 0");
+const FRAMES: Kind<OneIn> = Kind::number("N", "a number of frames above 0");
 const LOSSES: Kind<(Scope, OneIn)> = Kind {
     shape: "WHICH[:N]",
     expected: "all, lossless, lossy or a priority, and :N for one in N frames",
@@ -66,7 +66,7 @@ const LONGER: Kind<PercentLonger> = Kind {
     },
     write: |longer| longer.0.to_string(),
 };
-const QUANTA: Kind<NonZeroU16> = super::number("QUANTA", "a pause time of 1 to 65535 quanta");
+const QUANTA: Kind<NonZeroU16> = Kind::number("QUANTA", "a pause time of 1 to 65535 quanta");
 const PERCENT: Kind<Percent> = Kind {
     shape: "PERCENT",
     expected: "a share of 1 to 99 percent",

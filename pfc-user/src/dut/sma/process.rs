@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ib_mad::mad::{AttributeId, Lid, Method};
-use ib_mad::sma::{Delivery, Fabric, Sma};
+use ib_mad::sma::{Fabric, Sma};
 use ib_mad::smp::{DATA, Path, Route, Smp};
-use ib_mad::transport::Time;
 use ib_mad::transport::ibsim::{BindError, ClientId, Counters, Host, Packet, Server};
+use ib_mad::transport::{Received, Time};
 use nix::poll::PollFd;
 use thiserror::Error;
 use validator_core::plan::Nanos;
@@ -94,7 +94,7 @@ impl Process {
     }
 
     fn send(&mut self, packet: &Packet) {
-        for Delivery { at, octets } in
+        for Received { at, octets } in
             self.fabric
                 .send(self.epoch.elapsed(), &packet.smp, packet.to)
         {

@@ -232,12 +232,12 @@ fn words_name_the_preconditions() {
 const DISTURBED: Precondition<Sample> =
     Precondition::<Sample>::of_tester("quiet", "", |tiny| unless(tiny.is_noisy, "3 frames lost"));
 
-/// Ids of the checks that measuring again may decide.
-fn open(
+/// The result of one check, and its id if measuring again may decide it.
+fn only(
     needs: &'static Needs<Sample>,
     judge: fn(&Tiny) -> Finding,
     tiny: &Tiny,
-) -> Vec<&'static str> {
+) -> (Vec<CheckResult>, Vec<&'static str>) {
     let row = Row {
         needs,
         ..Row::<Sample>::new("only", "1", "always", "none", judge)
@@ -246,7 +246,7 @@ fn open(
         rows: Box::leak(Box::new([row])),
         applies: None,
     };
-    table.judge_attempt("one", Ok(tiny)).1
+    table.judge_attempt("one", Ok(tiny))
 }
 
 #[test]
@@ -257,10 +257,10 @@ fn measuring_again_may_decide_what_the_tester_alone_left_open() {
         ..Tiny::default()
     };
     let pass = |_: &Tiny| compared();
-    assert_eq!(open(needs![DISTURBED], pass, &noisy(false)), ["only"]);
-    assert_eq!(open(needs![DISTURBED], pass, &Tiny::default()), [""; 0]);
+    assert_eq!(only(needs![DISTURBED], pass, &noisy(false)).1, ["only"]);
+    assert_eq!(only(needs![DISTURBED], pass, &Tiny::default()).1, [""; 0]);
     // One that stays unmet is enough: measuring again cannot decide it.
-    assert_eq!(open(needs![DISTURBED, LINK], pass, &noisy(true)), [""; 0]);
+    assert_eq!(only(needs![DISTURBED, LINK], pass, &noisy(true)).1, [""; 0]);
     let undecided = |undecidable: bool| {
         let mut finding = compared();
         finding.undecided("lateness", "none", "3 ms");
@@ -271,7 +271,7 @@ fn measuring_again_may_decide_what_the_tester_alone_left_open() {
     };
     let tiny = Tiny::default();
     assert_eq!(
-        open(needs![], |_| Finding::inconclusive("cut"), &tiny),
+        only(needs![], |_| Finding::inconclusive("cut"), &tiny).1,
         [""; 0]
     );
     assert_eq!(undecided(false).again, Again::MayDecide);
@@ -280,12 +280,7 @@ fn measuring_again_may_decide_what_the_tester_alone_left_open() {
 
 #[test]
 fn a_pass_that_compared_nothing_is_inconclusive() {
-    let row = Row::<Sample>::new("only", "1", "always", "none", |_| Finding::new());
-    let table = Table {
-        rows: Box::leak(Box::new([row])),
-        applies: None,
-    };
-    let results = table.judge("one", Ok(&Tiny::default()));
+    let (results, _) = only(needs![], |_| Finding::new(), &Tiny::default());
     assert_eq!(results[0].verdict, Inconclusive);
     assert_eq!(results[0].reason, "nothing was compared");
 }

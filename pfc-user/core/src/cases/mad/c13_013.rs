@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::judge::Mad;
 use super::judge::contact::{PORT_STATE, answered, is_good};
-use super::judge::decoded::{Asked, Asking, View};
+use super::judge::decoded::{Asked, Asking, STOOD_STILL, View};
 use super::judge::header::HEADER;
 use super::judge::resolution::wrong;
 use super::judge::steps::{sent, valued};
@@ -13,12 +13,11 @@ use super::{MadCase, assertion, row};
 use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::remedy;
-use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
-use crate::verdict::{Case, CheckResult, DocumentAssertion};
+use crate::verdict::{Case, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -39,7 +38,13 @@ pub(super) const CASE: MadCase = MadCase {
         rows: &ROWS,
         applies: None,
     },
-    step,
+    step: |step, view, checks| match step {
+        "1" => Some(sent(view, Purpose::DutPort)),
+        "3" => Some(valued(checks, "resp-time-value", view.port(), |port| {
+            format!("RespTimeValue = {}", port.response_time_value())
+        })),
+        _ => None,
+    },
     resolution: |check, view| match check {
         "port-state" => None,
         _ => wrong(view, &[Purpose::DutPort]),
@@ -153,10 +158,7 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
     let expected = format!("within {}", ms(longest));
     let what = format!("answer to {}", asked.name());
     if took > longest && view.stalls.excuse(asked.sent, at, longest) {
-        let found = format!(
-            "after {}, while the tester or its simulated DUT stood still",
-            ms(took)
-        );
+        let found = format!("after {}, {STOOD_STILL}", ms(took));
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
@@ -169,18 +171,5 @@ fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, long
                 true,
             )
         });
-    }
-}
-
-/// The outcome of a step.
-fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
-    match step {
-        "init 1" => checked(checks, &["port-state"]),
-        "1" => sent(view, Purpose::DutPort),
-        "2" => checked(checks, &["status"]),
-        "3" => valued(checks, "resp-time-value", view.port(), |port| {
-            format!("RespTimeValue = {}", port.response_time_value())
-        }),
-        _ => checked(checks, &["in-time"]),
     }
 }

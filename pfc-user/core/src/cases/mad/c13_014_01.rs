@@ -7,7 +7,7 @@ use ib_mad::attr::{Attribute, NodeInfo, PortInfo};
 use super::c13_013::{GETS, each_within, status};
 use super::judge::Mad;
 use super::judge::contact::PORT_STATE;
-use super::judge::decoded::{Asked, View};
+use super::judge::decoded::{Asked, STOOD_STILL, View};
 use super::judge::header::HEADER;
 use super::judge::resolution::wrong;
 use super::judge::steps::sent;
@@ -18,13 +18,12 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
-use crate::cases::steps::{Found, checked};
 use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
-use crate::verdict::{Case, CheckResult, DocumentAssertion};
+use crate::verdict::{Case, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -44,7 +43,7 @@ pub(super) const CASE: MadCase = MadCase {
         rows: &ROWS,
         applies: None,
     },
-    step,
+    step: |step, view, _| (step == "1").then(|| sent(view, Purpose::TimedPort)),
     resolution,
 };
 
@@ -213,7 +212,7 @@ fn resp_time(view: &View<'_>) -> Judgement {
     } else if !holds && times.answered.len() < COUNT as usize {
         finding.undecided(what, format!("{expected}, of {COUNT}"), found);
     } else if !holds && times.is_excused(view) {
-        let found = format!("{found}, while the tester or its simulated DUT stood still");
+        let found = format!("{found}, {STOOD_STILL}");
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
@@ -223,17 +222,6 @@ fn resp_time(view: &View<'_>) -> Judgement {
         });
     }
     Ok(finding)
-}
-
-/// The outcome of a step.
-fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
-    match step {
-        "init 1" => checked(checks, &["port-state"]),
-        "1" => sent(view, Purpose::TimedPort),
-        "2" => checked(checks, &["status"]),
-        "3" => checked(checks, &["in-time"]),
-        _ => checked(checks, &["resp-time"]),
-    }
 }
 
 /// The resolution of a check that passed.

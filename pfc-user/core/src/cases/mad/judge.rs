@@ -14,8 +14,8 @@ pub(super) mod strays;
 use decoded::View;
 
 use super::MadCase;
-use crate::cases::finding::Judgement;
 use crate::cases::judge::Family;
+use crate::cases::{self, finding::Judgement};
 use crate::evidence::mad::MadEvidence;
 use crate::verdict::Judged;
 
@@ -48,7 +48,8 @@ impl MadCase {
         let (name, view) = (&all[index].plan.name, consistency::view(all, index));
         let (table, figures) = (&self.table, &figures::FIGURES);
         table.judge_all(name, view, figures, |view, checks| {
-            let resolutions = resolution::figures(self, checks, view);
+            let resolution = |check: &str| resolution::of(self, check, view);
+            let resolutions = cases::resolution::figures(checks, resolution);
             (steps::of(self, view, checks), resolutions)
         })
     }

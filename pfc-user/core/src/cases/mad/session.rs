@@ -49,6 +49,9 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
+/// The answer to a request; `None` where none came.
+pub(super) type Answer = Result<Option<Smp>, Stop>;
+
 /// One repetition under way.
 pub(super) struct Session<'s, 'l> {
     equipment: &'s mut Equipment<'l>,
@@ -147,12 +150,7 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     /// Asks for an attribute without modifier, as [`Self::ask`] does.
-    pub(super) fn get(
-        &mut self,
-        purpose: Purpose,
-        attribute: AttributeId,
-        key: MKey,
-    ) -> Result<Option<Smp>, Stop> {
+    pub(super) fn get(&mut self, purpose: Purpose, attribute: AttributeId, key: MKey) -> Answer {
         let request = self.request(Method::GET, attribute, 0);
         self.ask(purpose, &request, key)
     }
@@ -168,12 +166,7 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most.
-    pub(super) fn ask(
-        &mut self,
-        purpose: Purpose,
-        request: &Smp,
-        key: MKey,
-    ) -> Result<Option<Smp>, Stop> {
+    pub(super) fn ask(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Answer {
         self.ask_again(purpose, request, key, |_| Ok(Some(key)))
     }
 
@@ -186,7 +179,7 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         first: MKey,
         mut next: impl FnMut(&mut Self) -> Result<Option<MKey>, Stop>,
-    ) -> Result<Option<Smp>, Stop> {
+    ) -> Answer {
         let mut key = first;
         let mut not_sent = Vec::new();
         for nth in 1..=TRIES {
@@ -211,22 +204,12 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Asks until there is an answer other than BUSY or none: where the key may be wrong, each that
     /// is not discarded may be a violation.
-    pub(super) fn ask_warily(
-        &mut self,
-        purpose: Purpose,
-        request: &Smp,
-        key: MKey,
-    ) -> Result<Option<Smp>, Stop> {
+    pub(super) fn ask_warily(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Answer {
         self.ask_again(purpose, request, key, |_| Ok(None))
     }
 
     /// Asks once; the answer may be BUSY.
-    pub(super) fn once(
-        &mut self,
-        purpose: Purpose,
-        request: &Smp,
-        key: MKey,
-    ) -> Result<Option<Smp>, Stop> {
+    pub(super) fn once(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Answer {
         self.once_kept(purpose, request, key, Duration::ZERO)
     }
 
@@ -237,7 +220,7 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         key: MKey,
         keep: Duration,
-    ) -> Result<Option<Smp>, Stop> {
+    ) -> Answer {
         self.go_on()?;
         let route = match purpose {
             Purpose::TesterPort => &Route::Directed(Path::default()),
@@ -247,19 +230,16 @@ impl<'s, 'l> Session<'s, 'l> {
         request.set_m_key(key);
         self.has_set |= request.method() == Method::SET;
         let wait = self.wait;
-        let mut exchange =
-            self.equipment
-                .requester
-                .exchange_kept(request.clone(), route, wait, keep);
+        let requester = &mut *self.equipment.requester;
+        let mut exchange = requester.exchange_kept(request.clone(), route, wait, keep);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
-            if self.go_on()? == 0 {
+            let wishes = self.go_on()?;
+            let requester = &mut *self.equipment.requester;
+            if wishes == 0 {
                 // Nobody hears what woke it, and it would end each wait.
-                self.equipment.requester.transport().clear_wake();
+                requester.transport().clear_wake();
             }
-            exchange = self
-                .equipment
-                .requester
-                .exchange_kept(request, route, wait, keep);
+            exchange = requester.exchange_kept(request, route, wait, keep);
         }
         self.take_strays();
         let requester::Exchange {
@@ -296,10 +276,10 @@ impl<'s, 'l> Session<'s, 'l> {
     /// Initialisation 1: both ends of the link, and the DUT's times. The DUT's PortInfo, as it was
     /// found; `None` where the initialisation does not hold.
     pub(super) fn contact(&mut self) -> Result<Option<PortInfo>, Stop> {
-        match self.first_port()? {
-            Some(port) => Ok(self.link(&port)?.then_some(port)),
-            None => Ok(None),
-        }
+        let Some(port) = self.first_port()? else {
+            return Ok(None);
+        };
+        Ok(self.link(&port)?.then_some(port))
     }
 
     /// The DUT's PortInfo, however late; `None` where the tester's own port is down, or the DUT
@@ -317,7 +297,7 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     /// The tester's own PortInfo.
-    pub(super) fn own_port(&mut self) -> Result<Option<Smp>, Stop> {
+    pub(super) fn own_port(&mut self) -> Answer {
         let own = Route::Directed(Path::default());
         let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &own);
         self.ask(Purpose::TesterPort, &request, self.current())
@@ -334,18 +314,15 @@ impl<'s, 'l> Session<'s, 'l> {
         self.wait = answer_time.min(MOST_WAIT);
         self.answer_time = answer_time;
         // Port 0 of a switch has the M_Key, and another port the link.
-        let request = self.request(
-            Method::GET,
-            AttributeId::PORT_INFO,
-            port.local_port_number().into(),
-        );
+        let number = port.local_port_number();
+        let request = self.request(Method::GET, PortInfo::ID, number.into());
         let link = self.ask(Purpose::LinkPort, &request, self.current())?;
         Ok(is_up(link))
     }
 
     /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long
     /// as any answer is waited for.
-    fn first_answer(&mut self) -> Result<Option<Smp>, Stop> {
+    fn first_answer(&mut self) -> Answer {
         let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
         let wait = self.wait;
         for attempt in 1..=TRIES {

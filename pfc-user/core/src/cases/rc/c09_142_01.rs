@@ -14,9 +14,9 @@ use preconditions::{
     RECORDS, RECORDS_OF_CONTROL,
 };
 
-use super::RcCase;
 use super::judge::Rc;
 use super::judge::decoded::View;
+use super::{RcCase, assertion};
 use crate::cases::finding::Judgement;
 use crate::cases::judge::{Needs, Row, Table, needs, words};
 use crate::plan::rc::{RcParameters, RcPlan};
@@ -107,16 +107,16 @@ const STEPS: &[&str] = &[
 
 /// The first is about the timer, the second about the counter and what follows when it is used up.
 const ASSERTIONS: &[DocumentAssertion] = &[
-    DocumentAssertion {
-        id: "V1c09-142#01",
-        repetitions: &[],
-        checks: &["requests", "single-packet", "same-request", "interval"],
-    },
-    DocumentAssertion {
-        id: "v1c09-143#01",
-        repetitions: &[],
-        checks: &["requests", "retry-count", "one-completion", "status"],
-    },
+    assertion(
+        "V1c09-142#01",
+        &[],
+        &["requests", "single-packet", "same-request", "interval"],
+    ),
+    assertion(
+        "v1c09-143#01",
+        &[],
+        &["requests", "retry-count", "one-completion", "status"],
+    ),
 ];
 
 /// Preconditions of every verdict on packets of the test.

@@ -283,10 +283,9 @@ impl Model {
     pub fn query(&self) -> Result<QueuePair, Failure> {
         let queue_pair = self.queue_pair.as_ref().ok_or_else(no_queue_pair)?;
         let wanted = &queue_pair.wanted;
-        let used = if self.has(Fault::KeepsCount) {
-            0
-        } else {
-            queue_pair.retries
+        let used = match self.has(Fault::KeepsCount) {
+            true => 0,
+            false => queue_pair.retries,
         };
         Ok(QueuePair {
             state: queue_pair.state,

@@ -1,5 +1,6 @@
 //! The sending side of a port: what waits, what is on the wire, and what holds it back.
 
+use ib_mad::value_of;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::config::{Priorities, SwitchConfig};
@@ -48,10 +49,8 @@ impl Port {
         let throttled = |percent: u64| {
             LineRate::from_bits_per_second(config.line_rate.bits_per_second() * percent / 100).ok()
         };
-        let rate = faults.iter().find_map(|fault| match fault {
-            Fault::Throttles(percent) => throttled(percent.get().into()),
-            _ => None,
-        });
+        let rate = value_of!(faults, Fault::Throttles);
+        let rate = rate.and_then(|percent| throttled(percent.get().into()));
         Self {
             queues: Queues::new(config.scheduler),
             pauses: Pauses::default(),
@@ -60,20 +59,12 @@ impl Port {
             busy_since: 0,
             sending: None,
             dips: faults.contains(&Fault::Dips),
-            lossy: faults.iter().find_map(|fault| match fault {
-                Fault::ThrottlesLossyInStorm(percent) => {
-                    let rate = throttled(u64::from(percent.get()) / 2)?;
-                    Some((config.lossless.others(), Wire::new(rate)))
-                }
-                _ => None,
-            }),
-            after_pause: faults.iter().find_map(|fault| match fault {
-                Fault::SlowAgain(percent) => {
-                    let wire = Wire::new(throttled(percent.get().into())?);
-                    Some((config.lossless, [wire; Priority::COUNT]))
-                }
-                _ => None,
-            }),
+            lossy: value_of!(faults, Fault::ThrottlesLossyInStorm)
+                .and_then(|percent| throttled(u64::from(percent.get()) / 2))
+                .map(|rate| (config.lossless.others(), Wire::new(rate))),
+            after_pause: value_of!(faults, Fault::SlowAgain)
+                .and_then(|percent| throttled(percent.get().into()))
+                .map(|rate| (config.lossless, [Wire::new(rate); Priority::COUNT])),
         }
     }
 

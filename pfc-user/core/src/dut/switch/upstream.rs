@@ -1,6 +1,7 @@
 //! PFC that a port sends to the neighbour that fills its buffers: XOFF above a threshold,
 //! refreshed, and XON at another.
 
+use ib_mad::value_of;
 use pfc_ebpf::units::{Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
@@ -64,10 +65,7 @@ impl Upstream {
             sends_xon: config.sends_xon,
             never_releases: faults.contains(&Fault::NeverReleasesUpstream),
             lossy: 0,
-            stray: faults.iter().find_map(|fault| match fault {
-                Fault::XoffForLossy(quanta) => Some(Quanta(quanta.get())),
-                _ => None,
-            }),
+            stray: value_of!(faults, Fault::XoffForLossy).map(|quanta| Quanta(quanta.get())),
             sends_pause: faults.contains(&Fault::SendsPause),
             pause_waits: false,
             sent: [0; Priority::COUNT],

@@ -7,8 +7,8 @@ use crate::evidence::mad::Purpose;
 
 /// Violations that were left by the Set that was to clear them; nothing can be counted from there.
 pub(super) fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let set = view.in_attempt(Purpose::KeySet, asked.attempt)?;
-    let left = set.last().port()?.m_key_violations();
+    let set = view.port_in(Purpose::KeySet, asked.attempt)?;
+    let left = set.m_key_violations();
     (left != 0).then(|| format!("{left} already when a Set had cleared them"))
 }
 

@@ -8,7 +8,7 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asking, View};
 use crate::cases::mad::judge::resolution::{answers, unanswered, wrong};
-use crate::cases::mad::judge::steps::{not_reached, sent};
+use crate::cases::mad::judge::steps::sent;
 use crate::cases::remedy;
 use crate::cases::steps::{Found, checked};
 use crate::cases::value::{Value, count, time};
@@ -149,8 +149,7 @@ pub(super) fn before_wrong_key(view: &View<'_>) -> Judgement {
         let what = "M_KeyViolations before M_KEY_OTHER";
         let violations = port.m_key_violations();
         // A Set that is sent again after its answer was lost may carry a key that is wrong by then.
-        let set = view.in_attempt(Purpose::KeySet, asking.last().attempt);
-        match set.and_then(|set| set.last().port()) {
+        match view.port_in(Purpose::KeySet, asking.last().attempt) {
             None if violations != 0 => {
                 let found = format!("{violations}, after a Set that was not answered");
                 finding.undecided(what, 0, found)
@@ -258,14 +257,12 @@ pub(super) fn nothing_else_changed(view: &View<'_>) -> Judgement {
     Ok(finding)
 }
 
-/// The outcome of a step of the document.
-pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
-    match (step, view.protect_bits()) {
-        ("init 1", _) => checked(checks, &["port-state"]),
+/// The outcome of a step of the document. Those whose number stands for several things, by the
+/// protect bits, name their checks here.
+pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Option<Found> {
+    Some(match (step, view.protect_bits()) {
         ("init 2" | "init 3", _) => checked(checks, &["key-set"]),
         ("1.1", _) => sent(view, Purpose::OwnKey),
-        ("1.2", _) => checked(checks, &["own-key-answered"]),
-        ("1.3", _) => checked(checks, &["own-key-value"]),
         ("1.4", _) => sent(view, Purpose::OtherKey),
         ("2", 0 | 1) => checked(checks, &["other-key-answered"]),
         ("3", 0 | 1) => checked(checks, &["other-key-value", "no-violation"]),
@@ -273,11 +270,10 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
         ("2", _) => checked(checks, &["before-wrong-key", "no-answer"]),
         ("3", _) => sent(view, Purpose::DutKey),
         ("4", _) => checked(checks, &["dut-key-answered"]),
-        ("5", _) => checked(checks, &["one-violation"]),
         ("again", _) => sent(view, Purpose::OtherKey),
         ("end", _) => checked(checks, &["restored"]),
-        _ => not_reached(),
-    }
+        _ => return None,
+    })
 }
 
 /// The resolution of a check that passed.

@@ -6,7 +6,7 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
 use crate::cases::mad::journal::Noted;
-use crate::cases::mad::session::{Session, Stop};
+use crate::cases::mad::session::{Answer, Session, Stop};
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
 use crate::m_key::{self, Protection};
@@ -219,7 +219,7 @@ impl Subcase {
         protection: &Protection,
         first: MKey,
         before: Protection,
-    ) -> Result<Option<Smp>, Stop> {
+    ) -> Answer {
         let request = self.set_request(session, protection);
         session.ask_again(purpose, &request, first, |session| {
             self.key_in_force(session, before, *protection)

@@ -29,14 +29,10 @@ impl Uncounted {
                 continue;
             }
             let askings = view.askings(Purpose::OtherKey);
-            for difference in view.e.plan.differences() {
-                let asked = askings.iter().map(|asking| asking.last());
-                let counts = asked
-                    .filter(|asked| view.difference(asked) == difference)
-                    .filter_map(|asked| violations(&view, asked));
-                let counts: Vec<u16> = counts.collect();
-                all.tried += counts.len() as u64;
-                all.zeros += counts.iter().filter(|count| **count == 0).count() as u64;
+            let counted = askings.iter().map(|asking| asking.last());
+            for count in counted.filter_map(|asked| violations(&view, asked)) {
+                all.tried += 1;
+                all.zeros += u64::from(count == 0);
             }
         }
         all
@@ -69,7 +65,7 @@ impl Uncounted {
 /// The violations after a Get with a wrong key that was not discarded; `None` where nothing can be
 /// counted.
 fn violations(view: &View<'_>, asked: &Asked) -> Option<u16> {
-    let read = |purpose| view.in_attempt(purpose, asked.attempt)?.last().port();
+    let read = |purpose| view.port_in(purpose, asked.attempt);
     let after = read(Purpose::DutKey)?;
     let was_clear = read(Purpose::OwnKey).is_none_or(|port| port.m_key_violations() == 0);
     let counts = was_clear && not_cleared(view, asked).is_none() && !is_discarded(view, asked);

@@ -42,10 +42,8 @@ pub(super) fn no_answer(view: &View<'_>) -> Judgement {
 /// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
 /// trap 256 about its key.
 fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let violations = |purpose| {
-        let asking = view.in_attempt(purpose, asked.attempt)?;
-        Some(asking.last().port()?.m_key_violations())
-    };
+    let port = |purpose| view.port_in(purpose, asked.attempt);
+    let violations = |purpose| port(purpose).map(|port| port.m_key_violations());
     let before = [Purpose::KeySet, Purpose::OwnKey].map(violations);
     let before = before.into_iter().flatten().max().unwrap_or(0);
     if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
@@ -204,16 +202,14 @@ fn violations(
     zero: (String, Verdict),
     finding: &mut Finding,
 ) {
-    let after = view.in_attempt(Purpose::DutKey, other.attempt);
-    let Some(port) = after.and_then(|after| after.last().port()) else {
+    let Some(port) = view.port_in(Purpose::DutKey, other.attempt) else {
         return finding.undecided_until(remedy::NOT_REACHED, what, 1, "not read");
     };
     if let Some(left) = not_cleared(view, other) {
         return finding.undecided(what, 1, left);
     }
     // A Set that was sent again after its answer was lost carried a key that was wrong by then.
-    let before = view.in_attempt(Purpose::OwnKey, other.attempt);
-    let before = before.and_then(|own| own.last().port());
+    let before = view.port_in(Purpose::OwnKey, other.attempt);
     if let Some(before) = before.filter(|port| port.m_key_violations() != 0) {
         let left = format!("{} already before it", before.m_key_violations());
         return finding.undecided(what, 1, left);

@@ -8,7 +8,7 @@ use ib_mad::mad::{MKey, Status};
 use ib_mad::smp::Smp;
 
 use super::Mad;
-use super::decoded::{Asked, Asking, View};
+use super::decoded::{Asked, Asking, STOOD_STILL, View};
 use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Met, Precondition, Row};
 use crate::cases::mad::session::TRIES;
@@ -217,8 +217,7 @@ pub fn answered<'v>(
         let found = format!("none within {waited}, and by its own times it may take {time:?}");
         (remedy::OTHER, found)
     } else if let Some(at) = view.excused_answer(asking) {
-        let at = ms(at);
-        let found = format!("one at {at}, while the tester or its simulated DUT stood still");
+        let found = format!("one at {}, {STOOD_STILL}", ms(at));
         (remedy::STALLED, found)
     } else if view.is_alive_after(last) {
         let found = format!("{none}, while other requests were answered");

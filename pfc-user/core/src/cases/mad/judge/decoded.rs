@@ -15,6 +15,9 @@ use crate::plan::Nanos;
 use crate::plan::mad::Difference;
 use crate::verdict::Subject;
 
+/// Reason why lateness is not the DUT's.
+pub const STOOD_STILL: &str = "while the tester or its simulated DUT stood still";
+
 /// A request and its answer.
 #[derive(Debug)]
 pub struct Asked {
@@ -154,11 +157,7 @@ impl<'e> View<'e> {
     pub fn new(all: &[&'e MadEvidence], index: usize) -> Result<Self, String> {
         let (earlier, later) = (&all[..index], &all[index + 1..]);
         let e = all[index];
-        let asked = e
-            .exchanges
-            .iter()
-            .map(decode)
-            .collect::<Result<Vec<_>, _>>()?;
+        let asked: Vec<Asked> = e.exchanges.iter().map(decode).collect::<Result<_, _>>()?;
         for pair in asked.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
             if after.sent < before.sent || after.attempt < before.attempt {
@@ -278,6 +277,11 @@ impl<'e> View<'e> {
     pub fn in_attempt(&self, purpose: Purpose, attempt: u32) -> Option<Asking<'_>> {
         let mut askings = self.askings(purpose).into_iter();
         askings.find(|asking| asking.last().attempt == attempt)
+    }
+
+    /// PortInfo in the answer to that asking.
+    pub fn port_in(&self, purpose: Purpose, attempt: u32) -> Option<PortInfo> {
+        self.in_attempt(purpose, attempt)?.last().port()
     }
 
     /// PortInfo of the DUT as it was found.

@@ -24,7 +24,7 @@ pub(super) const FIGURES: [NamedFigure<Mad>; 20] = [
         let unseen = "answers that match no request under way";
         (!view.e.shows_unmatched).then(|| unseen.into())
     }),
-    ("time-out", |view| Some(time_out(view)?.into())),
+    ("time-out", time_out),
     ("found", |view| {
         let port = view.port()?;
         let violations = port.m_key_violations();
@@ -56,11 +56,9 @@ pub(super) const FIGURES: [NamedFigure<Mad>; 20] = [
     ("answers later than RespTimeValue says", slow),
     ("answers to a wrong key seen", latest),
     ("modifiers of answers", modifiers),
-    ("PortInfo changed otherwise", |view| {
-        Some(otherwise_changed(view)?.into())
-    }),
+    ("PortInfo changed otherwise", otherwise_changed),
     ("data of the Sets", set_data),
-    ("wrong keys", |view| Some(wrong_keys(view)?.into())),
+    ("wrong keys", wrong_keys),
     ("trap 256", |view| {
         let (keys, _) = traps(view);
         let (at, first) = keys.first()?;
@@ -81,18 +79,14 @@ pub(super) const FIGURES: [NamedFigure<Mad>; 20] = [
 ];
 
 /// The longest time of an answer.
-fn time_out(view: &View<'_>) -> Option<String> {
-    let port = view.port()?;
-    Some(format!(
-        "{:.3?} (RespTimeValue {}, SubnetTimeOut {})",
-        view.answer_time(),
-        port.response_time_value(),
-        port.subnet_timeout()
-    ))
+fn time_out(view: &View<'_>) -> Option<Value> {
+    let (port, time) = (view.port()?, view.answer_time());
+    let (response, subnet) = (port.response_time_value(), port.subnet_timeout());
+    Some(format!("{time:.3?} (RespTimeValue {response}, SubnetTimeOut {subnet})").into())
 }
 
 /// How the wrong keys differ that were tried, and how often each where that was not once.
-fn wrong_keys(view: &View<'_>) -> Option<String> {
+fn wrong_keys(view: &View<'_>) -> Option<Value> {
     let askings = view.askings(Purpose::OtherKey);
     let differs = |difference: Difference| {
         let same = |asking: &&Asking<'_>| view.difference(asking.last()) == difference;
@@ -106,7 +100,7 @@ fn wrong_keys(view: &View<'_>) -> Option<String> {
     };
     let all = view.e.plan.differences().into_iter().filter_map(differs);
     let all: Vec<_> = all.collect();
-    (!all.is_empty()).then(|| format!("differ {}", all.join(", ")))
+    (!all.is_empty()).then(|| format!("differ {}", all.join(", ")).into())
 }
 
 /// Answers in time that took longer than the DUT's own RespTimeValue says. The way there and back,
@@ -137,7 +131,7 @@ fn modifiers(view: &View<'_>) -> Option<Value> {
 
 /// Octets of PortInfo that the Sets of the M_Key changed, but for what a check judges: the state of
 /// the link and its counters change by themselves too.
-fn otherwise_changed(view: &View<'_>) -> Option<String> {
+fn otherwise_changed(view: &View<'_>) -> Option<Value> {
     let found = view.port()?;
     let mut last = [Purpose::Restored, Purpose::ResetShown].into_iter();
     let last = last.find_map(|purpose| view.asking(purpose)?.last().port())?;
@@ -145,7 +139,7 @@ fn otherwise_changed(view: &View<'_>) -> Option<String> {
     let pairs = found.data().iter().zip(expected.data()).enumerate();
     let changed = pairs.filter(|(_, (before, after))| before != after);
     let changed: Vec<_> = changed.map(|(octet, _)| octet.to_string()).collect();
-    (!changed.is_empty()).then(|| format!("octets {}", changed.join(", ")))
+    (!changed.is_empty()).then(|| format!("octets {}", changed.join(", ")).into())
 }
 
 /// `port` with what checks judge as in `found`.

@@ -3,17 +3,12 @@
 
 use super::decoded::View;
 use crate::cases::mad::MadCase;
-use crate::cases::resolution::{self, one_of};
+use crate::cases::resolution::one_of;
 use crate::cases::value::{Value, count, time};
 use crate::evidence::mad::Purpose;
-use crate::verdict::{CheckResult, Figure};
 
-/// The resolution of each of `checks` that passed.
-pub(super) fn figures(case: &MadCase, checks: &[CheckResult], view: &View<'_>) -> Vec<Figure> {
-    resolution::figures(checks, |check| of(case, check, view))
-}
-
-fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<Value> {
+/// The resolution of `check`; `None` for a check that has none.
+pub(super) fn of(case: &MadCase, check: &str, view: &View<'_>) -> Option<Value> {
     match check {
         "header" => {
             let answers = view.of_dut().filter(|asked| asked.answer.is_some());

@@ -2,7 +2,7 @@
 
 use super::decoded::View;
 use crate::cases::mad::MadCase;
-use crate::cases::steps::{Found, checked, numbered, results};
+use crate::cases::steps::{Found, checked, decided, numbered, results};
 use crate::evidence::mad::Purpose;
 use crate::verdict::{CheckResult, StepResult, Verdict};
 
@@ -18,7 +18,8 @@ pub(super) fn of(case: &MadCase, view: &View<'_>, checks: &[CheckResult]) -> Vec
             }
         });
     results(&view.e.plan.name, steps, |step| {
-        (case.step)(step, view, checks)
+        let found = (case.step)(step, view, checks);
+        found.unwrap_or_else(|| decided(step, case.case.checks, checks))
     })
 }
 

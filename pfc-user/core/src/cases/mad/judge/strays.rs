@@ -6,7 +6,7 @@ use ib_mad::mad::{LENGTH, MadError, Method};
 use ib_mad::smp::Smp;
 
 use super::Mad;
-use super::decoded::{Asked, Stray, View};
+use super::decoded::{Asked, STOOD_STILL, Stray, View};
 use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::Row;
 use crate::cases::mad::timing::{self, MOST_WAIT};
@@ -113,7 +113,7 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     if too_early {
         finding.undecided(what, expected, format!("after {after}"));
     } else if view.is_excused(asked, stray.at) {
-        let found = format!("after {after}, while the tester or its simulated DUT stood still");
+        let found = format!("after {after}, {STOOD_STILL}");
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         finding.expect(what, expected, format!("after {after}"), false);

@@ -11,6 +11,7 @@ use crate::cases::rc::transmission::Transmissions;
 use crate::cases::stalls::Stalls;
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence};
 use crate::plan::Nanos;
+use crate::plan::rc::RcPlan;
 use crate::verdict::Subject;
 
 /// A packet, decoded.
@@ -60,10 +61,9 @@ impl Decoded {
     pub fn source(&self) -> Option<IpAddr> {
         let Addresses { at, length } = self.packet?.ip.addresses;
         let octets = self.frame.get(at..at + length / 2)?;
-        <[u8; 4]>::try_from(octets)
-            .map(IpAddr::from)
-            .or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
-            .ok()
+        let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+        let v6 = <[u8; 16]>::try_from(octets).map(IpAddr::from);
+        v4.or(v6).ok()
     }
 
     pub fn reth(&self) -> Option<Reth> {
@@ -93,13 +93,11 @@ impl<'e> PhaseView<'e> {
                     packet.time
                 ));
             }
-            if let Some(other) = decoded
-                .packet
-                .filter(|packet| packet.bth.destination != phase.queue_pair)
-            {
+            let destination = decoded.packet.map(|packet| packet.bth.destination);
+            if let Some(other) = destination.filter(|other| *other != phase.queue_pair) {
                 return Err(format!(
-                    "the packet at {} ns is for queue pair {:#08x}",
-                    packet.time, other.bth.destination
+                    "the packet at {} ns is for queue pair {other:#08x}",
+                    packet.time
                 ));
             }
             let begins = sorted.begins(packet.time, decoded.packet.as_ref(), t_tr);
@@ -109,15 +107,11 @@ impl<'e> PhaseView<'e> {
             }
             previous = Some(packet.time);
         }
-        let answers = phase
-            .answers
-            .iter()
-            .map(Decoded::new)
-            .collect::<Result<_, _>>()?;
+        let answers = phase.answers.iter().map(Decoded::new);
         Ok(Self {
             phase,
             transmissions,
-            answers,
+            answers: answers.collect::<Result<_, _>>()?,
         })
     }
 
@@ -142,11 +136,8 @@ impl<'e> PhaseView<'e> {
 
     /// Start time of each transmission.
     pub fn times(&self) -> Vec<Nanos> {
-        self.transmissions
-            .iter()
-            .filter_map(|packets| packets.first())
-            .map(|packet| packet.time)
-            .collect()
+        let transmissions = self.transmissions.iter();
+        transmissions.map(|packets| packets[0].time).collect()
     }
 
     /// Times from each transmission to the next.
@@ -183,17 +174,12 @@ impl<'e> View<'e> {
                 plan.timeout
             ));
         }
-        let default = crate::plan::rc::RcPlan::transport_timer(plan.timeout);
-        let decoded = |phase: &'e Option<Phase>| {
-            phase
-                .as_ref()
-                .map(|phase| PhaseView::new(phase, default))
-                .transpose()
-        };
+        let default = RcPlan::transport_timer(plan.timeout);
+        let decode = |phase: &'e Phase| PhaseView::new(phase, default);
         Ok(Self {
             e,
-            control: decoded(&e.control)?,
-            test: decoded(&e.test)?,
+            control: e.control.as_ref().map(decode).transpose()?,
+            test: e.test.as_ref().map(decode).transpose()?,
             stalls: Stalls::new(&e.stalls),
         })
     }
@@ -202,11 +188,7 @@ impl<'e> View<'e> {
     pub fn completions(&self) -> Vec<&'e Completion> {
         let flush = self.e.flush.iter().flat_map(|flush| &flush.completions);
         let late = flush.filter(|completion| completion.work_request == READ);
-        self.e
-            .test
-            .iter()
-            .flat_map(|test| &test.completions)
-            .chain(late)
-            .collect()
+        let in_time = self.e.test.iter().flat_map(|test| &test.completions);
+        in_time.chain(late).collect()
     }
 }

@@ -5,7 +5,6 @@ use pfc_ebpf::units::Quanta;
 
 use super::lab::*;
 use crate::dut::switch::control;
-use crate::dut::switch::model::Switch;
 use crate::plan::Nanos;
 
 /// The sequences of flow 3 that leave by `now`, of ten frames that come in at once.
@@ -266,14 +265,6 @@ fn a_pause_that_is_refreshed_lasts_for_the_sum() {
     }
     switch.ingress(0, 300, frame(3, 0));
     assert_eq!(left(&mut switch, 10 * MS), [(3, 0, 3 * 512_000 + FRAME)]);
-}
-
-/// Class and quanta of what the switch asks for at port 0, with the times.
-fn asked_at_0(switch: &mut Switch, now: Nanos) -> Vec<(Nanos, Vec<(u8, u16)>)> {
-    let left = departures(switch, now).into_iter();
-    left.filter(|left| left.port == 0)
-        .map(|left| (left.at, asked(&left.frame)))
-        .collect()
 }
 
 #[test]

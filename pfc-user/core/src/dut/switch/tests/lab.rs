@@ -112,6 +112,14 @@ pub fn asked(frame: &[u8]) -> Vec<(u8, u16)> {
     }
 }
 
+/// Class and quanta of what the switch asks for at port 0 until `now`, with the times.
+pub fn asked_at_0(switch: &mut Switch, now: Nanos) -> Vec<(Nanos, Vec<(u8, u16)>)> {
+    let left = departures(switch, now).into_iter();
+    left.filter(|left| left.port == 0)
+        .map(|left| (left.at, asked(&left.frame)))
+        .collect()
+}
+
 /// Everything that has left by `now`.
 pub fn departures(switch: &mut Switch, now: Nanos) -> Vec<Departure> {
     switch.advance(now);

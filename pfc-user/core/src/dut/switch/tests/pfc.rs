@@ -141,24 +141,17 @@ fn xoff_is_sent_above_its_threshold_and_repeated_until_xon() {
     );
     switch.ingress(0, 200, frame(3, 10));
     switch.ingress(0, 300, frame(3, 11));
-    let asked_at = |switch: &mut Switch, now| -> Vec<_> {
-        departures(switch, now)
-            .into_iter()
-            .filter(|left| left.port == 0)
-            .map(|left| (left.at, asked(&left.frame)))
-            .collect()
-    };
     let xoff = |at| (at, vec![(3, 0xffff)]);
     let expected = [
         xoff(200 + CONTROL),
         xoff(200 + refresh + CONTROL),
         xoff(200 + 2 * refresh + CONTROL),
     ];
-    assert_eq!(asked_at(&mut switch, 30 * MS), expected);
+    assert_eq!(asked_at_0(&mut switch, 30 * MS), expected);
     switch.ingress(1, 30 * MS, pfc(3, 0));
     // The start of the seventh of twelve frames leaves five.
     assert_eq!(
-        asked_at(&mut switch, 100 * MS),
+        asked_at_0(&mut switch, 100 * MS),
         [(30 * MS + 6 * FRAME + CONTROL, vec![(3, 0)])]
     );
     assert_eq!(switch.xoff_sent(), [0, 0, 0, 3, 0, 0, 0, 0]);
@@ -174,9 +167,7 @@ fn xoff_asks_for_the_configured_time_and_is_repeated_each_third_of_it() {
     let mut switch = with(config, &[]);
     switch.ingress(1, 0, pfc(3, 0xffff));
     switch.ingress(0, 100, frame(3, 0));
-    let left = departures(&mut switch, 2 * MS).into_iter();
-    let left = left.filter(|left| left.port == 0);
-    let left: Vec<_> = left.map(|left| (left.at, asked(&left.frame))).collect();
+    let left = asked_at_0(&mut switch, 2 * MS);
     // 1000 quanta of 512 ns.
     let expected = [0, 1, 2, 3].map(|n| (100 + n * 512_000 + CONTROL, vec![(3, 3000)]));
     assert_eq!(left, expected);
