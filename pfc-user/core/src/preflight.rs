@@ -6,6 +6,8 @@ mod merging;
 mod pause;
 mod speed;
 
+use std::fmt::Display;
+
 use serde::Serialize;
 
 use self::merging::merging;
@@ -14,8 +16,7 @@ pub use self::speed::wrong_line_rate;
 use self::speed::{pause_time, speed};
 use crate::evidence::preflight::{Driver, Facts, FeatureFact, Port, Preflight, Role, SelfTest};
 use crate::evidence::xdp::{XdpFeatures, XdpMode};
-use crate::nic::Feature;
-use crate::nic::{self, Xdp};
+use crate::nic::{self, Feature, Xdp};
 
 /// State of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,11 +48,14 @@ pub struct Item {
 }
 
 impl Item {
+    /// Gives it its name: what is found of a port is named where all its items are listed.
+    pub(crate) fn named(self, what: &'static str) -> Self {
+        Self { what, ..self }
+    }
+
     fn fixed_by(self, feature: Feature, on: bool) -> Self {
-        Self {
-            fix: Some(Fix { feature, on }),
-            ..self
-        }
+        let fix = Some(Fix { feature, on });
+        Self { fix, ..self }
     }
 }
 
@@ -80,7 +84,7 @@ pub fn judge(preflight: &Preflight) -> Vec<Vec<Item>> {
         .collect();
     let first = preflight.ports.iter().position(has_program);
     if let Some((first, kernel)) = first.zip(kernel::kernel(preflight)) {
-        ports[first].insert(0, kernel);
+        ports[first].insert(0, kernel.named("kernel"));
     }
     ports
 }
@@ -110,38 +114,45 @@ pub fn worst(preflight: &Preflight) -> State {
 fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     if !has_program(port) {
         // Opening it shows if its driver can be used.
-        return vec![ok("driver", in_words(&port.facts.driver))];
+        return vec![ok(in_words(&port.facts.driver)).named("driver")];
     }
     let mut items = vec![
-        driver(port),
-        link(port),
-        speed(port, preflight),
-        mtu(port),
-        queues(port),
-        program(port),
-        xdp(port),
+        driver(port).named("driver"),
+        link(port).named("link"),
+        speed(port, preflight).named("speed"),
+        mtu(port).named("mtu"),
+        queues(port).named("queues"),
+        program(port).named("xdp program"),
+        xdp(port).named("xdp features"),
     ];
-    items.extend(pause_time(port));
-    items.extend(vlan(port));
-    items.extend([merging(port), flow_control(port), pfc(port)]);
+    items.extend(pause_time(port).map(|item| item.named("pause time")));
+    items.extend(vlan(port).map(|item| item.named("vlan offload")));
+    items.push(merging(port).named("gro, lro"));
+    items.push(flow_control(port).named("802.3x pause"));
+    items.push(pfc(port).named("pfc of the port"));
     match port.role {
-        Role::Tx => items.extend([received(port), counters(port)]),
-        Role::Rx => items.push(sent(port, preflight)),
+        Role::Tx => {
+            items.push(received(port).named("pause frames in"));
+            items.push(counters(port).named("mac counters"));
+        }
+        Role::Rx => items.push(sent(port, preflight).named("pause frames out")),
         Role::Rc | Role::Mad => {}
     }
-    items.extend([filters(port), rdma(port)]);
+    items.extend([
+        filters(port).named("mac filter"),
+        rdma(port).named("rdma device"),
+    ]);
     items
 }
 
 fn item(
-    what: &'static str,
     state: State,
     found: impl Into<String>,
-    expected: &str,
+    expected: impl Into<String>,
     mend: impl Into<String>,
 ) -> Item {
     Item {
-        what,
+        what: "",
         state,
         found: found.into(),
         expected: expected.into(),
@@ -150,34 +161,30 @@ fn item(
     }
 }
 
-pub(crate) fn ok(what: &'static str, found: impl Into<String>) -> Item {
-    item(what, State::Ok, found, "", "")
+pub(crate) fn ok(found: impl Into<String>) -> Item {
+    item(State::Ok, found, "", "")
 }
 
 pub(crate) fn problem(
-    what: &'static str,
     found: impl Into<String>,
-    expected: &str,
+    expected: impl Into<String>,
     mend: impl Into<String>,
 ) -> Item {
-    item(what, State::Problem, found, expected, mend)
+    item(State::Problem, found, expected, mend)
 }
 
-fn unknown(
-    what: &'static str,
-    found: impl Into<String>,
-    expected: &str,
-    mend: impl Into<String>,
-) -> Item {
-    item(what, State::Unknown, found, expected, mend)
+fn unknown(found: impl Into<String>, expected: &str, mend: impl Into<String>) -> Item {
+    item(State::Unknown, found, expected, mend)
 }
 
-/// A command line for where the port is.
-pub fn command(facts: &Facts, line: &str) -> String {
-    facts.namespace.as_ref().map_or_else(
-        || line.to_owned(),
-        |namespace| format!("ip netns exec {namespace} {line}"),
-    )
+/// A command line for where the port is: a tool with the options before the interface, and those
+/// after it.
+pub fn command(facts: &Facts, tool: &str, options: impl Display) -> String {
+    let line = format!("{tool} {} {options}", facts.interface);
+    match &facts.namespace {
+        Some(namespace) => format!("ip netns exec {namespace} {line}"),
+        None => line,
+    }
 }
 
 /// Returns whether an offload is on and whether the driver fixes it; `None` where the kernel does
@@ -194,28 +201,16 @@ fn named(features: &[FeatureFact], feature: Feature) -> Option<&FeatureFact> {
 }
 
 /// The item of an offload that has to be set.
-fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &str) -> Item {
-    let (name, word) = (feature.name(), if on { "on" } else { "off" });
-    let other = if on { "off" } else { "on" };
-    let (_, fixed) = self::feature(facts, feature).unwrap_or((!on, true));
-    if fixed {
-        return problem(
-            what,
-            format!("{name} is {other}, and the driver holds it"),
-            &format!("{word}: {why}"),
-            "use a port of another NIC",
-        );
+fn to_set(facts: &Facts, feature: Feature, on: bool, why: &str) -> Item {
+    let (word, other) = if on { ("on", "off") } else { ("off", "on") };
+    let found = format!("{} is {other}", feature.name());
+    let expected = format!("{word}: {why}");
+    if self::feature(facts, feature).is_none_or(|(_, fixed)| fixed) {
+        let found = format!("{found}, and the driver holds it");
+        return problem(found, expected, "use a port of another NIC");
     }
-    let mend = command(
-        facts,
-        &format!(
-            "ethtool -K {} {} {word}",
-            facts.interface,
-            feature.ethtool_name()
-        ),
-    );
-    let found = format!("{name} is {other}");
-    problem(what, found, &format!("{word}: {why}"), mend).fixed_by(feature, on)
+    let option = format!("{} {word}", feature.ethtool_name());
+    problem(found, expected, command(facts, "ethtool -K", option)).fixed_by(feature, on)
 }
 
 /// The mending of what a cable between the ports shows.
@@ -245,69 +240,43 @@ fn driver(port: &Port) -> Item {
     let found = in_words(driver);
     let expected = match nic::find(&driver.name) {
         _ if driver.name.is_empty() => "a driver of which something is known",
-        Some(_) => return ok("driver", found),
+        Some(_) => return ok(found),
         None if seen_by_program(port) => {
-            let found = format!("{found}; nothing is known of it but what the self-test shows");
-            return ok("driver", found);
+            return ok(format!(
+                "{found}; nothing is known of it but what the self-test shows"
+            ));
         }
         None => "a driver of which it is known what its MAC does with pause frames",
     };
-    unknown("driver", found, expected, CABLE)
+    unknown(found, expected, CABLE)
 }
 
 fn link(port: &Port) -> Item {
-    let Facts {
-        interface,
-        up,
-        carrier,
-        ..
-    } = &port.facts;
-    if !up {
-        return problem(
-            "link",
-            "down",
-            "up",
-            command(&port.facts, &format!("ip link set dev {interface} up")),
-        );
+    let facts = &port.facts;
+    if !facts.up {
+        return problem("down", "up", command(facts, "ip link set dev", "up"));
     }
-    if !carrier {
-        return problem(
-            "link",
-            "up, without carrier",
-            "carrier",
-            "plug in the cable, and set up the port at its other end",
-        );
+    if !facts.carrier {
+        let mend = "plug in the cable, and set up the port at its other end";
+        return problem("up, without carrier", "carrier", mend);
     }
-    ok("link", "up, with carrier")
+    ok("up, with carrier")
 }
 
 fn mtu(port: &Port) -> Item {
-    let Facts { interface, mtu, .. } = &port.facts;
-    let set = |mtu| {
-        command(
-            &port.facts,
-            &format!("ip link set dev {interface} mtu {mtu}"),
-        )
-    };
-    if *mtu < LEAST_MTU {
-        return problem(
-            "mtu",
-            mtu.to_string(),
-            "at least 1006, for frames of 1024 octets",
-            set(1500),
-        );
+    let mtu = port.facts.mtu;
+    let found = mtu.to_string();
+    let set = || command(&port.facts, "ip link set dev", "mtu 1500");
+    if mtu < LEAST_MTU {
+        return problem(found, "at least 1006, for frames of 1024 octets", set());
     }
     // A program that is attached, or was by the self-test, shows that the driver takes it.
     let attached = matches!(port.self_test, SelfTest::Done { .. });
-    if *mtu > LARGEST_MTU && port.role != Role::Rc && !attached {
-        return unknown(
-            "mtu",
-            mtu.to_string(),
-            "at most 3498: above it many drivers refuse XDP programs",
-            set(1500),
-        );
+    if mtu > LARGEST_MTU && port.role != Role::Rc && !attached {
+        let expected = "at most 3498: above it many drivers refuse XDP programs";
+        return unknown(found, expected, set());
     }
-    ok("mtu", mtu.to_string())
+    ok(found)
 }
 
 fn queues(port: &Port) -> Item {
@@ -315,31 +284,21 @@ fn queues(port: &Port) -> Item {
         Some(queues) => format!("{} rx, {} tx", queues.rx, queues.tx),
         None => "the driver does not tell".to_owned(),
     };
-    match port.self_test {
-        SelfTest::Done { waits, .. } if waits > 0 => ok(
-            "queues",
-            format!("{found}; no room for a frame of the self-test {waits} times"),
-        ),
-        _ => ok("queues", found),
-    }
+    ok(match port.self_test {
+        SelfTest::Done { waits, .. } if waits > 0 => {
+            format!("{found}; no room for a frame of the self-test {waits} times")
+        }
+        _ => found,
+    })
 }
 
 fn program(port: &Port) -> Item {
-    match &port.facts.xdp_attached {
-        None => ok("xdp program", "none attached"),
-        Some(program) => {
-            let mend = command(
-                &port.facts,
-                &format!("ip link set dev {} xdp off", port.facts.interface),
-            );
-            problem(
-                "xdp program",
-                format!("{program} is attached, and is not replaced"),
-                "none",
-                mend,
-            )
-        }
-    }
+    let Some(program) = &port.facts.xdp_attached else {
+        return ok("none attached");
+    };
+    let found = format!("{program} is attached, and is not replaced");
+    let mend = command(&port.facts, "ip link set dev", "xdp off");
+    problem(found, "none", mend)
 }
 
 /// True if frames come to the program before anything merges them; `None` where that is not known.
@@ -371,36 +330,30 @@ fn known_mode(facts: &Facts) -> String {
 }
 
 fn xdp(port: &Port) -> Item {
-    let names = port
-        .facts
-        .xdp_features
-        .map(|features| features.names().join(", "));
-    let found = match names.as_deref() {
+    let features = port.facts.xdp_features;
+    let found = match features.map(|features| features.names().join(", ")) {
         None => "the kernel does not tell".to_owned(),
-        Some("") => "none".to_owned(),
-        Some(names) => names.to_owned(),
+        Some(names) if names.is_empty() => "none".to_owned(),
+        Some(names) => names,
     };
-    if let SelfTest::Done { xdp_mode, .. } = &port.self_test {
-        // In the stack frames wait longer, and more of them are lost at a rate.
-        let known = if xdp_mode == "skb" && port.wanted.xdp != XdpMode::Skb {
-            known_mode(&port.facts)
-        } else {
-            String::new()
-        };
-        return ok(
-            "xdp features",
-            format!("{found}; a program was attached in mode {xdp_mode}{known}"),
-        );
+    match &port.self_test {
+        SelfTest::Done { xdp_mode, .. } => {
+            // In the stack frames wait longer, and more of them are lost at a rate.
+            let known = if xdp_mode == "skb" && port.wanted.xdp != XdpMode::Skb {
+                known_mode(&port.facts)
+            } else {
+                String::new()
+            };
+            let attached = format!("a program was attached in mode {xdp_mode}{known}");
+            return ok(format!("{found}; {attached}"));
+        }
+        SelfTest::Refused { reason } => {
+            let found = format!("{found}; a program could not be attached: {reason}");
+            return problem(found, "a program can be attached", "");
+        }
+        SelfTest::NotDone { .. } => {}
     }
-    if let SelfTest::Refused { reason } = &port.self_test {
-        return problem(
-            "xdp features",
-            format!("{found}; a program could not be attached: {reason}"),
-            "a program can be attached",
-            "",
-        );
-    }
-    let (lacks, found) = match port.facts.xdp_features {
+    let (lacks, found) = match features {
         Some(features) => (!features.has(XdpFeatures::BASIC), found),
         None => {
             let lacks = known_xdp(&port.facts) == Xdp::Stack;
@@ -408,21 +361,13 @@ fn xdp(port: &Port) -> Item {
         }
     };
     if lacks && port.wanted.xdp == XdpMode::Driver {
-        return problem(
-            "xdp features",
-            found,
-            "basic, for ports.xdp = \"driver\"",
-            "say ports.xdp = \"auto\" in the testbed: slower, in the stack",
-        );
+        let mend = "say ports.xdp = \"auto\" in the testbed: slower, in the stack";
+        return problem(found, "basic, for ports.xdp = \"driver\"", mend);
     }
-    match port.facts.xdp_features {
-        Some(_) if lacks => ok(
-            "xdp features",
-            format!("{found}: programs run in the stack (skb)"),
-        ),
-        Some(_) => ok("xdp features", found),
+    match features {
+        Some(_) if lacks => ok(format!("{found}: programs run in the stack (skb)")),
+        Some(_) => ok(found),
         None => unknown(
-            "xdp features",
             found,
             "basic",
             "run `validator check` as root, with links up: it attaches a program for its self-test",
@@ -434,64 +379,52 @@ fn vlan(port: &Port) -> Option<Item> {
     if !port.wanted.tagged {
         return None;
     }
-    Some(match feature(&port.facts, Feature::RxVlan) {
-        Some((true, true)) => to_set(
-            &port.facts,
-            "vlan offload",
-            Feature::RxVlan,
-            false,
-            "XDP has to see the priority tag",
-        ),
-        Some((true, false)) => ok(
-            "vlan offload",
-            "on; a run turns it off, and on again at its end",
-        ),
-        Some((false, _)) => ok("vlan offload", "off"),
-        None => ok("vlan offload", "the kernel does not tell"),
+    let facts = &port.facts;
+    Some(match feature(facts, Feature::RxVlan) {
+        Some((true, true)) => {
+            let why = "XDP has to see the priority tag";
+            to_set(facts, Feature::RxVlan, false, why)
+        }
+        Some((true, false)) => ok("on; a run turns it off, and on again at its end"),
+        Some((false, _)) => ok("off"),
+        None => ok("the kernel does not tell"),
     })
 }
 
 fn filters(port: &Port) -> Item {
-    const WHAT: &str = "mac filter";
     // Drivers of virtual functions, which their host may not allow it.
     const VIRTUAL: [&str; 3] = ["iavf", "igbvf", "ixgbevf"];
     let facts = &port.facts;
     if facts.promiscuous {
-        return ok(WHAT, "open: promiscuous");
+        return ok("open: promiscuous");
     }
     if VIRTUAL.contains(&facts.driver.name.as_str()) {
-        let mend = "on the host of the device: ip link set dev PF vf N trust on";
         return unknown(
-            WHAT,
             "closed; a run holds the port promiscuous, which a virtual function may not be allowed",
             "open",
-            mend,
+            "on the host of the device: ip link set dev PF vf N trust on",
         );
     }
-    ok(WHAT, "closed; a run holds the port promiscuous")
+    ok("closed; a run holds the port promiscuous")
 }
 
 fn rdma(port: &Port) -> Item {
-    const WHAT: &str = "rdma device";
-    let devices = port.facts.rdma.join(", ");
-    match (port.facts.rdma.as_slice(), port.role) {
-        ([], _) => ok(WHAT, "none on the port"),
-        (_, Role::Tx | Role::Rx | Role::Mad) => ok(
-            WHAT,
-            format!("{devices}; the test frames are no RoCE, and it lets them pass"),
-        ),
-        (_, Role::Rc) => {
-            let bus = &port.facts.driver.bus;
-            let mend = format!(
-                "devlink dev param set pci/{bus} name enable_roce value false cmode driverinit; \
-                 devlink dev reload pci/{bus}"
-            );
-            problem(
-                WHAT,
-                format!("{devices} takes RoCE frames away before XDP"),
-                "none on the port",
-                mend,
-            )
-        }
+    if port.facts.rdma.is_empty() {
+        return ok("none on the port");
     }
+    let devices = port.facts.rdma.join(", ");
+    if port.role != Role::Rc {
+        return ok(format!(
+            "{devices}; the test frames are no RoCE, and it lets them pass"
+        ));
+    }
+    let bus = &port.facts.driver.bus;
+    problem(
+        format!("{devices} takes RoCE frames away before XDP"),
+        "none on the port",
+        format!(
+            "devlink dev param set pci/{bus} name enable_roce value false cmode driverinit; \
+             devlink dev reload pci/{bus}"
+        ),
+    )
 }

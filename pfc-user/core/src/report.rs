@@ -52,84 +52,53 @@ const BUFFER: usize = 256 << 10;
 
 /// Error of writing a report or reading evidence.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
+#[error("{}: {problem}", path.display())]
+pub struct ReportError {
+    /// The file or directory.
+    path: PathBuf,
+    problem: Problem,
+}
+
+/// Problem with a file or directory.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
     /// A file or directory that cannot be written.
-    #[error("{}: cannot be written: {error}", path.display())]
-    Unwritable {
-        /// Path.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// A directory that has something of somebody else.
+    #[error("cannot be written: {0}")]
+    Unwritable(io::Error),
+    /// A directory that has a file of somebody else.
     #[error(
-        "{}: `{found}` there is not of an earlier run, and is neither removed nor overwritten; name \
-        another folder with --out{}",
-        path.display(),
+        "`{found}` there is not of an earlier run, and is neither removed nor overwritten; name \
+         another folder with --out{}",
         or_beside(.found)
     )]
     NotOwn {
-        /// The directory.
-        path: PathBuf,
-        /// Name in it.
+        /// Its name.
         found: String,
     },
     /// A directory without evidence.
-    #[error(
-        "{}: no {EVIDENCE} here; expected a directory that `validator run --out` wrote",
-        .0.display()
-    )]
-    NoEvidence(PathBuf),
+    #[error("no {EVIDENCE} here; expected a directory that `validator run --out` wrote")]
+    NoEvidence,
     /// A file that cannot be read.
-    #[error("{}: cannot be read: {error}", path.display())]
-    Unreadable {
-        /// Path.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    #[error("cannot be read: {0}")]
+    Unreadable(io::Error),
     /// A truncated file.
-    #[error("{}: cut short ({error}); copy it again from where it was written", path.display())]
-    Truncated {
-        /// Path.
-        path: PathBuf,
-        /// Where the file ends.
-        error: serde_json::Error,
-    },
-    /// A file of another schema version.
+    #[error("cut short ({0}); copy it again from where it was written")]
+    Truncated(serde_json::Error),
+    /// A file of another schema version, by the tool of that version.
     #[error(
-        "{}: layout {found} of validator {version}; expected layout {SCHEMA}: judge it with that \
-        version, or measure again",
-        path.display()
+        "layout {0} of validator {1}; expected layout {SCHEMA}: judge it with that version, or \
+         measure again"
     )]
-    Schema {
-        /// Path.
-        path: PathBuf,
-        /// Its schema version.
-        found: u64,
-        /// Version of the tool that wrote it.
-        version: String,
-    },
-    /// A file that is not evidence.
-    #[error("{}: is no evidence of a run: {error}", path.display())]
-    Malformed {
-        /// Path.
-        path: PathBuf,
-        /// Position, and what was expected there.
-        error: serde_json::Error,
-    },
+    Schema(u64, String),
+    /// A file that is not evidence: the position, and what was expected there.
+    #[error("is no evidence of a run: {0}")]
+    Malformed(serde_json::Error),
     /// Evidence in which something is missing, doubled or contradicts something else.
     #[error(
-        "{}: the evidence is not whole, so that there is no verdict: {defect}; copy it again from \
-        where it was written",
-        path.display()
+        "the evidence is not whole, so that there is no verdict: {0}; copy it again from where it \
+         was written"
     )]
-    NotWhole {
-        /// Path.
-        path: PathBuf,
-        /// The part, and what was found there.
-        defect: Defect,
-    },
+    NotWhole(Defect),
 }
 
 /// Further remedy for a file of somebody else: results cannot go beside one that has the name of
@@ -141,15 +110,12 @@ fn or_beside(found: &str) -> &'static str {
     }
 }
 
-impl ReportError {
-    fn unwritable(path: &Path, error: io::Error) -> Self {
-        let path = path.to_owned();
-        Self::Unwritable { path, error }
-    }
-
-    fn unreadable(path: &Path, error: io::Error) -> Self {
-        let path = path.to_owned();
-        Self::Unreadable { path, error }
+impl Problem {
+    fn with(self, path: &Path) -> ReportError {
+        ReportError {
+            path: path.to_owned(),
+            problem: self,
+        }
     }
 }
 
@@ -221,40 +187,33 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         false => Err(io::Error::other("expected a regular file")),
     });
     let file = opened.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ReportError::NoEvidence(dir.to_owned()),
-        _ => ReportError::unreadable(&path, error),
+        io::ErrorKind::NotFound => Problem::NoEvidence.with(dir),
+        _ => Problem::Unreadable(error).with(&path),
     })?;
     let mut source = serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, file));
     let stored = Stored::read(&mut source).and_then(|stored| source.end().map(|()| stored));
-    let path = || path.clone();
-    let stored = stored.map_err(|error| match error.classify() {
-        Category::Eof => ReportError::Truncated {
-            path: path(),
-            error,
-        },
-        Category::Io => ReportError::unreadable(&path(), error.into()),
-        Category::Syntax | Category::Data => ReportError::Malformed {
-            path: path(),
-            error,
-        },
+    let stored = stored.map_err(|error| {
+        let problem = match error.classify() {
+            Category::Eof => Problem::Truncated(error),
+            Category::Io => Problem::Unreadable(error.into()),
+            Category::Syntax | Category::Data => Problem::Malformed(error),
+        };
+        problem.with(&path)
     })?;
     if stored.schema != u64::from(SCHEMA) {
-        return Err(ReportError::Schema {
-            path: path(),
-            found: stored.schema,
-            version: plain::text(&stored.version),
-        });
+        let version = plain::text(&stored.version);
+        return Err(Problem::Schema(stored.schema, version).with(&path));
     }
     let read = stored.whole().and_then(|evidence| {
         cases::consistent(&evidence)?;
         Ok(evidence)
     });
-    read.map_err(|defect| ReportError::NotWhole {
-        path: path(),
-        defect: Defect {
+    read.map_err(|defect| {
+        let plain = Defect {
             part: plain::text(&defect.part),
             found: plain::text(&defect.found),
             ..defect
-        },
+        };
+        Problem::NotWhole(plain).with(&path)
     })
 }

@@ -17,30 +17,6 @@ pub struct Access {
     certificates: bool,
 }
 
-/// Credential that a request lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lacking {
-    /// The token.
-    Token,
-    /// A certificate, which its connection has to show.
-    Certificate,
-}
-
-impl Lacking {
-    /// Refuses the request in the words of its transport: the place of the token, and the way by
-    /// which certificates come.
-    pub fn refusal(self, place: &str, way: &str) -> Refusal {
-        let text = match self {
-            Self::Token => format!("a token is needed: send it as {place}: Bearer TOKEN"),
-            Self::Certificate => format!(
-                "a client certificate is needed: come by {way} with one that the server's \
-                 authority has signed"
-            ),
-        };
-        Refusal::new(Why::Unproven, text)
-    }
-}
-
 impl Access {
     /// Admits anyone who reaches the server; for addresses of the machine itself alone.
     pub fn open() -> Self {
@@ -103,15 +79,30 @@ impl Access {
         })
     }
 
-    /// Returns what a request from `peer` lacks, with this value of `authorization`.
-    pub fn lacking(&self, peer: Peer, authorization: Option<&[u8]>) -> Option<Lacking> {
-        if self.certificates && !peer.proven {
-            Some(Lacking::Certificate)
+    /// Refuses a request from `peer` that lacks a credential, with this value of `authorization`.
+    /// The words are those of its transport: the place of the token, and the way by which
+    /// certificates come.
+    ///
+    /// # Errors
+    ///
+    /// A request without the token, or over a connection that has not shown a certificate.
+    pub fn admits(
+        &self,
+        peer: Peer,
+        authorization: Option<&[u8]>,
+        (place, way): (&str, &str),
+    ) -> Result<(), Refusal> {
+        let text = if self.certificates && !peer.proven {
+            format!(
+                "a client certificate is needed: come by {way} with one that the server's \
+                 authority has signed"
+            )
         } else if !self.is_token(authorization) {
-            Some(Lacking::Token)
+            format!("a token is needed: send it as {place}: Bearer TOKEN")
         } else {
-            None
-        }
+            return Ok(());
+        };
+        Err(Refusal::new(Why::Unproven, text))
     }
 
     /// Returns true if the value of `authorization` has the token. The time that this takes does
@@ -147,6 +138,23 @@ mod tests {
         tls: true,
     };
 
+    /// Credential that a request lacks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Lacking {
+        Token,
+        Certificate,
+    }
+
+    fn lacking(access: &Access, peer: Peer, value: Option<&[u8]>) -> Option<Lacking> {
+        let refusal = access.admits(peer, value, ("PLACE", "WAY")).err()?;
+        assert_eq!(refusal.why, Why::Unproven);
+        Some(match &refusal.errors[..] {
+            [error] if error.contains("PLACE: Bearer") => Lacking::Token,
+            [error] if error.contains("come by WAY") => Lacking::Certificate,
+            errors => panic!("{errors:?}"),
+        })
+    }
+
     #[test]
     fn another_address_than_the_machines_own_needs_a_token_or_certificates() {
         let open = Access::open();
@@ -177,34 +185,34 @@ mod tests {
     #[test]
     fn only_the_token_is_let_in() {
         let access = Access::token(&format!("{TOKEN}\n")).unwrap();
-        let lacking = |value: &str| access.lacking(UNKNOWN, Some(value.as_bytes()));
+        let brought = |value: &str| lacking(&access, UNKNOWN, Some(value.as_bytes()));
         for scheme in ["Bearer", "bearer", "BEARER"] {
-            assert_eq!(lacking(&format!("{scheme} {TOKEN}")), None);
+            assert_eq!(brought(&format!("{scheme} {TOKEN}")), None);
         }
-        assert_eq!(lacking(TOKEN), None);
+        assert_eq!(brought(TOKEN), None);
         for wrong in [
             "",
             "Bearer ",
             "Bearer 0123456789abcdeF",
             "Bearer 0123456789abcde",
         ] {
-            assert_eq!(lacking(wrong), Some(Lacking::Token), "{wrong}");
+            assert_eq!(brought(wrong), Some(Lacking::Token), "{wrong}");
         }
         // A certificate is no token, where none is asked for.
-        assert_eq!(access.lacking(PROVEN, None), Some(Lacking::Token));
-        assert_eq!(Access::open().lacking(UNKNOWN, None), None);
+        assert_eq!(lacking(&access, PROVEN, None), Some(Lacking::Token));
+        assert_eq!(lacking(&Access::open(), UNKNOWN, None), None);
     }
 
     #[test]
     fn where_certificates_are_asked_for_each_connection_has_to_show_one() {
         let access = Access::open().with_certificates();
-        assert_eq!(access.lacking(PROVEN, None), None);
-        assert_eq!(access.lacking(UNKNOWN, None), Some(Lacking::Certificate));
+        assert_eq!(lacking(&access, PROVEN, None), None);
+        assert_eq!(lacking(&access, UNKNOWN, None), Some(Lacking::Certificate));
         let both = Access::token(TOKEN).unwrap().with_certificates();
         let token = Some(TOKEN.as_bytes());
-        assert_eq!(both.lacking(PROVEN, token), None);
-        assert_eq!(both.lacking(PROVEN, None), Some(Lacking::Token));
-        assert_eq!(both.lacking(UNKNOWN, token), Some(Lacking::Certificate));
+        assert_eq!(lacking(&both, PROVEN, token), None);
+        assert_eq!(lacking(&both, PROVEN, None), Some(Lacking::Token));
+        assert_eq!(lacking(&both, UNKNOWN, token), Some(Lacking::Certificate));
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// A connection.
 pub struct Connection {
     stream: Box<dyn Stream>,
-    peer: Peer,
+    /// Properties of its client.
+    pub peer: Peer,
     /// Set while the client takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
     place: Arc<Place>,
@@ -273,20 +274,18 @@ impl Connection {
         stream.set_nodelay(true)?;
         let mut octet = [0];
         timeout_at(place.by, stream.peek(&mut octet)).await??;
-        let is_tls = octet[0] == HANDSHAKE;
-        let (stream, is_proven): (Box<dyn Stream>, bool) = if is_tls {
+        let mut peer = Peer::default();
+        let stream: Box<dyn Stream> = if octet[0] == HANDSHAKE {
             let stream = timeout_at(place.by, tls.accept(stream)).await??;
-            let is_proven = stream.get_ref().1.peer_certificates().is_some();
-            (Box::new(stream), is_proven)
+            peer.tls = true;
+            peer.proven = stream.get_ref().1.peer_certificates().is_some();
+            Box::new(stream)
         } else {
-            (Box::new(stream), false)
+            Box::new(stream)
         };
         Ok(Self {
             stream,
-            peer: Peer {
-                proven: is_proven,
-                tls: is_tls,
-            },
+            peer,
             stuck: None,
             place,
         })
@@ -295,11 +294,6 @@ impl Connection {
     /// Returns a handle of it.
     pub fn handle(&self) -> Handle {
         Handle(Arc::downgrade(&self.place))
-    }
-
-    /// Returns the properties of its client.
-    pub const fn peer(&self) -> Peer {
-        self.peer
     }
 
     /// Returns the deadline for its first request that is let in.

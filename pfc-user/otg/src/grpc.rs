@@ -40,7 +40,7 @@ pub async fn serve(
     let tell = shared.tell;
     let begin = move |connection: Connection| {
         let shared = Arc::clone(&shared);
-        let (peer, handle) = (connection.peer(), connection.handle());
+        let (peer, handle) = (connection.peer, connection.handle());
         let call = service_fn(move |request| {
             service::call(Arc::clone(&shared), peer, handle.clone(), request)
         });

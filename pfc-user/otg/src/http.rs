@@ -50,7 +50,7 @@ pub async fn serve(
     let begin = move |connection: Connection| {
         let router = router
             .clone()
-            .layer(Extension(connection.peer()))
+            .layer(Extension(connection.peer))
             .layer(Extension(connection.handle()));
         ready(Ok(http1::Builder::new()
             .timer(TokioTimer::new())
@@ -120,9 +120,8 @@ async fn guard(
     }
     let token = headers.get(header::AUTHORIZATION);
     let token = token.map(HeaderValue::as_bytes);
-    if let Some(lacking) = shared.access.lacking(peer, token) {
-        return Err(lacking.refusal("a header, Authorization", "https://"));
-    }
+    let words = ("a header, Authorization", "https://");
+    shared.access.admits(peer, token, words)?;
     let _under_way = handle.let_in();
     Ok(next.run(request).await)
 }

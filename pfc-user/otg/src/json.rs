@@ -6,7 +6,7 @@
 use std::io;
 
 use prost_reflect::{DeserializeOptions, DynamicMessage, ReflectMessage as _, SerializeOptions};
-use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::ser::Formatter;
 
 use crate::error::Refusal;
 use crate::{model, values};
@@ -18,7 +18,7 @@ use crate::{model, values};
 /// Never: the messages have string keys alone, and memory takes what is written.
 pub fn text(message: &DynamicMessage) -> String {
     let mut out = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Plain(CompactFormatter));
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Plain);
     let options = SerializeOptions::new()
         .stringify_64_bit_integers(false)
         .use_proto_field_name(true)
@@ -51,18 +51,14 @@ pub fn parse(name: &str, octets: &[u8]) -> Result<DynamicMessage, Refusal> {
         }
         Err(error) => {
             let path = track.path().to_string();
-            let place = if path == "." {
-                "the body"
-            } else {
-                path.as_str()
-            };
+            let place = if path == "." { "the body" } else { &path };
             Err(Refusal::validation(format!("{place}: {error}")))
         }
     }
 }
 
 /// Floats as plain decimals with a point, and no letter that YAML refuses.
-struct Plain(CompactFormatter);
+struct Plain;
 
 impl Formatter for Plain {
     fn write_f32<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f32) -> io::Result<()> {
@@ -86,10 +82,6 @@ impl Formatter for Plain {
             }
         }
         Ok(())
-    }
-
-    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
     }
 }
 

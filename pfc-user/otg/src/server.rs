@@ -53,7 +53,7 @@ impl Server {
     /// An address that is taken, or that others reach though neither a token nor a certificate is
     /// asked of them.
     pub async fn bind(mut options: Options) -> io::Result<Self> {
-        if options.tls.proves_clients() {
+        if options.tls.proves_clients {
             options.access = options.access.with_certificates();
         }
         for address in [options.grpc, options.http] {

@@ -26,7 +26,8 @@ pub struct Certificates {
 #[derive(Clone)]
 pub struct Tls {
     config: ServerConfig,
-    proves_clients: bool,
+    /// True if every client that connects by TLS has shown a certificate.
+    pub(crate) proves_clients: bool,
 }
 
 impl Tls {
@@ -58,11 +59,6 @@ impl Tls {
             config: config.map_err(|error| format!("the server's certificate: {error}"))?,
             proves_clients: certificates.clients.is_some(),
         })
-    }
-
-    /// Returns true if every client that connects by TLS has shown a certificate.
-    pub const fn proves_clients(&self) -> bool {
-        self.proves_clients
     }
 
     /// Accepts connections for that protocol, by its name in ALPN.

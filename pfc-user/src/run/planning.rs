@@ -207,7 +207,7 @@ pub(super) fn beyond_mtu(config: &Config, planned: &[Planned], ports: &[Port]) -
             carries && (port.facts.mtu as usize) < longest
         })?;
         let Facts { interface, mtu, .. } = &port.facts;
-        let raise = format!("ip link set dev {interface} mtu {longest}");
+        let raise = preflight::command(&port.facts, "ip link set dev", format!("mtu {longest}"));
         let shorter = if is_of_pfc {
             "send shorter frames (traffic.frame)"
         } else {
@@ -220,10 +220,7 @@ pub(super) fn beyond_mtu(config: &Config, planned: &[Planned], ports: &[Port]) -
                  an MTU of {mtu}",
                 port.role.word()
             ),
-            remedy: format!(
-                "raise it with `{}`, or {shorter}",
-                preflight::command(&port.facts, &raise)
-            ),
+            remedy: format!("raise it with `{raise}`, or {shorter}"),
         })
     });
     unfit.collect()

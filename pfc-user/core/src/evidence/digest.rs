@@ -1,7 +1,7 @@
 //! Digests of the parts of evidence, by which a file shows that it is as it was written.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::numbers;
@@ -39,20 +39,18 @@ pub fn of(evidence: &Value) -> Vec<Part> {
 }
 
 fn of_case(path: &str, case: &Value, parts: &mut Vec<Part>) {
-    let mut rest = Map::new();
-    for (key, value) in case.as_object().into_iter().flatten() {
-        match (key.as_str(), value) {
-            ("repetitions", Value::Array(repetitions)) => {
-                let each = repetitions.iter().enumerate();
-                parts.extend(each.map(|(index, repetition)| {
-                    part(&format!("{path}.repetitions[{index}]"), repetition)
-                }));
-            }
-            _ => drop(rest.insert(key.clone(), value.clone())),
-        }
-    }
-    parts.push(of_fields(path, &rest));
+    let fields = case.as_object().into_iter().flatten();
+    let (repetitions, rest): (Vec<_>, Vec<_>) = fields.partition(|(key, _)| *key == "repetitions");
+    let repetitions = repetitions.iter().filter_map(|(_, list)| list.as_array());
+    let each = repetitions.flatten().enumerate();
+    parts.extend(
+        each.map(|(index, repetition)| part(&format!("{path}.repetitions[{index}]"), repetition)),
+    );
+    parts.push(of_fields(path, rest));
 }
+
+/// A field of a JSON object.
+type Field<'v> = (&'v String, &'v Value);
 
 /// Digest of one part.
 pub(super) fn part(path: &str, value: &Value) -> Part {
@@ -60,7 +58,7 @@ pub(super) fn part(path: &str, value: &Value) -> Part {
 }
 
 /// Digest of a part that is an object of these fields.
-pub(super) fn of_fields(path: &str, fields: &Map<String, Value>) -> Part {
+pub(super) fn of_fields<'v>(path: &str, fields: impl IntoIterator<Item = Field<'v>>) -> Part {
     hashed(path, |hash| feed_fields(fields, hash))
 }
 
@@ -100,11 +98,11 @@ fn feed(value: &Value, hash: &mut Sha256) {
     }
 }
 
-fn feed_fields(fields: &Map<String, Value>, hash: &mut Sha256) {
+fn feed_fields<'v>(fields: impl IntoIterator<Item = Field<'v>>, hash: &mut Sha256) {
+    let mut fields: Vec<Field<'_>> = fields.into_iter().collect();
+    fields.sort_unstable_by_key(|(key, _)| *key);
     hash.update([b'o']);
     hash.update((fields.len() as u64).to_le_bytes());
-    let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
-    fields.sort_unstable_by_key(|(key, _)| *key);
     for (key, value) in fields {
         hash.update((key.len() as u64).to_le_bytes());
         hash.update(key);

@@ -79,77 +79,85 @@ impl fmt::Display for Rule {
 
 type Checked = Result<(), Defect>;
 
-/// Fails with `found` in `part` unless `holds`.
-fn ensure(holds: bool, rule: Rule, part: &str, found: impl FnOnce() -> String) -> Checked {
-    if holds {
-        return Ok(());
+/// A part of evidence, and the rule that it is checked by.
+struct Place(Rule, String);
+
+impl Place {
+    /// Fails with `found` unless `holds`.
+    fn ensure(&self, holds: bool, found: impl FnOnce() -> String) -> Checked {
+        match holds {
+            true => Ok(()),
+            false => self.fail(found()),
+        }
     }
-    Err(Defect {
-        rule,
-        part: part.into(),
-        found: found(),
-    })
+
+    fn fail(&self, found: String) -> Checked {
+        Err(self.0.broken_at(&self.1, found))
+    }
+}
+
+impl Rule {
+    fn at(self, part: impl Into<String>) -> Place {
+        Place(self, part.into())
+    }
+
+    fn broken_at(self, part: &str, found: impl Into<String>) -> Defect {
+        Defect {
+            rule: self,
+            part: part.into(),
+            found: found.into(),
+        }
+    }
 }
 
 /// Reads evidence as it is stored, but for its digests, and checks all but these.
 pub fn without_digests(stored: &Value) -> Result<Evidence, Defect> {
-    let stored = Stored::read(stored).map_err(|error| Defect {
-        rule: Rule::Fields,
-        part: "evidence".into(),
-        found: error.to_string(),
-    })?;
+    let stored = Stored::read(stored)
+        .map_err(|error| Rule::Fields.broken_at("evidence", error.to_string()))?;
     stored.whole_but_for_digests()
 }
 
 /// Each part that was found has the digest that was noted for it, and no other was noted.
 fn check_digests(noted: &[Part], found: &[Part]) -> Checked {
+    let broken = |part: &str, found: &str| Err(Rule::Digests.broken_at(part, found));
     let mut left = HashMap::new();
     for Part { part, sha256 } in noted {
-        let before = left.insert(part.as_str(), sha256);
-        ensure(before.is_none(), Rule::Digests, part, || {
-            "has several digests".into()
-        })?;
+        if left.insert(part.as_str(), sha256).is_some() {
+            return broken(part, "has several digests");
+        }
     }
     for Part { part, sha256 } in found {
-        let noted = left.remove(part.as_str());
-        ensure(noted == Some(sha256), Rule::Digests, part, || match noted {
-            None => "has no digest".into(),
-            Some(noted) => format!("has the digest {sha256}, expected {noted}"),
-        })?;
+        match left.remove(part.as_str()) {
+            None => return broken(part, "has no digest"),
+            Some(noted) if noted != sha256 => {
+                return broken(part, &format!("has the digest {sha256}, expected {noted}"));
+            }
+            Some(_) => {}
+        }
     }
-    let missing = noted
-        .iter()
-        .find(|noted| left.contains_key(noted.part.as_str()));
-    missing.map_or(Ok(()), |Part { part, .. }| {
-        ensure(false, Rule::Digests, part, || {
-            "is missing, but has a digest".into()
-        })
-    })
+    let mut noted = noted.iter().map(|noted| noted.part.as_str());
+    match noted.find(|part| left.contains_key(part)) {
+        Some(part) => broken(part, "is missing, but has a digest"),
+        None => Ok(()),
+    }
 }
 
 /// Checks all but the digests.
 pub fn check(evidence: &Evidence) -> Checked {
-    let done: Vec<&str> = evidence
-        .cases
-        .iter()
-        .map(|case| case.case.as_str())
-        .collect();
-    ensure(evidence.planned == done, Rule::Plan, "cases", || {
+    let cases = &evidence.cases;
+    let done: Vec<&str> = cases.iter().map(|case| case.case.as_str()).collect();
+    let whole = evidence.planned == done;
+    Rule::Plan.at("cases").ensure(whole, || {
         let (planned, done) = (evidence.planned.join(", "), done.join(", "));
         format!("planned were {planned}; found {done}")
     })?;
-    for (index, case) in evidence.cases.iter().enumerate() {
+    for (index, case) in cases.iter().enumerate() {
         let at = format!("cases[{index}]");
         let ended = case.repetitions.iter().find(|done| done.is_interrupted());
-        ensure(
-            evidence.interrupted || ended.is_none(),
-            Rule::Plan,
-            &at,
-            || {
-                let name = ended.map_or("", Repetition::name);
-                format!("`{name}` was interrupted, and the run was not")
-            },
-        )?;
+        if let (Some(ended), false) = (ended, evidence.interrupted) {
+            let found = format!("`{}` was interrupted, and the run was not", ended.name());
+            return Err(Rule::Plan.broken_at(&at, found));
+        }
         check_case(case, &at)?;
     }
     Ok(())
@@ -175,6 +183,7 @@ pub fn check_case(case: &CaseEvidence, at: &str) -> Checked {
 
 /// Each planned repetition was done as planned, in the plan's order, or is listed as left out.
 fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
+    let at = Rule::Plan.at(at);
     let mut done = case.repetitions.iter().peekable();
     let mut omitted: HashMap<&str, Vec<&Omitted>> = HashMap::new();
     for left_out in &case.omitted {
@@ -183,9 +192,7 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     let mut names = HashSet::new();
     for planned in &case.planned {
         let name = planned.name();
-        ensure(names.insert(name), Rule::Plan, at, || {
-            format!("`{name}` is planned twice")
-        })?;
+        at.ensure(names.insert(name), || format!("`{name}` is planned twice"))?;
         let mut attempts = Vec::new();
         while let Some(attempt) = done.next_if(|done| done.name() == name) {
             attempts.push(attempt);
@@ -200,50 +207,44 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
             (_, [], [left_out]) => !left_out.not_applicable,
             _ => false,
         };
-        ensure(whole, Rule::Plan, at, || {
-            match (attempts.as_slice(), left_out.len()) {
-                ([], 0) => format!("`{name}` was planned, and is missing or out of order"),
-                ([_], 0) => format!("`{name}` was not done as it was planned"),
-                ([_, ..], 0) => format!("the attempts at `{name}` are not numbered from 1"),
-                _ => format!("`{name}` is there several times, or was left out against the plan"),
-            }
+        at.ensure(whole, || match (attempts.as_slice(), left_out.len()) {
+            ([], 0) => format!("`{name}` was planned, and is missing or out of order"),
+            ([_], 0) => format!("`{name}` was not done as it was planned"),
+            ([_, ..], 0) => format!("the attempts at `{name}` are not numbered from 1"),
+            _ => format!("`{name}` is there several times, or was left out against the plan"),
         })?;
     }
-    follows_fixed_set(case, at)?;
+    if let Some(name) = outside_fixed_set(case) {
+        let found = format!("`{name}` is planned, and does not fit the DUT's fixed set");
+        return at.fail(found);
+    }
     let listed = case.repetitions.len() as u64;
-    ensure(listed == case.attempts, Rule::Plan, at, || {
+    at.ensure(listed == case.attempts, || {
         format!("{listed} attempts are there, {} were made", case.attempts)
     })?;
-    let rest = done.next();
-    ensure(rest.is_none(), Rule::Plan, at, || {
-        let name = rest.map_or("", Repetition::name);
-        format!("`{name}` is there twice, out of order, or was not planned")
-    })?;
-    let is_planned = |left_out: &&Omitted| names.contains(left_out.name.as_str());
-    let stray = case.omitted.iter().find(|left_out| !is_planned(left_out));
-    ensure(stray.is_none(), Rule::Plan, at, || {
-        let name = stray.map_or("", |left_out| &left_out.name);
-        format!("`{name}` was left out, and was not planned")
-    })
+    if let Some(rest) = done.next() {
+        let name = rest.name();
+        let found = format!("`{name}` is there twice, out of order, or was not planned");
+        return at.fail(found);
+    }
+    let mut left_out = case.omitted.iter().map(|left_out| left_out.name.as_str());
+    match left_out.find(|name| !names.contains(name)) {
+        Some(name) => at.fail(format!("`{name}` was left out, and was not planned")),
+        None => Ok(()),
+    }
 }
 
-/// Where the DUT's lossless set is fixed, every repetition is one of this set, and what is said to
-/// be not done was not planned.
-fn follows_fixed_set(case: &CaseEvidence, at: &str) -> Checked {
-    let Some(set) = &case.fixed_set else {
-        return Ok(());
-    };
+/// Returns the first planned repetition that needs another lossless set than the DUT's fixed one,
+/// or that is said to be not done; `None` where there is none, or the set is not fixed.
+fn outside_fixed_set(case: &CaseEvidence) -> Option<&str> {
+    let set = case.fixed_set.as_ref()?;
     let fits = |planned: &&Planned| match planned {
         Planned::Pfc { plan, .. } => plan.lossless == set.lossless,
         Planned::Omitted { .. } => true,
         Planned::Mad { .. } | Planned::Rc { .. } => false,
     };
-    let stranger = case
-        .planned
-        .iter()
+    let mut planned = case.planned.iter();
+    let stranger = planned
         .find(|planned| !fits(planned) || set.not_done.iter().any(|name| name == planned.name()));
-    ensure(stranger.is_none(), Rule::Plan, at, || {
-        let name = stranger.map_or("", |planned| planned.name());
-        format!("`{name}` is planned, and does not fit the DUT's fixed set")
-    })
+    stranger.map(Planned::name)
 }

@@ -30,18 +30,16 @@ const NEWER: [(&str, Release, &str); 2] = [
 
 /// The kernel as an item; `None` in records that do not name it.
 pub(super) fn kernel(preflight: &Preflight) -> Option<Item> {
-    const WHAT: &str = "kernel";
     let found = format!("Linux {}", preflight.kernel.as_ref()?);
     Some(match release(preflight) {
         Some(release) if release < OLDEST => problem(
-            WHAT,
             found,
             "Linux 6.1 or newer: the programs are tested on no older one, and are not loaded",
             "boot a newer one: Debian 12 has 6.1, and a second one, linux-image-6.12-amd64",
         ),
         _ => match lacks(preflight) {
-            Some(lacks) => ok(WHAT, format!("{found}, {lacks}")),
-            None => ok(WHAT, found),
+            Some(lacks) => ok(format!("{found}, {lacks}")),
+            None => ok(found),
         },
     })
 }

@@ -2,22 +2,15 @@
 
 use super::{Item, State, command, feature, in_driver, named, ok, to_set, unknown};
 use crate::evidence::preflight::{Port, SelfTest};
-use crate::nic;
-use crate::nic::Feature;
+use crate::nic::{self, Feature};
 
 pub(super) fn merging(port: &Port) -> Item {
-    const WHAT: &str = "gro, lro";
     let facts = &port.facts;
     let on = |which| matches!(feature(facts, which), Some((true, _)));
     for hardware in Feature::MERGING {
         if on(hardware) && merges_with_program(port, hardware) {
-            return to_set(
-                facts,
-                WHAT,
-                hardware,
-                false,
-                "the device merges frames before the program sees them",
-            );
+            let why = "the device merges frames before the program sees them";
+            return to_set(facts, hardware, false, why);
         }
     }
     let item = merging_in_stack(port, on(Feature::Gro));
@@ -27,10 +20,7 @@ pub(super) fn merging(port: &Port) -> Item {
         return item;
     }
     let off = off.join(", ");
-    ok(
-        WHAT,
-        format!("{off}: on, and off while the program is attached"),
-    )
+    ok(format!("{off}: on, and off while the program is attached"))
 }
 
 /// True if the offload also merges frames while the program is attached.
@@ -50,30 +40,18 @@ fn merges_with_program(port: &Port, hardware: Feature) -> bool {
 }
 
 fn merging_in_stack(port: &Port, gro: bool) -> Item {
-    const WHAT: &str = "gro, lro";
     let facts = &port.facts;
     match (gro, in_driver(port)) {
-        (true, Some(false)) => to_set(
-            facts,
-            WHAT,
-            Feature::Gro,
-            false,
-            "a program in the stack (skb) sees merged frames",
-        ),
-        (true, None) => {
-            let mend = command(facts, &format!("ethtool -K {} gro off", facts.interface));
-            unknown(
-                WHAT,
-                "gro is on, and it is not known whether it comes before the program",
-                "off",
-                mend,
-            )
-            .fixed_by(Feature::Gro, false)
+        (true, Some(false)) => {
+            let why = "a program in the stack (skb) sees merged frames";
+            to_set(facts, Feature::Gro, false, why)
         }
-        (true, Some(true)) => ok(
-            WHAT,
-            "gro is on, behind a program in the driver; lro is off",
-        ),
-        (false, _) => ok(WHAT, "off"),
+        (true, None) => {
+            let found = "gro is on, and it is not known whether it comes before the program";
+            let mend = command(facts, "ethtool -K", "gro off");
+            unknown(found, "off", mend).fixed_by(Feature::Gro, false)
+        }
+        (true, Some(true)) => ok("gro is on, behind a program in the driver; lro is off"),
+        (false, _) => ok("off"),
     }
 }

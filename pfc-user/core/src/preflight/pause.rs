@@ -3,54 +3,39 @@
 
 use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
-use crate::nic::Feature;
-use crate::nic::{self, Receives};
+use crate::nic::{self, Feature, Receives};
 
 pub(super) fn flow_control(port: &Port) -> Item {
-    const WHAT: &str = "802.3x pause";
     let Some(pause) = port.facts.pause else {
-        return ok(WHAT, "the driver has none");
+        return ok("the driver has none");
     };
     let word = |on| if on { "on" } else { "off" };
-    let counted =
-        |(what, count): (&str, Option<u64>)| count.map(|count| format!(", {count} {what}"));
-    let counts: String = [
+    let mut found = format!("rx {}, tx {}", word(pause.receives), word(pause.sends));
+    for (what, count) in [
         ("received", pause.frames.received),
         ("sent", pause.frames.sent),
-    ]
-    .into_iter()
-    .filter_map(counted)
-    .collect();
-    let found = format!(
-        "rx {}, tx {}{counts}",
-        word(pause.receives),
-        word(pause.sends)
-    );
-    if port.role == Role::Rc || !(pause.receives || pause.sends) {
-        return ok(WHAT, found);
+    ] {
+        found.extend(count.map(|count| format!(", {count} {what}")));
     }
-    let autoneg = if pause.autonegotiated {
-        "autoneg off "
+    if port.role == Role::Rc || !(pause.receives || pause.sends) {
+        return ok(found);
+    }
+    let options = if pause.autonegotiated {
+        "autoneg off rx off tx off"
     } else {
-        ""
+        "rx off tx off"
     };
-    let mend = command(
-        &port.facts,
-        &format!("ethtool -A {} {autoneg}rx off tx off", port.facts.interface),
-    );
     problem(
-        WHAT,
         found,
         "rx off, tx off: the port itself must neither obey nor send pause frames",
-        mend,
+        command(&port.facts, "ethtool -A", options),
     )
 }
 
 pub(super) fn pfc(port: &Port) -> Item {
-    const WHAT: &str = "pfc of the port";
     let facts = &port.facts;
     let Some(pfc) = facts.pfc else {
-        return ok(WHAT, "the driver has none, or does not tell");
+        return ok("the driver has none, or does not tell");
     };
     let priorities: Vec<String> = (0..8)
         .filter(|class| pfc.enabled >> class & 1 != 0)
@@ -65,30 +50,23 @@ pub(super) fn pfc(port: &Port) -> Item {
     };
     let found = format!("{on}; {received} received, {sent} sent");
     let counts_with_pfc_alone = nic::of(&facts.driver.name).counts_with_pfc_alone;
-    let set = |state| {
-        command(
-            facts,
-            &format!("dcb pfc set dev {} prio-pfc all:{state}", facts.interface),
-        )
-    };
+    let set = |options| command(facts, "dcb pfc set dev", options);
     match port.role {
         Role::Tx if counts_with_pfc_alone && pfc.enabled != 0xff && !seen_by_program(port) => {
             unknown(
-                WHAT,
                 found,
                 "on for all: only then does this driver count PFC, which its MAC keeps from the \
                  program",
-                set("on"),
+                set("prio-pfc all:on"),
             )
         }
-        Role::Tx if counts_with_pfc_alone => ok(WHAT, found),
+        Role::Tx if counts_with_pfc_alone => ok(found),
         Role::Tx | Role::Rx if pfc.enabled != 0 => problem(
-            WHAT,
             found,
             "off: the port itself must neither obey nor send PFC",
-            set("off"),
+            set("prio-pfc all:off"),
         ),
-        _ => ok(WHAT, found),
+        _ => ok(found),
     }
 }
 
@@ -99,15 +77,13 @@ pub(super) fn seen_by_program(port: &Port) -> bool {
 pub(super) fn received(port: &Port) -> Item {
     match (by_self_test(&port.self_test), &port.pfc_visible) {
         (Ok(item), _) => item,
-        (Err(_), Some(source)) => ok(RECEIVED, source),
+        (Err(_), Some(source)) => ok(source),
         (Err(why_not), None) => by_driver(port.role, &port.facts, &why_not),
     }
 }
 
 /// The mending of a link in software on which a DUT's PFC was not shown to arrive.
 const DECLARE: &str = "declare `facts.direct = true` if the other end of the veth is the DUT's own";
-
-const RECEIVED: &str = "pause frames in";
 
 /// Advice that spares the cable the next time.
 const KEEP: &str = "say `facts.pfc_visible = true` in the testbed, and it is known with a DUT \
@@ -134,25 +110,21 @@ fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
     };
     let reached = format!("{seen} of {sent} of the self-test reached the program");
     if seen >= sent && own_wire {
-        return Ok(ok(RECEIVED, reached));
+        return Ok(ok(reached));
     }
     if seen >= sent {
-        return Ok(ok(RECEIVED, format!("{reached}; {KEEP}")));
+        return Ok(ok(format!("{reached}; {KEEP}")));
     }
     if own_wire {
         let expected = "all of them: the wire is the tester's own";
-        return Ok(problem(RECEIVED, reached, expected, ""));
+        return Ok(problem(reached, expected, ""));
     }
     if !mac.is_empty() {
-        let counters: Vec<_> = mac
-            .iter()
-            .map(|(name, rise)| format!("{name} +{rise}"))
-            .collect();
-        let counters = counters.join(", ");
-        return Ok(ok(
-            RECEIVED,
-            format!("{sent} of the self-test reached the MAC's counters alone: {counters}"),
-        ));
+        let counters = mac.iter().map(|(name, rise)| format!("{name} +{rise}"));
+        let counters = counters.collect::<Vec<_>>().join(", ");
+        return Ok(ok(format!(
+            "{sent} of the self-test reached the MAC's counters alone: {counters}"
+        )));
     }
     if seen == 0 {
         return Err(format!(
@@ -160,7 +132,6 @@ fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
         ));
     }
     Ok(unknown(
-        RECEIVED,
         reached,
         "all of them, or none where a DUT between the ports eats them",
         "look for what loses frames on the way between the ports",
@@ -169,51 +140,34 @@ fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
 
 /// The item by the table of drivers, where no self-test decides.
 fn by_driver(role: Role, facts: &Facts, why_not: &str) -> Item {
-    const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
     let driver = &facts.driver.name;
     let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
-    let (known, expected, mend) = match nic::of(driver).receives {
+    let mut expected = "they reach the program, or at least the MAC's counters";
+    let mut mend = CABLE_ONCE;
+    let known = match nic::of(driver).receives {
         Receives::WithRxAll if !rx_all => {
-            return to_set(
-                facts,
-                RECEIVED,
-                Feature::RxAll,
-                true,
-                "else its MAC keeps pause frames for itself",
-            );
+            let why = "else its MAC keeps pause frames for itself";
+            return to_set(facts, Feature::RxAll, true, why);
         }
         Receives::PassesOn if role != Role::Tx => {
-            return ok(RECEIVED, format!("{why_not}; {driver} passes them on"));
+            return ok(format!("{why_not}; {driver} passes them on"));
         }
-        Receives::WithRxAll => (
-            "rx-all is on, which passes them on".to_owned(),
-            EXPECTED,
-            CABLE_ONCE,
+        Receives::WithRxAll => "rx-all is on, which passes them on".to_owned(),
+        Receives::PassesOn => {
+            mend = DECLARE;
+            format!("{driver} passes on what its other end sends, where a bridge may keep them")
+        }
+        Receives::Keeps => {
+            expected = "the MAC's counters count them; they decide what they can";
+            mend = CABLE;
+            format!("the MAC of {driver} keeps them from the program")
+        }
+        Receives::ByHost => format!(
+            "{driver} passes on what its host hands over, whose bridge or MAC may keep them"
         ),
-        Receives::PassesOn => (
-            format!("{driver} passes on what its other end sends, where a bridge may keep them"),
-            EXPECTED,
-            DECLARE,
-        ),
-        Receives::Keeps => (
-            format!("the MAC of {driver} keeps them from the program"),
-            "the MAC's counters count them; they decide what they can",
-            CABLE,
-        ),
-        Receives::ByHost => (
-            format!(
-                "{driver} passes on what its host hands over, whose bridge or MAC may keep them"
-            ),
-            EXPECTED,
-            CABLE_ONCE,
-        ),
-        Receives::Unknown => (
-            "most MACs keep them from the program".to_owned(),
-            EXPECTED,
-            CABLE_ONCE,
-        ),
+        Receives::Unknown => "most MACs keep them from the program".to_owned(),
     };
-    unknown(RECEIVED, format!("{why_not}; {known}"), expected, mend)
+    unknown(format!("{why_not}; {known}"), expected, mend)
 }
 
 /// True if frames of the self-test left the rx port: they came to the tx port's program, which
@@ -233,45 +187,32 @@ fn left(preflight: &Preflight) -> bool {
 }
 
 pub(super) fn sent(port: &Port, preflight: &Preflight) -> Item {
-    const WHAT: &str = "pause frames out";
+    const EXPECTED: &str = "they leave: the storm is sent here";
     let driver = &port.facts.driver.name;
     if left(preflight) {
-        return ok(WHAT, "those of the self-test reached the tx port");
+        return ok("those of the self-test reached the tx port");
     }
     match nic::find(driver) {
         Some(nic) if !nic.sends => problem(
-            WHAT,
             format!("a filter of {driver} drops pause frames that software sends"),
-            "they leave: the storm is sent here",
+            EXPECTED,
             "take a port of another NIC as ports.rx; this one can be ports.tx",
         ),
-        Some(_) => ok(WHAT, format!("{driver} is not known to filter them")),
-        None => unknown(
-            WHAT,
-            "not known",
-            "they leave: the storm is sent here",
-            CABLE,
-        ),
+        Some(_) => ok(format!("{driver} is not known to filter them")),
+        None => unknown("not known", EXPECTED, CABLE),
     }
 }
 
 pub(super) fn counters(port: &Port) -> Item {
-    const WHAT: &str = "mac counters";
-    let names = &port.facts.mac_counters;
-    match (names.as_slice(), seen_by_program(port)) {
-        ([], true) => ok(
-            WHAT,
-            "none, and none is needed: the program sees pause frames",
-        ),
-        ([], false)
-            if matches!(
-                nic::of(&port.facts.driver.name).receives,
-                Receives::PassesOn | Receives::ByHost
-            ) =>
-        {
-            ok(WHAT, "none: there is no MAC")
+    let receives = nic::of(&port.facts.driver.name).receives;
+    match port.facts.mac_counters.as_slice() {
+        [] if seen_by_program(port) => {
+            ok("none, and none is needed: the program sees pause frames")
         }
-        ([], false) => unknown(WHAT, "none known", "some that count PAUSE and PFC", CABLE),
-        ([first, ..], _) => ok(WHAT, format!("{}, such as {first}", names.len())),
+        [] if matches!(receives, Receives::PassesOn | Receives::ByHost) => {
+            ok("none: there is no MAC")
+        }
+        [] => unknown("none known", "some that count PAUSE and PFC", CABLE),
+        names @ [first, ..] => ok(format!("{}, such as {first}", names.len())),
     }
 }

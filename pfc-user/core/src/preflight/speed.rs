@@ -27,15 +27,11 @@ pub fn wrong_line_rate(interface: &str, speed: Option<u64>, rate: LineRate) -> O
 }
 
 /// The item where a port has no speed that means something.
-fn speed_by_testbed(port: &Port, found: &str) -> Item {
+fn speed_by_testbed(port: &Port, found: String) -> Item {
     match port.wanted.line_rate {
-        Some(rate) => ok(
-            "speed",
-            format!("{found}; {} Mbit/s by the testbed", rate / 1_000_000),
-        ),
-        None if port.role == Role::Rc => ok("speed", found),
+        Some(rate) => ok(format!("{found}; {} by the testbed", in_mbits(rate))),
+        None if port.role == Role::Rc => ok(found),
         None => problem(
-            "speed",
             found,
             "one by the testbed",
             "set line_rate under [ports] in the testbed",
@@ -43,17 +39,20 @@ fn speed_by_testbed(port: &Port, found: &str) -> Item {
     }
 }
 
+fn in_mbits(speed: u64) -> String {
+    format!("{} Mbit/s", speed / 1_000_000)
+}
+
 pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     let facts = &port.facts;
     if let Some(kind) = &facts.kind {
-        return speed_by_testbed(port, &format!("a {kind} has none of its own"));
+        return speed_by_testbed(port, format!("a {kind} has none of its own"));
     }
     let Some(speed) = own_speed(facts) else {
         if facts.carrier {
-            return speed_by_testbed(port, "the driver does not tell");
+            return speed_by_testbed(port, "the driver does not tell".to_owned());
         }
         return unknown(
-            "speed",
             "not known without carrier",
             "the speed of the other port",
             "plug in the cable, or see `ethtool`",
@@ -63,36 +62,19 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
     if let Some(Ok(asked)) = asked
         && let Some(wrong) = wrong_line_rate(&facts.interface, Some(speed), asked)
     {
-        return problem(
-            "speed",
-            wrong,
-            "none by the testbed, or this one",
-            "take line_rate out of [ports] in the testbed",
-        );
+        let mend = "take line_rate out of [ports] in the testbed";
+        return problem(wrong, "none by the testbed, or this one", mend);
     }
-    let found = format!("{} Mbit/s", speed / 1_000_000);
-    let others = preflight
-        .ports
-        .iter()
-        .filter(|other| other.role.is_of_pfc() && port.role.is_of_pfc());
-    match others
-        .filter_map(|other| own_speed(&other.facts))
-        .find(|other| *other != speed)
-    {
-        Some(other) => {
-            let expected = format!("that of the other port, {} Mbit/s", other / 1_000_000);
-            problem(
-                "speed",
-                found,
-                &expected,
-                command(
-                    facts,
-                    &format!("ethtool -s {} speed {}", facts.interface, other / 1_000_000),
-                ),
-            )
-        }
-        None => ok("speed", found),
-    }
+    let others = preflight.ports.iter();
+    let others = others.filter(|other| other.role.is_of_pfc() && port.role.is_of_pfc());
+    let mut speeds = others.filter_map(|other| own_speed(&other.facts));
+    let found = in_mbits(speed);
+    let Some(other) = speeds.find(|other| *other != speed) else {
+        return ok(found);
+    };
+    let expected = format!("that of the other port, {}", in_mbits(other));
+    let option = format!("speed {}", other / 1_000_000);
+    problem(found, expected, command(facts, "ethtool -s", option))
 }
 
 /// The item of a port that is too fast for its limits; `None` where it is not.
@@ -101,10 +83,6 @@ pub(super) fn pause_time(port: &Port) -> Option<Item> {
     let rate = LineRate::from_bits_per_second(rate).ok()?;
     let max_response = port.wanted.max_response?;
     let found = pauses_too_short(rate, max_response)?;
-    Some(problem(
-        "pause time",
-        found.reason,
-        "at least twice limits.max_response",
-        found.remedy,
-    ))
+    let expected = "at least twice limits.max_response";
+    Some(problem(found.reason, expected, found.remedy))
 }

@@ -15,8 +15,8 @@ pub(super) const ORDER: [Verdict; 6] = [
 
 /// Place of a verdict in that order.
 pub(super) fn rank(verdict: Verdict) -> usize {
-    let before = ORDER.iter().take_while(|known| **known != verdict);
-    before.count()
+    let place = ORDER.iter().position(|known| *known == verdict);
+    place.unwrap_or(ORDER.len())
 }
 
 /// Verdicts that leave something to do.
@@ -51,61 +51,47 @@ pub(super) fn counted(verdicts: impl Iterator<Item = Verdict>) -> Vec<(Verdict, 
 
 /// Something that did not pass, in a line.
 pub(super) struct Finding<'a> {
-    /// The case, and its place among the results.
-    pub case: &'a str,
+    /// Place of the case among the results.
     pub index: usize,
-    /// True if it is the only case that was run.
-    is_only: bool,
     pub verdict: Verdict,
-    /// Checks and repetitions that found the same; none where the whole case ended so.
-    pub checks: Vec<&'a str>,
-    pub repetitions: Vec<&'a str>,
+    /// First of the checks that found it; `None` where the whole case ended so.
+    pub check: Option<&'a str>,
+    /// Checks and repetitions that found the same, such as `paused [lossless 3; lossless 4]`, after
+    /// the case where others were run too; or the case alone.
+    pub title: String,
     /// The comparison that decided it, or the reason.
     pub found: String,
-}
-
-impl Finding<'_> {
-    /// Checks and repetitions, such as `paused [lossless 3; lossless 4]`, after the case where
-    /// others were run too; or the case alone.
-    pub fn title(&self) -> String {
-        if self.checks.is_empty() {
-            return self.case.to_owned();
-        }
-        let (checks, repetitions) = (self.checks.join(", "), self.repetitions.join("; "));
-        match self.is_only {
-            true => format!("{checks} [{repetitions}]"),
-            false => format!("{} {checks} [{repetitions}]", self.case),
-        }
-    }
 }
 
 /// Returns the findings that failed, ended by an error or are inconclusive, in this order.
 pub(super) fn open(results: &[CaseResult]) -> Vec<Finding<'_>> {
     let mut open = Vec::new();
-    let is_only = results.len() == 1;
     for (index, result) in results.iter().enumerate() {
-        let case = result.case.as_str();
         if is_open(result.verdict) && !result.reason.is_empty() {
             open.push(Finding {
-                case,
                 index,
-                is_only,
                 verdict: result.verdict,
-                checks: Vec::new(),
-                repetitions: Vec::new(),
+                check: None,
+                title: result.case.clone(),
                 found: result.reason.clone(),
             });
         }
+        let case = match results {
+            [_] => String::new(),
+            _ => format!("{} ", result.case),
+        };
         let groups = groups(result).into_iter();
         let groups = groups.filter(|group| is_open(group.first.verdict));
         open.extend(groups.map(|group| Finding {
-            case,
             index,
-            is_only,
             verdict: group.first.verdict,
+            check: Some(&group.first.check),
+            title: format!(
+                "{case}{} [{}]",
+                group.checks.join(", "),
+                group.repetitions.join("; ")
+            ),
             found: found(group.first),
-            checks: group.checks,
-            repetitions: group.repetitions,
         }));
     }
     open.sort_by_key(|finding| rank(finding.verdict));
@@ -118,10 +104,11 @@ pub(super) fn found(check: &CheckResult) -> String {
         return check.reason.clone();
     }
     let lines = comparisons(&check.assertions);
-    let decisive = |(verdict, _): &&(Verdict, String)| *verdict == check.verdict;
-    match lines.iter().find(decisive) {
-        Some((_, line)) if lines.len() > 1 => format!("{line} (and {} more)", lines.len() - 1),
-        Some((_, line)) => line.clone(),
+    let more = lines.len().saturating_sub(1);
+    let mut lines = lines.into_iter();
+    match lines.find(|(verdict, _)| *verdict == check.verdict) {
+        Some((_, line)) if more > 0 => format!("{line} (and {more} more)"),
+        Some((_, line)) => line,
         None => check.verdict.word().to_owned(),
     }
 }
@@ -140,26 +127,21 @@ pub(super) fn groups(result: &CaseResult) -> Vec<Group<'_>> {
     checks.retain(|check| check.verdict != Verdict::Pass);
     checks.sort_by_key(|check| rank(check.verdict));
     for check in checks {
+        let (id, repetition) = (check.check.as_str(), check.repetition.as_str());
         let same = |group: &&mut Group| {
             let first = group.first;
-            let alike = first.verdict == check.verdict
+            (group.checks == [id] || group.repetitions == [repetition])
+                && first.verdict == check.verdict
                 && first.reason == check.reason
-                && comparisons(&first.assertions) == comparisons(&check.assertions);
-            let (one_check, one_repetition) = (
-                group.checks == [check.check.as_str()],
-                group.repetitions == [check.repetition.as_str()],
-            );
-            alike && (one_check || one_repetition)
+                && comparisons(&first.assertions) == comparisons(&check.assertions)
         };
         match groups.iter_mut().find(same) {
-            Some(group) if group.checks == [check.check.as_str()] => {
-                group.repetitions.push(&check.repetition)
-            }
-            Some(group) => group.checks.push(&check.check),
+            Some(group) if group.checks == [id] => group.repetitions.push(repetition),
+            Some(group) => group.checks.push(id),
             None => groups.push(Group {
                 first: check,
-                checks: vec![&check.check],
-                repetitions: vec![&check.repetition],
+                checks: vec![id],
+                repetitions: vec![repetition],
             }),
         }
     }
@@ -216,12 +198,6 @@ pub(super) fn alike<T>(
 /// The results of each check, in the order of the case's table.
 pub(super) fn by_check(result: &CaseResult) -> Vec<Vec<&CheckResult>> {
     alike(&result.checks, |one, other| one.check == other.check)
-}
-
-/// Ids of a case's checks, in the order of its table.
-pub(super) fn check_ids(result: &CaseResult) -> Vec<&str> {
-    let checks = by_check(result).into_iter();
-    checks.map(|of| of[0].check.as_str()).collect()
 }
 
 /// The verdict on results together.

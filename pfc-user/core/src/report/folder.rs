@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use self::opened::Opened;
-use super::{CAPTURES, EVIDENCE, JUNIT, PAGE, REPORT, ReportError, TRACE, pcapng};
+use super::{CAPTURES, EVIDENCE, JUNIT, PAGE, Problem, REPORT, ReportError, TRACE, pcapng};
 
 /// The file that marks a folder, and lists the files that are the tool's.
 pub const MARKER: &str = "validator.txt";
@@ -75,11 +75,7 @@ impl Folder {
     /// has the name of one of the tool's. Without `force`, also where the folder is neither empty
     /// nor of an earlier run.
     pub fn examine(path: &Path, force: bool) -> Result<Self, ReportError> {
-        let unreadable = |error| ReportError::unreadable(path, error);
-        let not_own = |found: String| {
-            let path = path.to_owned();
-            ReportError::NotOwn { path, found }
-        };
+        let unreadable = |error| Problem::Unreadable(error).with(path);
         let opened = match Opened::folder(path) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -96,12 +92,12 @@ impl Folder {
         let marker = (!is_marked).then_some(MARKER);
         let mut names = FILES.into_iter().chain(marker);
         if let Some(name) = names.find(|name| folder.is_taken(name)) {
-            return Err(not_own(name.to_owned()));
+            return Err(not_own(name).with(path));
         }
         let theirs = found.next().filter(|_| !force && !is_marked);
         if let Some(entry) = theirs {
             let name = entry.map_err(unreadable)?.file_name();
-            return Err(not_own(name.to_string_lossy().into_owned()));
+            return Err(not_own(&name.to_string_lossy()).with(path));
         }
         Ok(folder)
     }
@@ -123,7 +119,7 @@ impl Folder {
             let own = own.unwrap_or_default();
             Ok(Self::new(path, Some(opened), own, list_is_lost))
         };
-        read().map_err(|error| ReportError::unreadable(path, error))
+        read().map_err(|error| Problem::Unreadable(error).with(path))
     }
 
     fn new(path: &Path, opened: Option<Opened>, own: BTreeSet<String>, list_is_lost: bool) -> Self {
@@ -202,10 +198,7 @@ impl Folder {
     /// Path of the file `name`, which becomes the tool's.
     fn claim(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         if self.is_taken(name) {
-            return Err(ReportError::NotOwn {
-                path: self.path.clone(),
-                found: name.to_owned(),
-            });
+            return Err(not_own(name).with(&self.path));
         }
         if self.own.insert(name.to_owned()) {
             self.mark()?;
@@ -271,11 +264,17 @@ impl Folder {
     }
 
     fn unwritable(&self, name: &str, error: io::Error) -> ReportError {
+        let problem = Problem::Unwritable(error);
         match name {
-            "" => ReportError::unwritable(&self.path, error),
-            name => ReportError::unwritable(&self.path.join(name), error),
+            "" => problem.with(&self.path),
+            name => problem.with(&self.path.join(name)),
         }
     }
+}
+
+fn not_own(name: &str) -> Problem {
+    let found = name.to_owned();
+    Problem::NotOwn { found }
 }
 
 /// Success also where the file was not there.
@@ -338,7 +337,7 @@ pub(super) fn write_alone(
     let name = path.file_name().unwrap_or_default();
     let written =
         Opened::folder(folder).and_then(|folder| atomically(&folder.at().join(name), fill));
-    written.map_err(|error| ReportError::unwritable(path, error))
+    written.map_err(|error| Problem::Unwritable(error).with(path))
 }
 
 /// Writes a file beside `path` and renames it once it is complete.

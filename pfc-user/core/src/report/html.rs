@@ -55,6 +55,11 @@ struct Numbered<'a> {
 }
 
 impl Numbered<'_> {
+    /// True if the page has more of a repetition than its name.
+    fn shows(&self, repetition: &str) -> bool {
+        !self.left_out.contains(repetition)
+    }
+
     fn anchor(&self) -> String {
         format!("case-{}", self.index)
     }

@@ -84,14 +84,15 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
 
 fn of_way(way: &Way) -> Item {
     match &way.error {
-        Some(error) => problem(way.what, error, "", ""),
-        None => ok(way.what, way.usable),
+        Some(error) => problem(error, "", ""),
+        None => ok(way.usable),
     }
+    .named(way.what)
 }
 
 fn of_plan(unfit: &UnfitCase) -> Item {
     let found = format!("{}: {}", unfit.case, unfit.reason);
-    problem("case", found, "", &unfit.remedy)
+    problem(found, "", &unfit.remedy).named("case")
 }
 
 fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {

@@ -97,13 +97,12 @@ fn head(evidence: &Evidence) -> Vec<(&'static str, String)> {
 
 /// Writes the results that did not pass, each on one line.
 fn first(out: &mut String, open: &[Finding<'_>], colour: bool) {
-    if open.is_empty() {
-        return;
+    if !open.is_empty() {
+        out.push('\n');
     }
-    out.push('\n');
     for finding in open.iter().take(FIRST) {
         let word = finding.verdict.word();
-        let text = format!("{}: {}", finding.title(), finding.found);
+        let text = format!("{}: {}", finding.title, finding.found);
         let painted = (word, finding.verdict, colour);
         verdict_paragraph(out, &format!("{word}  "), painted, &text);
     }
@@ -116,7 +115,7 @@ fn first(out: &mut String, open: &[Finding<'_>], colour: bool) {
 fn last(out: &mut String, open: &[Finding<'_>], colour: bool) {
     for verdict in findings::OPEN {
         let of: Vec<_> = open.iter().filter(|one| one.verdict == verdict).collect();
-        let names = of.iter().take(LAST).map(|one| one.title());
+        let names = of.iter().take(LAST).map(|one| one.title.as_str());
         let mut names = names.collect::<Vec<_>>().join(", ");
         if of.is_empty() {
             continue;
@@ -198,10 +197,9 @@ fn attempts(out: &mut String, result: &CaseResult, colour: bool) {
                 format!("{} {word}, {}", names.join(", "), checks[0].reason)
             })
             .collect();
-        if left.is_empty() {
-            paragraph(out, &lead, "nothing was left open");
-        } else {
-            paragraph(out, &lead, &left.join("; "));
+        match &left[..] {
+            [] => paragraph(out, &lead, "nothing was left open"),
+            left => paragraph(out, &lead, &left.join("; ")),
         }
     }
 }
@@ -238,10 +236,9 @@ fn counts(verdicts: impl Iterator<Item = Verdict>, colour: bool) -> String {
 fn shortfall(out: &mut String, group: &Group<'_>, checks: usize, colour: bool) {
     let first = group.first;
     let all = checks > 1 && group.checks.len() == checks;
-    let names = if all {
-        "all checks".to_owned()
-    } else {
-        group.checks.join(", ")
+    let names = match all {
+        true => "all checks".to_owned(),
+        false => group.checks.join(", "),
     };
     let title = format!("{names} [{}]:", group.repetitions.join("; "));
     let word = first.verdict.word();

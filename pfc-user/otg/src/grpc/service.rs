@@ -76,9 +76,8 @@ where
 {
     let token = request.headers().get("authorization");
     let token = token.map(http::HeaderValue::as_bytes);
-    if let Some(lacking) = shared.access.lacking(peer, token) {
-        return Err(lacking.refusal("metadata, authorization", "TLS"));
-    }
+    let words = ("metadata, authorization", "TLS");
+    shared.access.admits(peer, token, words)?;
     let _under_way = handle.let_in();
     let path = request.uri().path();
     let (method, operation) = method(path)
@@ -203,12 +202,12 @@ fn only_field(message: &MessageDescriptor) -> FieldDescriptor {
 fn body(field: &FieldDescriptor, file: File) -> Result<Body, Refusal> {
     let mut begin = Vec::new();
     encode_key(field.number(), WireType::LengthDelimited, &mut begin);
-    encode_varint(file.octets(), &mut begin);
-    let length = u32::try_from(begin.len() as u64 + file.octets()).map_err(|_| {
+    encode_varint(file.octets, &mut begin);
+    let length = u32::try_from(begin.len() as u64 + file.octets).map_err(|_| {
         Refusal::validation(format!(
             "the file has {} octets, and a message of gRPC less than 4 GiB: take it in pieces, by \
              the method with stream before its name, or over HTTP",
-            file.octets()
+            file.octets
         ))
     })?;
     // A message that is not compressed, and its length.

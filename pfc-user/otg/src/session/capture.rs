@@ -102,16 +102,14 @@ fn overflow(port: &str, capture: Capture, missed: u64) -> String {
 pub struct File {
     frames: Arc<Vec<CapturedFrame>>,
     next: usize,
-    snaplen: u32,
     writer: Writer,
     written: Written,
-    octets: u64,
+    /// Octets of the whole file.
+    pub octets: u64,
 }
 
-enum Writer {
-    Pcap(PcapWriter<Written>),
-    PcapNg(Box<PcapNgWriter<Written>>),
-}
+/// Writes one more frame.
+type Writer = Box<dyn FnMut(&CapturedFrame) -> Result<(), PcapError> + Send>;
 
 /// Octets that a writer has written, and that have not been taken yet.
 #[derive(Clone, Default)]
@@ -144,8 +142,8 @@ impl File {
         let snaplen = capture.octets.unwrap_or(LONGEST).min(LONGEST);
         let written = Written::default();
         let writer = match capture.format {
-            Format::Pcap => Writer::Pcap(pcap(written.clone(), snaplen)?),
-            Format::PcapNg => Writer::PcapNg(Box::new(pcapng(written.clone(), snaplen, port)?)),
+            Format::Pcap => pcap(written.clone(), snaplen)?,
+            Format::PcapNg => pcapng(written.clone(), snaplen, port)?,
         };
         let lengths = captured.frames.iter().map(|frame| {
             let whole = frame.octets.len() as u64 + u64::from(FCS);
@@ -159,38 +157,10 @@ impl File {
         Ok(Self {
             frames: Arc::clone(&captured.frames),
             next: 0,
-            snaplen,
             writer,
             written,
             octets,
         })
-    }
-
-    /// Octets of the whole file.
-    pub const fn octets(&self) -> u64 {
-        self.octets
-    }
-
-    fn write(&mut self, place: usize) -> Result<(), PcapError> {
-        let frame = &self.frames[place];
-        let (octets, length) = whole(frame, self.snaplen);
-        match &mut self.writer {
-            Writer::Pcap(writer) => {
-                let packet = PcapPacket::new(since_1970(frame), length, &octets);
-                writer.write_packet(&packet)?;
-            }
-            Writer::PcapNg(writer) => {
-                let block = EnhancedPacketBlock {
-                    interface_id: 0,
-                    timestamp: since_1970(frame),
-                    original_len: length,
-                    data: Cow::Owned(octets),
-                    options: Vec::new(),
-                };
-                writer.write_block(&block.into_block())?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -199,9 +169,9 @@ impl Iterator for File {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.next < self.frames.len() && self.written.get().len() < PIECE {
-            let place = self.next;
+            let frame = &self.frames[self.next];
             self.next += 1;
-            if let Err(error) = self.write(place) {
+            if let Err(error) = (self.writer)(frame) {
                 self.next = self.frames.len();
                 self.written.get().clear();
                 return Some(Err(error));
@@ -212,7 +182,7 @@ impl Iterator for File {
     }
 }
 
-fn pcap(written: Written, snaplen: u32) -> Result<PcapWriter<Written>, PcapError> {
+fn pcap(written: Written, snaplen: u32) -> Result<Writer, PcapError> {
     let header = PcapHeader {
         snaplen,
         datalink: DataLink::ETHERNET,
@@ -221,10 +191,15 @@ fn pcap(written: Written, snaplen: u32) -> Result<PcapWriter<Written>, PcapError
         endianness: Endianness::Little,
         ..PcapHeader::default()
     };
-    PcapWriter::with_header(written, header)
+    let mut writer = PcapWriter::with_header(written, header)?;
+    Ok(Box::new(move |frame: &CapturedFrame| {
+        let (octets, length) = whole(frame, snaplen);
+        let packet = PcapPacket::new(since_1970(frame), length, &octets);
+        writer.write_packet(&packet).map(drop)
+    }))
 }
 
-fn pcapng(written: Written, snaplen: u32, port: &str) -> Result<PcapNgWriter<Written>, PcapError> {
+fn pcapng(written: Written, snaplen: u32, port: &str) -> Result<Writer, PcapError> {
     let mut writer = PcapNgWriter::new(written)?;
     let interface = InterfaceDescriptionBlock {
         linktype: DataLink::ETHERNET,
@@ -236,7 +211,17 @@ fn pcapng(written: Written, snaplen: u32, port: &str) -> Result<PcapNgWriter<Wri
         ],
     };
     writer.write_block(&interface.into_block())?;
-    Ok(writer)
+    Ok(Box::new(move |frame: &CapturedFrame| {
+        let (octets, original_len) = whole(frame, snaplen);
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: since_1970(frame),
+            original_len,
+            data: Cow::Owned(octets),
+            options: Vec::new(),
+        };
+        writer.write_block(&block.into_block()).map(drop)
+    }))
 }
 
 /// A frame with its FCS, which clients expect though NICs keep it; cut, and its whole length.
@@ -302,7 +287,7 @@ mod tests {
                     keeps: Keeps::First,
                 };
                 let file = File::new(&captured, capture, "p1").unwrap();
-                let octets = file.octets();
+                let octets = file.octets;
                 let whole: usize = file.map(|piece| piece.unwrap().len()).sum();
                 assert_eq!(octets, whole as u64, "{format:?} {kept:?}");
             }

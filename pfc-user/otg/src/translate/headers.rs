@@ -5,10 +5,11 @@ mod field;
 mod pattern;
 mod priority;
 
+use pfc_ebpf::units::Priority;
 use validator_core::engine::packet::{Header, Packet, Protocol, Value};
+use validator_core::quantity::from_hex;
 
 pub use pattern::mac;
-use pfc_ebpf::units::Priority;
 
 use crate::reader::Reader;
 
@@ -193,14 +194,8 @@ fn custom(reader: &Reader<'_>) -> Option<Header> {
 /// does `0x` before them: the model's pattern has both.
 pub(super) fn hex(text: &str) -> Option<Vec<u8>> {
     let prefix = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    let digits = prefix.unwrap_or(text).chars();
-    let digits = digits.filter(|digit| ![' ', ':'].contains(digit));
-    let digits: Vec<u8> = digits
-        .map(|digit| Some(digit.to_digit(16)? as u8))
-        .collect::<Option<_>>()?;
-    let octet = |pair: &[u8]| Some(pair[0] << 4 | *pair.get(1)?);
-    let octets: Option<Vec<u8>> = digits.chunks(2).map(octet).collect();
-    octets.filter(|octets| !octets.is_empty())
+    let digits = prefix.unwrap_or(text).replace([' ', ':'], "");
+    from_hex(&digits).filter(|octets| !octets.is_empty())
 }
 
 #[cfg(test)]

@@ -3,17 +3,16 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Checked, Rule, ensure};
+use super::{Checked, Rule};
 
 /// Fails with the first field that `stored` lacks, or that is unknown.
 pub(super) fn check(stored: &Value, typed: &impl Serialize) -> Checked {
     let written = serde_json::to_value(typed).unwrap_or_default();
     let mut path = String::new();
-    let difference = difference(stored, &written, &mut path);
-    let path = path.strip_prefix('.').unwrap_or(&path);
-    ensure(difference.is_none(), Rule::Fields, path, || {
-        difference.unwrap_or_default().into()
-    })
+    match difference(stored, &written, &mut path) {
+        Some(found) => Err(Rule::Fields.broken_at(path.strip_prefix('.').unwrap_or(&path), found)),
+        None => Ok(()),
+    }
 }
 
 /// The first difference, if any; `path` then leads to it.

@@ -7,7 +7,7 @@ use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use super::{Checked, Rule, ensure};
+use super::{Checked, Place, Rule};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
 /// Windows by which a batch's reading of the clock may be early.
@@ -17,15 +17,16 @@ pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
     let sent = e.sender.flows.iter().map(|sent| (sent.flow, sent.phase));
     once(e, sent, &format!("{at}.sender.flows"))?;
     let received = e.received.iter().map(|flow| (flow.flow, flow.phase));
-    once(e, received, &format!("{at}.received"))?;
-    flows(e, &format!("{at}.received"))?;
-    arrivals(e, &format!("{at}.arrivals"))?;
-    let at = &format!("{at}.windows");
+    let at_received = format!("{at}.received");
+    once(e, received, &at_received)?;
+    flows(e, &at_received)?;
+    arrivals(e, &Rule::Arrivals.at(format!("{at}.arrivals")))?;
+    let at = Rule::Windows.at(format!("{at}.windows"));
     let (offered, received) = (e.windows.offered.len(), e.windows.received.len());
-    ensure(offered == received, Rule::Windows, at, || {
+    at.ensure(offered == received, || {
         format!("{offered} windows were offered and {received} received")
     })?;
-    Priority::all().try_for_each(|priority| windows(e, priority, at))
+    Priority::all().try_for_each(|priority| windows(e, priority, &at))
 }
 
 /// Each flow of the plan has one count a phase.
@@ -35,34 +36,36 @@ fn once(e: &PfcEvidence, counts: impl Iterator<Item = (u16, Phase)>, at: &str) -
     let twice = all.windows(2).any(|pair| pair[0] == pair[1]);
     let planned = |flow| e.plan.flows.iter().any(|planned| planned.id == flow);
     let whole = !twice && all.iter().all(|(flow, _)| planned(*flow));
-    ensure(whole, Rule::Flows, at, || {
+    Rule::Flows.at(at).ensure(whole, || {
         "a flow is there twice in a phase, or not in the plan".into()
     })
 }
 
 /// The program counts a frame for its port, for its flow, and by its latency.
 fn flows(e: &PfcEvidence, at: &str) -> Checked {
-    for flow in &e.received {
-        let latencies: u64 = flow.latency.iter().map(|frames| u64::from(*frames)).sum();
-        ensure(latencies == flow.frames, Rule::Latencies, at, || {
-            let FlowReceived {
-                flow,
-                phase,
-                frames,
-                ..
-            } = flow;
+    let latencies_at = Rule::Latencies.at(at);
+    for FlowReceived {
+        flow,
+        phase,
+        frames,
+        latency,
+        ..
+    } in &e.received
+    {
+        let latencies: u64 = latency.iter().map(|frames| u64::from(*frames)).sum();
+        latencies_at.ensure(latencies == *frames, || {
             format!("flow {flow} in phase {phase:?} has {frames} frames and {latencies} latencies")
         })?;
     }
     let sum: u64 = e.received.iter().map(all).sum();
     let counted = e.rx_port.test_frames;
-    ensure(sum == counted, Rule::Flows, at, || {
+    Rule::Flows.at(at).ensure(sum == counted, || {
         format!("the flows have {sum} frames, the port counted {counted}")
     })
 }
 
 /// The log has each frame of the flows and phases that are logged.
-fn arrivals(e: &PfcEvidence, at: &str) -> Checked {
+fn arrivals(e: &PfcEvidence, at: &Place) -> Checked {
     let mut listed: HashMap<(u16, u8), u64> = HashMap::new();
     for arrival in &e.arrivals.records {
         let key = (arrival.flow, arrival.phase as u8);
@@ -81,7 +84,7 @@ fn arrivals(e: &PfcEvidence, at: &str) -> Checked {
                 continue;
             }
             let counted = e.received(flow.id, phase).map_or(0, all);
-            ensure(listed <= counted, Rule::Arrivals, at, || {
+            at.ensure(listed <= counted, || {
                 let flow = flow.id;
                 format!("flow {flow} in phase {phase:?} has {listed}, {counted} were counted")
             })?;
@@ -93,14 +96,14 @@ fn arrivals(e: &PfcEvidence, at: &str) -> Checked {
         }
     }
     let lost = e.arrivals.lost;
-    ensure(missing <= lost, Rule::Arrivals, at, || {
+    at.ensure(missing <= lost, || {
         format!("{missing} are missing, and {lost} were lost")
     })
 }
 
 /// Frames of a priority by window are as many as by flow, and none arrives before it was offered:
 /// sender and program agree on where the windows are.
-fn windows(e: &PfcEvidence, priority: Priority, at: &str) -> Checked {
+fn windows(e: &PfcEvidence, priority: Priority, at: &Place) -> Checked {
     let is_of = |id: u16| {
         let mut flows = e.plan.flows.iter();
         flows.any(|flow| flow.id == id && flow.priority == priority)
@@ -111,35 +114,22 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &str) -> Checked {
     };
     let (offered, arrived) = (column(&e.windows.offered), column(&e.windows.received));
     let sent = e.sender.flows.iter().filter(|sent| is_of(sent.flow));
+    let sent: u64 = sent.map(|sent| sent.frames).sum();
     let received = e.received.iter().filter(|flow| is_of(flow.flow));
+    let received: u64 = received.map(|flow| flow.frames).sum();
     // Frames that left in a way that the sender could not follow.
     let of_sender = e.accounting.iter().filter(|read| read.place == "sender");
     let unknown: u64 = of_sender.map(|counter| counter.rise).sum();
     for (name, windows, by_flow, unknown) in [
-        (
-            "offered",
-            &offered,
-            sent.map(|sent| sent.frames).sum(),
-            unknown,
-        ),
-        (
-            "received",
-            &arrived,
-            received.map(|flow| flow.frames).sum(),
-            0,
-        ),
+        ("offered", &offered, sent, unknown),
+        ("received", &arrived, received, 0),
     ] {
         let by_window: u64 = windows.iter().sum();
-        ensure(
-            by_window.abs_diff(by_flow) <= unknown,
-            Rule::Windows,
-            at,
-            || {
-                format!(
-                    "{name}: priority {priority} has {by_window} frames by window, {by_flow} by flow"
-                )
-            },
-        )?;
+        at.ensure(by_window.abs_diff(by_flow) <= unknown, || {
+            format!(
+                "{name}: priority {priority} has {by_window} frames by window, {by_flow} by flow"
+            )
+        })?;
     }
     let batched = e.counting.clock == Clock::Batched;
     let early = if batched { 1 + EARLY } else { EARLY };
@@ -148,7 +138,7 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &str) -> Checked {
     for (index, frames) in arrived.iter().enumerate() {
         offers += offered.get(index + early).unwrap_or(&0);
         arrivals += frames;
-        ensure(arrivals <= offers, Rule::Windows, at, || {
+        at.ensure(arrivals <= offers, || {
             format!(
                 "until window {index} {arrivals} frames of priority {priority} arrived, and only \
                  {offers} were offered"

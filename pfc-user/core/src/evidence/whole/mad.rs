@@ -1,7 +1,7 @@
 //! Wholeness of a repetition of a MAD case: each request that was sent is there once. Which steps
 //! are missing at the end, its judge knows.
 
-use super::{Checked, Rule, ensure};
+use super::{Checked, Rule};
 use crate::evidence::mad::{Exchange, MadEvidence, Purpose};
 
 /// The tester counts the low half of the TID up by one from request to request.
@@ -18,8 +18,8 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
         // The restoration goes on where a wish to stop or a packet that could not be sent, which
         // had a TID too, ended something else.
         let may_skip = last == Some(after.attempt) && restores(after.purpose) && is_later;
-        let at = format!("{at}.exchanges[{index}]");
-        ensure(found == expected || may_skip, Rule::Requests, &at, || {
+        let at = Rule::Requests.at(format!("{at}.exchanges[{index}]"));
+        at.ensure(found == expected || may_skip, || {
             format!(
                 "expected a request whose TID ends in {expected:08x}, found {found:08x}: requests \
                  before it are missing, or it is there twice"

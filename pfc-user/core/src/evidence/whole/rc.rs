@@ -1,6 +1,6 @@
 //! Wholeness of a repetition of an RC case: each phase that is due is there, to its end.
 
-use super::{Checked, Rule, ensure};
+use super::{Checked, Rule};
 use crate::agent::protocol::{QueuePair, State};
 use crate::evidence::rc::{Phase, RcEvidence};
 
@@ -11,14 +11,14 @@ pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
         ("flush", &e.flush),
     ];
     for ((name, phase), is_due) in phases.into_iter().zip(due(e)) {
-        let at = format!("{at}.{name}");
-        ensure(phase.is_some() || !is_due, Rule::Phases, &at, || {
+        let at = Rule::Phases.at(format!("{at}.{name}"));
+        at.ensure(phase.is_some() || !is_due, || {
             format!("expected the {name}, which nothing kept from taking place; found none")
         })?;
         // A READ that the DUT refused has no other end.
         let ended = |phase: &Phase| phase.until >= phase.posted && phase.after.is_some();
         let whole = e.interrupted || phase.as_ref().is_none_or(ended);
-        ensure(whole, Rule::Phases, &at, || "it has no end".into())?;
+        at.ensure(whole, || "it has no end".into())?;
     }
     Ok(())
 }

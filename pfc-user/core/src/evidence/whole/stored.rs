@@ -1,9 +1,7 @@
 //! Reads stored evidence as a stream: of its JSON values there is one part at a time, all others
 //! are typed already.
 
-use std::fmt;
-
-use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -24,11 +22,31 @@ pub struct Stored {
 impl Stored {
     /// Reads JSON with [portable numbers](numbers). The error is that of the JSON.
     pub fn read<'de, D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        let mut parts = Parts::default();
-        let (schema, fields) = source.deserialize_map(Whole(&mut parts))?;
+        let StoredEvidence {
+            digests,
+            schema,
+            cases,
+            mut fields,
+        } = StoredEvidence::deserialize(source)?;
+        let mut parts = Parts {
+            noted: digests,
+            ..Parts::default()
+        };
+        let layout = schema.as_u64();
+        fields.insert("schema".into(), schema);
+        let is_there = cases.is_some();
+        for (number, case) in cases.into_iter().flatten().enumerate() {
+            parts.case(&format!("cases[{number}]"), case);
+        }
+        for (key, value) in &fields {
+            parts.found.push(digest::part(key, value));
+        }
+        if is_there {
+            fields.insert("cases".into(), Value::Array(Vec::new()));
+        }
         let version = fields.get("version").and_then(Value::as_str);
         Ok(Self {
-            schema,
+            schema: layout.ok_or_else(|| D::Error::missing_field("schema"))?,
             version: version.unwrap_or_default().into(),
             evidence: parts.evidence(fields),
             parts,
@@ -75,12 +93,20 @@ fn typed<T: DeserializeOwned + Serialize>(mut value: Value) -> Typed<T> {
             let other_field = fields::check(&value, &typed).err();
             Ok((typed, other_field))
         }
-        Err(error) => Err(Defect {
-            rule: Rule::Fields,
-            part: String::new(),
-            found: error.to_string(),
-        }),
+        Err(error) => Err(Rule::Fields.broken_at("", error.to_string())),
     }
+}
+
+/// The evidence as it is stored, of any layout.
+#[derive(Deserialize)]
+#[serde(expecting = "the evidence of a run")]
+struct StoredEvidence {
+    #[serde(default)]
+    digests: Vec<Part>,
+    schema: Value,
+    cases: Option<Vec<StoredCase>>,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
 }
 
 /// A case as it is stored: each repetition has its type before the next one is read.
@@ -162,41 +188,6 @@ impl Parts {
                 ..evidence
             }),
             (defect, _) => Err(defect.expect("what has no type is malformed")),
-        }
-    }
-}
-
-/// All but the cases; their list is left empty.
-struct Whole<'p>(&'p mut Parts);
-
-impl<'de> Visitor<'de> for Whole<'_> {
-    /// The layout, and the fields.
-    type Value = (u64, Map<String, Value>);
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the evidence of a run")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if key == digest::KEY {
-                self.0.noted = map.next_value()?;
-            } else if key == "cases" {
-                let cases: Vec<StoredCase> = map.next_value()?;
-                for (number, case) in cases.into_iter().enumerate() {
-                    self.0.case(&format!("cases[{number}]"), case);
-                }
-                fields.insert(key, Value::Array(Vec::new()));
-            } else {
-                let value = map.next_value()?;
-                self.0.found.push(digest::part(&key, &value));
-                fields.insert(key, value);
-            }
-        }
-        match fields.get("schema").and_then(Value::as_u64) {
-            Some(schema) => Ok((schema, fields)),
-            None => Err(A::Error::missing_field("schema")),
         }
     }
 }

@@ -22,7 +22,7 @@ fn check(case: &Numbered<'_>, index: usize, results: &[&CheckResult]) -> Element
     let rows = case.case.map_or(&[][..], |case| case.checks);
     let row = rows.iter().find(|row| row.id == id);
     let shown = results.iter().copied();
-    let shown = shown.filter(|result| !case.left_out.contains(result.repetition.as_str()));
+    let shown = shown.filter(|result| case.shows(&result.repetition));
     let groups = findings::alike(shown, |one, other| {
         (one.verdict, &one.reason) == (other.verdict, &other.reason)
             && one.assertions == other.assertions
@@ -48,9 +48,8 @@ fn check(case: &Numbered<'_>, index: usize, results: &[&CheckResult]) -> Element
 /// Lists what each attempt at a repetition found, where there were several.
 fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
     let mut rows = Vec::new();
-    let is_shown = |name: &str| !case.left_out.contains(name);
     let attempts = case.result.attempts.iter();
-    for attempt in attempts.filter(|attempt| is_shown(&attempt.repetition)) {
+    for attempt in attempts.filter(|attempt| case.shows(&attempt.repetition)) {
         for found in attempt.checks.iter().filter(|found| found.check == id) {
             let row = words::row(&attempt.repetition, [attempt.attempt])
                 .child(words::cell(found.verdict))
@@ -60,20 +59,19 @@ fn attempts(case: &Numbered<'_>, id: &str) -> Option<Element> {
     }
     let caption = format!("Attempts at {id}");
     let columns = ["repetition", "attempt", "verdict", "reason"];
-    (!rows.is_empty()).then(|| words::listed(&caption, &columns, rows))
+    words::some_listed(&caption, &columns, rows)
 }
 
 /// The smallest violation that each pass would have found.
 fn resolution(case: &Numbered<'_>, id: &str) -> Option<Element> {
     let name = least_found(id);
     let figures = case.result.figures.iter();
-    let rows: Vec<Element> = figures
-        .filter(|figure| figure.name == name)
-        .filter(|figure| !case.left_out.contains(figure.repetition.as_str()))
+    let rows = figures
+        .filter(|figure| figure.name == name && case.shows(&figure.repetition))
         .map(|figure| words::row(&figure.repetition, [&figure.value]))
         .collect();
     let caption = format!("The least that {id} would have found");
-    (!rows.is_empty()).then(|| words::listed(&caption, &["repetition", "violation"], rows))
+    words::some_listed(&caption, &["repetition", "violation"], rows)
 }
 
 /// Source of the requirement, and the conditions under which it is judged.
@@ -113,11 +111,8 @@ fn group(results: &[&CheckResult]) -> Element {
         } else {
             words::cell(assertion.verdict).text(format_args!(" {}", assertion.what))
         };
-        rows.push(vec![
-            what,
-            el("td").text(&assertion.expected),
-            el("td").text(&assertion.actual),
-        ]);
+        let [expected, actual] = [&assertion.expected, &assertion.actual];
+        rows.push(vec![what, el("td").text(expected), el("td").text(actual)]);
     }
     if more > 0 || rows.is_empty() {
         let text = match more {

@@ -19,7 +19,7 @@ pub fn section(cases: &[Numbered<'_>], results: &[CaseResult]) -> Option<Element
         el("li")
             .child(words::verdict(finding.verdict))
             .text(" ")
-            .child(words::link(target(cases, finding), finding.title()))
+            .child(words::link(target(cases, finding), &finding.title))
             .text(format_args!(": {}", finding.found))
     });
     let mut list = el("ul").class("failed").children(lines);
@@ -38,9 +38,8 @@ pub fn section(cases: &[Numbered<'_>], results: &[CaseResult]) -> Option<Element
 /// Anchor of the check, or of the case.
 fn target(cases: &[Numbered<'_>], finding: &Finding<'_>) -> String {
     let case = &cases[finding.index];
-    let ids = findings::check_ids(case.result);
-    let first = finding.checks.first();
-    match ids.iter().position(|id| Some(id) == first) {
+    let mut checks = findings::by_check(case.result).into_iter();
+    match checks.position(|of| Some(of[0].check.as_str()) == finding.check) {
         Some(check) => case.check(check),
         None => case.anchor(),
     }

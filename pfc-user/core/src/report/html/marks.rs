@@ -9,7 +9,7 @@ use super::expected::Failed;
 use super::markup::Element;
 use super::plot::Scale;
 use crate::cases::pfc::{held_by_probes, leaked};
-use crate::evidence::pfc::{Offence, PfcEvidence, ProbeReport, Windows};
+use crate::evidence::pfc::{Offence, PfcEvidence, Windows};
 use crate::plan::FlowPlan;
 use crate::quantity;
 
@@ -40,12 +40,13 @@ pub fn of_lane(
     let held = flows().filter(|_| is_held);
     let held = held.flat_map(|flow| leaked(e, flow.id)).collect();
     let late = flows().flat_map(|flow| late(e, flow)).collect();
-    let of = |wanted: &[OffenceKind]| {
-        let offences = e.offences.iter();
-        let of = offences.filter(|found| wanted.contains(&found.kind));
-        of.filter(|found| priority_of(e, found) == Some(priority))
-            .map(|found| found.time)
-            .collect::<Vec<_>>()
+    let of = |wanted: &[OffenceKind]| -> Vec<Nanos> {
+        let of = e
+            .offences
+            .iter()
+            .filter(|found| wanted.contains(&found.kind));
+        let of = of.filter(|found| priority_of(e, found) == Some(priority));
+        of.map(|found| found.time).collect()
     };
     let twice = of(&[OffenceKind::Duplicate, OffenceKind::BeyondWindow]);
     let damaged = of(&[
@@ -55,34 +56,33 @@ pub fn of_lane(
     ]);
     let (overdue, lost) = (failed.frames(priority), lost(&e.windows, priority));
     let places: [Vec<Nanos>; 6] = [held, late, overdue, twice, damaged, lost];
-    let marks = FRAMES.iter().zip(places);
-    marks
+    let marks = FRAMES
+        .iter()
+        .zip(places)
         .filter_map(|((class, word), times)| {
             let tip = |first, number| {
                 format!("priority {priority}: {word}: {number} marks, the first at {first} s")
             };
             scale.lines(&times, place, class, tip)
-        })
-        .collect()
+        });
+    marks.collect()
 }
 
 /// The tester's own single XOFF and XON frames, in the row of the storm.
 pub fn own_pauses(e: &PfcEvidence, scale: &Scale, place: (f64, f64)) -> Vec<Element> {
-    let lines = |(word, class): (&str, &str), asks: bool| {
-        let of_probe = |probe: &ProbeReport| {
-            let frames = probe.burst.frames.iter().zip(&probe.left);
-            let of =
-                frames.filter(|(one, _)| !one.frame.classes.is_empty() && one.frame.asks() == asks);
-            of.map(|(_, left)| left.before).collect::<Vec<_>>()
-        };
-        let times: Vec<Nanos> = e.probes.iter().flat_map(of_probe).collect();
+    let lines = |word: &str, class: &str, asks: bool| {
+        let probes = e.probes.iter();
+        let frames = probes.flat_map(|probe| probe.burst.frames.iter().zip(&probe.left));
+        let frames = frames.filter(|(one, _)| !one.frame.classes.is_empty());
+        let frames = frames.filter(|(one, _)| one.frame.asks() == asks);
+        let times: Vec<Nanos> = frames.map(|(_, left)| left.before).collect();
         let tip = |first, number| {
             format!("{number} single {word} frames of the tester, the first at {first} s")
         };
         scale.lines(&times, place, class, tip)
     };
-    let xoff = lines(("XOFF", "own-xoff"), true);
-    let xon = lines(("XON", "own-xon"), false);
+    let xoff = lines("XOFF", "own-xoff", true);
+    let xon = lines("XON", "own-xon", false);
     xoff.into_iter().chain(xon).collect()
 }
 

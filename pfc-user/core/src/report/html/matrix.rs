@@ -40,7 +40,7 @@ pub fn cases(cases: &[Numbered<'_>]) -> Element {
 fn row(case: &Numbered<'_>) -> Element {
     let result = case.result;
     let names = repetitions(result).into_iter().enumerate();
-    let shown = names.filter(|(_, name)| !case.left_out.contains(name));
+    let shown = names.filter(|(_, name)| case.shows(name));
     let mut entries: Vec<Element> = shown
         .map(|(index, name)| {
             el("li")
@@ -67,21 +67,21 @@ fn row(case: &Numbered<'_>) -> Element {
 pub fn of_case(case: &Numbered<'_>) -> Element {
     let result = case.result;
     let mut repetitions = repetitions(result);
-    repetitions.retain(|name| !case.left_out.contains(name));
+    repetitions.retain(|name| case.shows(name));
     let mut columns = vec!["check"];
     columns.extend(&repetitions);
     let checks = findings::by_check(result).into_iter().enumerate();
     let rows = checks.map(|(index, results)| {
         // There are several where it was attempted again.
         let cell = |repetition: &&str| {
-            let of = results.iter();
-            let mut of = of
-                .filter(|found| found.repetition == **repetition)
-                .map(|found| el("div").child(words::verdict(found.verdict)))
-                .peekable();
-            match of.peek() {
+            let of = results
+                .iter()
+                .filter(|found| found.repetition == **repetition);
+            let verdicts = of.map(|found| el("div").child(words::verdict(found.verdict)));
+            let mut verdicts = verdicts.peekable();
+            match verdicts.peek() {
                 None => el("td").text("not judged"),
-                Some(_) => el("td").children(of),
+                Some(_) => el("td").children(verdicts),
             }
         };
         words::headed(words::link(case.check(index), &results[0].check))

@@ -1,6 +1,7 @@
 //! Scales, ticks and figures of the drawings, and marks on a scale.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use pfc_ebpf::units::Nanos;
 
@@ -111,21 +112,30 @@ impl Scale {
     }
 
     /// A rectangle at least one pixel wide.
-    pub fn rect(&self, (from, to): (Nanos, Nanos), y: f64, height: f64) -> Element {
+    pub fn rect(
+        &self,
+        (from, to): (Nanos, Nanos),
+        (y, height): (f64, f64),
+        class: &str,
+        tip: impl Display,
+    ) -> Element {
         let (left, right) = (self.x(from), self.x(to));
         el("rect")
             .with("x", format_args!("{left:.1}"))
             .with("y", format_args!("{y:.1}"))
             .with("width", format_args!("{:.1}", (right - left).max(1.0)))
             .with("height", format_args!("{height:.1}"))
+            .class(class)
+            .tip(tip)
     }
 
     /// One path of spans, each at least a pixel wide and none drawn twice; `None` without spans.
     pub fn boxes(
         &self,
         spans: impl Iterator<Item = (Nanos, Nanos)>,
-        y: f64,
-        height: f64,
+        (y, height): (f64, f64),
+        class: &str,
+        tip: impl Display,
     ) -> Option<Element> {
         let mut pixels: Vec<(u32, u32)> = spans
             .map(|(from, to)| {
@@ -147,7 +157,7 @@ impl Scale {
             format!("M{from} {y:.0}h{width}v{height:.0}h-{width}z")
         });
         let d: String = drawn.collect();
-        (!d.is_empty()).then(|| el("path").with("d", d))
+        (!d.is_empty()).then(|| el("path").with("d", d).class(class).tip(tip))
     }
 
     /// A vertical line at each time, none drawn twice; `None` without times. `tip` has the first

@@ -25,7 +25,7 @@ pub fn of_case(case: &Numbered<'_>, detail: Detail) -> Vec<Element> {
     }
     let parts = names.into_iter().enumerate();
     let mut drawn: Vec<Element> = parts
-        .filter(|(_, wanted)| !case.left_out.contains(wanted))
+        .filter(|(_, wanted)| case.shows(wanted))
         .map(|(index, wanted)| {
             let attempts = recorded.iter().copied();
             let mut attempts: Vec<_> = attempts.filter(|found| found.name() == wanted).collect();
@@ -209,18 +209,18 @@ fn own_losses(e: &PfcEvidence) -> Option<Element> {
 /// Figures that are reported and not judged: those of the last attempt have the repetition's name.
 fn figures(case: &Numbered<'_>, name: &str) -> Option<Element> {
     let figures = case.result.figures.iter();
-    let rows: Vec<Element> = figures
+    let rows = figures
         .filter(|figure| figure.repetition == name)
         .map(|figure| words::row(&figure.name, [&figure.value]))
         .collect();
     let caption = format!("Figures of {} [{name}]", case.result.case);
-    (!rows.is_empty()).then(|| words::listed(&caption, &["figure", "value"], rows))
+    words::some_listed(&caption, &["figure", "value"], rows)
 }
 
 /// Steps of the document.
 fn steps(case: &Numbered<'_>, name: &str) -> Option<Element> {
     let steps = case.result.steps.iter();
-    let rows: Vec<Element> = steps
+    let rows = steps
         .filter(|step| step.repetition == name)
         .map(|step| {
             words::row(&step.step, [&step.what, &step.found]).child(words::cell(step.verdict))
@@ -228,8 +228,6 @@ fn steps(case: &Numbered<'_>, name: &str) -> Option<Element> {
         .collect();
     let caption = format!("Steps of {} [{name}]", case.result.case);
     let columns = ["step", "what the document asks", "found", "verdict"];
-    (!rows.is_empty()).then(|| {
-        let listed = words::listed(&caption, &columns, rows);
-        words::folded("steps of the document", listed)
-    })
+    let listed = words::some_listed(&caption, &columns, rows)?;
+    Some(words::folded("steps of the document", listed))
 }

@@ -208,10 +208,8 @@ fn phase_bands(e: &PfcEvidence, scale: &Scale, height: f64) -> Vec<Element> {
     bands
         .map(|(index, (from, to, word))| {
             let tip = format!("{word}: {} to {} s", scale.seconds(from), scale.seconds(to));
-            scale
-                .rect((from, to), 0.0, height)
-                .class(if index % 2 == 0 { "phase" } else { "phase odd" })
-                .tip(tip)
+            let class = if index % 2 == 0 { "phase" } else { "phase odd" };
+            scale.rect((from, to), (0.0, height), class, tip)
         })
         .collect()
 }
@@ -225,12 +223,13 @@ fn storm(e: &PfcEvidence, scale: &Scale) -> Vec<Element> {
     let Some(storm) = &e.storm else {
         return Vec::new();
     };
-    let frames = plot::count(storm.frames);
     let span = (storm.first.before, storm.last.after);
-    let band = scale
-        .rect(span, PHASES + 2.0, STORM - 6.0)
-        .class("storm")
-        .tip(format_args!("storm: {frames} frames by {}", storm.method));
+    let tip = format!(
+        "storm: {} frames by {}",
+        plot::count(storm.frames),
+        storm.method
+    );
+    let band = scale.rect(span, (PHASES + 2.0, STORM - 6.0), "storm", tip);
     let gaps = storm.gaps.iter().map(|gap| (gap.from, gap.to));
     let gaps = gaps.chain(left_out(&storm.gaps_left_out));
     let tip = format!(
@@ -238,8 +237,7 @@ fn storm(e: &PfcEvidence, scale: &Scale) -> Vec<Element> {
         plot::count(storm.gaps_above()),
         plot::time(storm.max_gap)
     );
-    let gaps = scale.boxes(gaps, PHASES, STORM - 2.0);
-    let gaps = gaps.map(|path| path.class("gap").tip(tip));
+    let gaps = scale.boxes(gaps, (PHASES, STORM - 2.0), "gap", tip);
     [band].into_iter().chain(gaps).collect()
 }
 
@@ -288,17 +286,13 @@ fn lane(
         true => "received most",
         false => "received",
     };
-    let most = area(received.path(peak, |(_, most)| *most));
+    let most = |series: &Envelope| series.path(peak, |(_, most)| *most);
     let transform = format!("translate(0 {top}) scale(1 {})", DRAWN / 100.0);
     let curves = el("g")
         .with("transform", transform)
         .children(least)
-        .child(curve(class, "received", most))
-        .child(curve(
-            "offered",
-            "offered",
-            offered.path(peak, |(_, most)| *most),
-        ));
+        .child(curve(class, "received", area(most(&received))))
+        .child(curve("offered", "offered", most(&offered)));
     let ground = format!("M0 {}H{WIDTH}", top + DRAWN);
     el("g")
         .child(words::path("ground", ground))
@@ -312,29 +306,24 @@ fn lane(
 /// Spans in which the sender obeyed the DUT's XOFF.
 fn held(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Option<Element> {
     let spans = e.sender.withheld.iter();
-    let spans = spans
-        .filter(|span| span.priority == priority)
-        .map(|span| (span.from, span.to));
+    let spans = spans.filter(|span| span.priority == priority);
+    let spans = spans.map(|span| (span.from, span.to));
     let more = e.sender.withheld_left_out.iter();
-    let more = more
-        .filter(|span| span.priority == priority)
-        .filter_map(|span| left_out(&span.spans));
+    let more = more.filter(|span| span.priority == priority);
+    let more = more.filter_map(|span| left_out(&span.spans));
     let tip = format!("priority {priority}: held back for the DUT's XOFF");
-    let path = scale.boxes(spans.chain(more), top, DRAWN);
-    path.map(|path| path.class("held").tip(tip))
+    scale.boxes(spans.chain(more), (top, DRAWN), "held", tip)
 }
 
 /// Frames of `priority` that left and arrived in `phase`.
 pub fn frames(e: &PfcEvidence, priority: Priority, phase: Phase) -> (u64, u64) {
-    let flows = e.plan.flows.iter();
-    flows.filter(|flow| flow.priority == priority).fold(
-        (0, 0),
-        |(sent, received): (u64, u64), flow| {
-            let left = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
-            let arrived = e.received(flow.id, phase).map_or(0, |found| found.frames);
-            (sent.saturating_add(left), received.saturating_add(arrived))
-        },
-    )
+    let (mut sent, mut received) = (0u64, 0u64);
+    for flow in e.plan.flows.iter().filter(|flow| flow.priority == priority) {
+        let (left, arrived) = (e.sent(flow.id, phase), e.received(flow.id, phase));
+        sent = sent.saturating_add(left.map_or(0, |left| left.frames));
+        received = received.saturating_add(arrived.map_or(0, |arrived| arrived.frames));
+    }
+    (sent, received)
 }
 
 fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<Element> {
@@ -349,8 +338,8 @@ fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
                 plot::count(lost),
                 plot::count(sent)
             );
-            let loss = scale.rect((span.from, span.to), top + DRAWN - 5.0, 5.0);
-            Some(loss.class("loss").tip(tip))
+            let place = (top + DRAWN - 5.0, 5.0);
+            Some(scale.rect((span.from, span.to), place, "loss", tip))
         })
         .collect()
 }
@@ -358,17 +347,16 @@ fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
 /// Ticks for the XOFF and XON frames of the DUT: above the lane and below it.
 fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<Element> {
     let index = priority.index();
-    let lines = |(word, class): (&str, &str), top: f64, is_wanted: fn(u16) -> bool| {
-        let controls =
-            e.tx_port.controls.iter().filter(|control| {
-                control.vector >> index & 1 == 1 && is_wanted(control.quanta[index])
-            });
+    let lines = |word: &str, class: &str, top: f64, asks: bool| {
+        let controls = e.tx_port.controls.iter();
+        let controls = controls.filter(|control| control.vector >> index & 1 == 1);
+        let controls = controls.filter(|control| (control.quanta[index] > 0) == asks);
         let times: Vec<Nanos> = controls.map(|control| control.time).collect();
         let tip = |_, number| format!("priority {priority}: {number} {word} frames of the DUT");
         scale.lines(&times, (top, 9.0), class, tip)
     };
-    let xoff = lines(("XOFF", "xoff"), top, |quanta| quanta > 0);
-    let xon = lines(("XON", "xon"), top + 10.0, |quanta| quanta == 0);
+    let xoff = lines("XOFF", "xoff", top, true);
+    let xon = lines("XON", "xon", top + 10.0, false);
     xoff.into_iter().chain(xon).collect()
 }
 
@@ -376,13 +364,16 @@ fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
 fn stalls(e: &PfcEvidence, scale: &Scale, y: f64) -> Vec<Element> {
     let more = &e.sender.stalls_left_out;
     let own = e.sender.stalls.iter().map(|stall| (stall.from, stall.to));
-    let own = scale.boxes(own.chain(left_out(more)), y, 5.0).map(|path| {
-        let number = plot::count(e.sender.stalls.len() as u64 + more.count);
-        path.class("stall")
-            .tip(format_args!("{number} stalls of the tester"))
-    });
+    let number = plot::count(e.sender.stalls.len() as u64 + more.count);
+    let tip = format!("{number} stalls of the tester");
+    let own = scale.boxes(own.chain(left_out(more)), (y, 5.0), "stall", tip);
     let dut = e.dut.iter().flat_map(|dut| &dut.stalls);
-    let dut = scale.boxes(dut.map(|stall| (stall.from, stall.to)), y + 6.0, 5.0);
-    let dut = dut.map(|path| path.class("dut-stall").tip("stalls of the simulated DUT"));
+    let dut = dut.map(|stall| (stall.from, stall.to));
+    let dut = scale.boxes(
+        dut,
+        (y + 6.0, 5.0),
+        "dut-stall",
+        "stalls of the simulated DUT",
+    );
     own.into_iter().chain(dut).collect()
 }

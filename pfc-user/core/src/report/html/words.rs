@@ -68,6 +68,11 @@ pub fn listed(caption: &str, columns: &[&str], rows: impl IntoIterator<Item = El
     scroller("scroll", caption).child(table)
 }
 
+/// Such a table; `None` without rows.
+pub fn some_listed(caption: &str, columns: &[&str], rows: Vec<Element>) -> Option<Element> {
+    (!rows.is_empty()).then(|| listed(caption, columns, rows))
+}
+
 /// A row without cells but its heading.
 pub fn headed(heading: Element) -> Element {
     el("tr").child(el("th").with("scope", "row").child(heading))
