@@ -46,11 +46,7 @@ pub struct FlowPlan {
 impl FlowPlan {
     /// Length of its frames without the tag.
     pub fn untagged_length(&self) -> usize {
-        let tag = if self.pcp.is_some() {
-            ethernet::TAG_LEN
-        } else {
-            0
-        };
+        let tag = self.pcp.map_or(0, |_| ethernet::TAG_LEN);
         self.length.saturating_sub(tag)
     }
 
@@ -124,6 +120,12 @@ impl PfcFrame {
         }
     }
 
+    /// A frame that gives all of these classes the same time, which no other has.
+    pub fn uniform(named: &[Priority], time: Quanta) -> Self {
+        let named: Vec<_> = named.iter().map(|class| (*class, time)).collect();
+        Self::new(&named, time)
+    }
+
     /// The time for `priority`; `None` where the frame does not name it.
     pub fn time(&self, priority: Priority) -> Option<Quanta> {
         let named = self.classes.contains(&priority);
@@ -171,13 +173,7 @@ impl StormPlan {
     /// The frame that is repeated.
     pub fn control(&self) -> MacControl {
         match &self.kind {
-            StormKind::Pfc(priorities) => {
-                let named: Vec<_> = priorities
-                    .iter()
-                    .map(|class| (*class, self.quanta))
-                    .collect();
-                PfcFrame::new(&named, self.quanta).control()
-            }
+            StormKind::Pfc(priorities) => PfcFrame::uniform(priorities, self.quanta).control(),
             StormKind::Vector(priorities) => PfcFrame {
                 classes: priorities.clone(),
                 times: [self.quanta; Priority::COUNT],
@@ -372,6 +368,13 @@ impl RepetitionPlan {
         planned.into_iter().flatten().collect()
     }
 
+    /// Priorities that its probe pauses.
+    pub fn probed(&self) -> &[Priority] {
+        self.probe
+            .as_ref()
+            .map_or(&[], |probe| &probe.priorities[..])
+    }
+
     /// The bursts of its probe.
     pub fn bursts(&self) -> impl Iterator<Item = &ProbeBurst> + Clone {
         self.probe.iter().flat_map(|probe| &probe.bursts)
@@ -382,11 +385,8 @@ impl RepetitionPlan {
     /// and for how long the scheduler made one of them wait. Where the log has no room for them,
     /// one alone is logged, for the latency: one that no frame of the probe names, if there is any.
     pub fn logged(&self, flow: &FlowPlan, load: u8) -> Vec<Phase> {
-        let probed = |priority| {
-            let probe = self.probe.as_ref();
-            probe.is_some_and(|probe| probe.priorities.contains(&priority))
-        };
-        let others = || self.flows.iter().filter(|flow| !probed(flow.priority));
+        let probed = |flow: &FlowPlan| self.probed().contains(&flow.priority);
+        let others = || self.flows.iter().filter(|flow| !probed(flow));
         let named = |flow: &&FlowPlan| {
             let mut bursts = self.bursts();
             bursts.any(|burst| burst.longest(&[flow.priority]) > Quanta::ZERO)
@@ -395,10 +395,10 @@ impl RepetitionPlan {
         let witness = unnamed.or(others().next()).map(|flow| flow.id);
         let all = load <= exact_load(&self.flows);
         let mut phases = Vec::new();
-        if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {
+        if self.is_held(flow.priority) {
             phases.push(Phase::Storm);
         }
-        if all || probed(flow.priority) || witness == Some(flow.id) {
+        if all || probed(flow) || witness == Some(flow.id) {
             phases.push(Phase::Probe);
         }
         phases
@@ -413,5 +413,10 @@ impl RepetitionPlan {
     pub fn is_stormed(&self, priority: Priority) -> bool {
         let named = self.storm.kind.named();
         self.storm.asks() && named.is_some_and(|named| named.contains(&priority))
+    }
+
+    /// True if the storm has to hold `priority`.
+    pub fn is_held(&self, priority: Priority) -> bool {
+        self.is_lossless(priority) && self.is_stormed(priority)
     }
 }

@@ -52,25 +52,6 @@ const LOSSLESS_STEPS: &[&str] = &[
     "8  repeat with the next lossless priorities",
 ];
 
-/// The state of a PFC watchdog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watchdog {
-    /// The watchdog ends no storm.
-    Off,
-    /// The watchdog ends a storm.
-    On,
-}
-
-impl Watchdog {
-    /// The word in testbeds and reports.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::On => "on",
-        }
-    }
-}
-
 /// A case of this family.
 pub struct PfcCase {
     /// Its description.
@@ -79,8 +60,6 @@ pub struct PfcCase {
     pub plan: fn(&PortContext, &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable>,
     /// The repetitions on a DUT whose lossless set is fixed.
     unfold: unfolding::Unfold,
-    /// The state in which the DUT's PFC watchdog has to be.
-    pub watchdog: Watchdog,
     /// Its checks.
     table: Table<Pfc>,
     /// The sets of priorities that make sense in it.

@@ -8,7 +8,7 @@ use super::judge::preconditions::{
 };
 use super::judge::probe::STORM_ARRIVAL;
 use super::judge::{Pfc, delivery, dip, integrity, latency, lets_go, probe, throughput};
-use crate::cases::judge::{Row, Table, needs};
+use crate::cases::judge::{Judge, Row, Table, needs};
 
 /// A table of rows. The test plan applies to every switch.
 pub(super) const fn table(rows: &'static [Row<Pfc>]) -> Table<Pfc> {
@@ -344,13 +344,24 @@ const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
     )
 };
 
+/// A row of our own on the frames that arrived.
+const fn of_arrivals(
+    id: &'static str,
+    passes_when: &'static str,
+    fault: &'static str,
+    judge: Judge<Pfc>,
+) -> Row<Pfc> {
+    Row {
+        extra: true,
+        needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
+        ..Row::<Pfc>::new(id, "-", passes_when, fault, judge)
+    }
+}
+
 const NO_DUPLICATE: Row<Pfc> = Row {
-    extra: true,
     tolerance: "more than 1024 frames behind, as many as are missing may be late instead",
-    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-    ..Row::<Pfc>::new(
+    ..of_arrivals(
         "no-duplicate",
-        "-",
         "no sequence number arrives twice, over all phases",
         "duplicates",
         integrity::no_duplicate,
@@ -358,13 +369,10 @@ const NO_DUPLICATE: Row<Pfc> = Row {
 };
 
 const NO_REORDER: Row<Pfc> = Row {
-    extra: true,
     tolerance: "of the frames more than 1024 behind, as many as are missing count here; the others \
         are duplicates",
-    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-    ..Row::<Pfc>::new(
+    ..of_arrivals(
         "no-reorder",
-        "-",
         "no frame arrives after a later one of its flow (RFC 4737), over all phases",
         "reorders",
         integrity::no_reorder,
@@ -376,12 +384,9 @@ const SAMPLED: &str = "above 3 million frames/s or 20 Gbit/s one frame in 16 is 
     spread over each flow; the finding says of how many";
 
 const NO_CORRUPTION: Row<Pfc> = Row {
-    extra: true,
     tolerance: SAMPLED,
-    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-    ..Row::<Pfc>::new(
+    ..of_arrivals(
         "no-corruption",
-        "-",
         "every checksum, every stamp and, octet by octet, every payload is what was sent, over all \
          phases; damaged frames of other senders do not count",
         "corrupts",
@@ -390,12 +395,9 @@ const NO_CORRUPTION: Row<Pfc> = Row {
 };
 
 const NO_RESIZE: Row<Pfc> = Row {
-    extra: true,
     tolerance: SAMPLED,
-    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-    ..Row::<Pfc>::new(
+    ..of_arrivals(
         "no-resize",
-        "-",
         "every frame arrives as long as it was sent, over all phases; VLAN tags may be added or \
          removed",
         "appends",
@@ -403,17 +405,12 @@ const NO_RESIZE: Row<Pfc> = Row {
     )
 };
 
-const NO_REMARK: Row<Pfc> = Row {
-    extra: true,
-    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-    ..Row::<Pfc>::new(
-        "no-remark",
-        "-",
-        "the trusted field (DSCP or PCP) arrives as it was sent, over all phases; CE may be set",
-        "remarks",
-        integrity::no_remark,
-    )
-};
+const NO_REMARK: Row<Pfc> = of_arrivals(
+    "no-remark",
+    "the trusted field (DSCP or PCP) arrives as it was sent, over all phases; CE may be set",
+    "remarks",
+    integrity::no_remark,
+);
 
 const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     extra: true,
@@ -428,18 +425,13 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     )
 };
 
-const NO_REFLECTION: Row<Pfc> = Row {
-    extra: true,
-    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-    ..Row::<Pfc>::new(
-        "no-reflection",
-        "-",
-        "no test frame comes back to the tx port, over all phases (802.1Q 8.6.1: a frame does not \
-         leave by the port at which it came in)",
-        "reflects",
-        integrity::no_reflection,
-    )
-};
+const NO_REFLECTION: Row<Pfc> = of_arrivals(
+    "no-reflection",
+    "no test frame comes back to the tx port, over all phases (802.1Q 8.6.1: a frame does not \
+     leave by the port at which it came in)",
+    "reflects",
+    integrity::no_reflection,
+);
 
 const IGNORED: Row<Pfc> = Row {
     tolerance: OFFERED,

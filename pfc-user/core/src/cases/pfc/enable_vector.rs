@@ -3,7 +3,7 @@
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, unfolding};
+use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
 use crate::verdict::Case;
@@ -36,7 +36,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::none_and_each,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::ENABLE_VECTOR),
     sets: Sets {
         lossless: 1..=7,

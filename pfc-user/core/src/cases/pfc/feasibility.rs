@@ -96,12 +96,11 @@ pub fn frames_too_long(limits: &Limits, plan: &RepetitionPlan) -> Option<Unfit> 
 mod tests {
     use pfc_ebpf::units::Priority;
 
-    use super::super::parameters::{PfcParameters, PlannedRepetition, Storm};
+    use super::super::parameters::{PfcParameters, PlannedRepetition};
     use super::super::port::PortContext;
     use super::super::unfolding::Repetitions;
     use super::super::{CASES, PfcCase};
     use super::*;
-    use crate::plan::Durations;
 
     const MS: Nanos = 1_000_000;
 
@@ -114,23 +113,8 @@ mod tests {
             lossless: list.iter().copied().map(Priority::from_low_bits).collect(),
             storm: None,
         };
-        PfcParameters {
-            durations: Durations {
-                baseline: 300 * MS,
-                lead: 300 * MS,
-                traffic: 300 * MS,
-                tail: 200 * MS,
-                resume: 300 * MS,
-                drain_max: 2000 * MS,
-            },
-            frame,
-            storm: Storm {
-                quanta: Quanta::MAX,
-                interval,
-            },
-            repetitions: vec![lossless(&[3]), lossless(&[0, 1, 2, 3, 4, 5, 6])],
-            short: false,
-        }
+        let repetitions = vec![lossless(&[3]), lossless(&[0, 1, 2, 3, 4, 5, 6])];
+        PfcParameters::of(300 * MS, frame, interval, repetitions)
     }
 
     fn plan(case: &PfcCase, speed: u64, frame: usize, interval: Option<Nanos>) -> Repetitions {

@@ -3,7 +3,7 @@
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, unfolding};
+use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
 use crate::verdict::Case;
@@ -31,7 +31,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::as_it_is,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::GLOBAL_PAUSE),
     sets: Sets {
         lossless: 1..=8,

@@ -1,7 +1,7 @@
 //! Test Case #2 - PFC PAUSE with multiple lossless priorities.
 
 use super::parameters::{Sets, StormChoice};
-use super::{PfcCase, Watchdog, checks, planning, unfolding};
+use super::{PfcCase, checks, planning, unfolding};
 use crate::cases::judge::words;
 use crate::verdict::Case;
 
@@ -19,7 +19,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan: |port, request| planning::lossless_storm(port, request, request.lossless),
     unfold: unfolding::several,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {
         lossless: 2..=7,

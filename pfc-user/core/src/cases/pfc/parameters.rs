@@ -302,3 +302,36 @@ pub fn sorted_set(given: &[Priority]) -> Result<Vec<Priority>, String> {
     }
     Ok(set)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl PfcParameters {
+        /// Parameters with the longest pause and times that are all as long as `each`.
+        pub(in crate::cases::pfc) fn of(
+            each: Nanos,
+            frame: usize,
+            interval: Option<Nanos>,
+            repetitions: Vec<PlannedRepetition>,
+        ) -> Self {
+            Self {
+                durations: Durations {
+                    baseline: each,
+                    lead: each,
+                    traffic: each,
+                    tail: each,
+                    resume: each,
+                    drain_max: each,
+                },
+                frame,
+                storm: Storm {
+                    quanta: Quanta::MAX,
+                    interval,
+                },
+                repetitions,
+                short: false,
+            }
+        }
+    }
+}

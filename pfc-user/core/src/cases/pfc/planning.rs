@@ -317,7 +317,7 @@ pub(super) fn lossless_storm(
 ) -> Result<RepetitionPlan, NotApplicable> {
     let stormed = request.storm.unwrap_or(request.lossless).to_vec();
     let builder = Builder::new(port, request).halves(sent, &stormed)?;
-    let beside = probing::beside(&builder.lossy(), request.turn);
+    let beside = probing::lossy_named(&builder.lossy(), request.turn);
     let probe = ProbePlan {
         bursts: probing::judged(port, builder.probe_load(), &stormed, &beside),
         priorities: stormed.clone(),
@@ -332,6 +332,7 @@ pub(super) fn lossless_storm(
 mod tests {
     use super::*;
     use crate::cases::pfc::CASES;
+    use crate::cases::pfc::parameters::PfcParameters;
 
     const MS: Nanos = 1_000_000;
 
@@ -367,21 +368,14 @@ mod tests {
 
     fn plans_in_turn(port: &PortContext, turn: usize) -> Vec<RepetitionPlan> {
         let lossless = [3, 4].map(|number| Priority::new(number).unwrap());
-        let durations = Durations {
-            baseline: 1000 * MS,
-            lead: 1000 * MS,
-            traffic: 1000 * MS,
-            tail: 1000 * MS,
-            resume: 1000 * MS,
-            drain_max: 1000 * MS,
-        };
+        let parameters = PfcParameters::of(1000 * MS, 1024, None, Vec::new());
         let request = RepetitionRequest {
             lossless: &lossless,
             storm: None,
             turn,
-            durations,
-            frame: 1024,
-            quanta: Quanta::MAX,
+            durations: parameters.durations,
+            frame: parameters.frame,
+            quanta: parameters.storm.quanta,
             interval: MS,
         };
         let plans = CASES.iter().map(|case| (case.plan)(port, &request));

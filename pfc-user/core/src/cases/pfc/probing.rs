@@ -65,6 +65,25 @@ impl<'p> Times<'p> {
     fn nanos(&self, quanta: Quanta) -> Nanos {
         quanta.nanos(self.port.line_rate)
     }
+
+    /// A pause of `paused` at `load`, of about `percent` percent of the longest, that runs out.
+    fn runs_out(&self, load: u8, percent: u32, paused: &[Priority]) -> ProbeBurst {
+        let time = self.percent(percent);
+        burst(load, [(0, PfcFrame::uniform(paused, time))])
+    }
+
+    /// Such a pause that the frame which `xon` makes ends; `xon` is given the time of the pause.
+    fn ended(
+        &self,
+        load: u8,
+        percent: u32,
+        paused: &[Priority],
+        xon: impl Fn(Quanta) -> PfcFrame,
+    ) -> ProbeBurst {
+        let time = self.percent(percent);
+        let xoff = PfcFrame::uniform(paused, time);
+        burst(load, [(0, xoff), (self.nanos(time) / PART, xon(time))])
+    }
 }
 
 /// A number near `wanted`, at most `most`, that is quite another one with its octets swapped.
@@ -100,11 +119,9 @@ fn first_half(classes: &[Priority]) -> &[Priority] {
 /// three times.
 pub(super) fn arrival(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
-    let bursts = [100, 75, 50].map(|percent| {
-        let time = times.percent(percent);
-        burst(load, [(0, PfcFrame::new(&each(paused, time), time))])
-    });
-    bursts.into()
+    [100, 75, 50]
+        .map(|percent| times.runs_out(load, percent, paused))
+        .into()
 }
 
 fn burst(load: u8, frames: impl IntoIterator<Item = (Nanos, PfcFrame)>) -> ProbeBurst {
@@ -126,30 +143,24 @@ pub(super) fn judged(
     beside: &[Priority],
 ) -> Vec<ProbeBurst> {
     let times = Times::at(port);
-    let runs_out = |load, percent| {
-        let time = times.percent(percent);
-        burst(load, [(0, PfcFrame::new(&each(paused, time), time))])
-    };
     // An XON for some ends the pause of these alone.
     let ended = |percent, ends: &[Priority]| {
-        let time = times.percent(percent);
-        let xoff = PfcFrame::new(&each(paused, time), time);
-        let xon = PfcFrame::new(&each(ends, Quanta::ZERO), time);
-        burst(load, [(0, xoff), (times.nanos(time) / PART, xon)])
+        let xon = |time| PfcFrame::new(&each(ends, Quanta::ZERO), time);
+        times.ended(load, percent, paused, xon)
     };
     let shortened = {
         let (long, short) = (times.percent(100), times.percent(35));
-        let [first, second] = [long, short].map(|time| PfcFrame::new(&each(paused, time), time));
+        let [first, second] = [long, short].map(|time| PfcFrame::uniform(paused, time));
         burst(load, [(0, first), (times.nanos(long) / 4, second)])
     };
     let mut bursts = vec![
-        runs_out(load, 60),
+        times.runs_out(load, 60, paused),
         ended(100, paused),
         shortened,
         ended(80, first_half(paused)),
         mixed(&times, load, paused, beside),
         ended(90, paused),
-        runs_out(FULL, 30),
+        times.runs_out(FULL, 30, paused),
     ];
     bursts.dedup();
     bursts
@@ -158,7 +169,7 @@ pub(super) fn judged(
 /// The lossy classes that a repetition names beside lossless ones: all but one, whose frames show
 /// the latency of the path. In each turn it is the next one, so that each class is named in some.
 /// The only one is named in every other turn.
-pub(super) fn beside(lossy: &[Priority], turn: usize) -> Vec<Priority> {
+pub(super) fn lossy_named(lossy: &[Priority], turn: usize) -> Vec<Priority> {
     let out = turn % lossy.len().max(2);
     let mut named = lossy.to_vec();
     if out < named.len() {
@@ -171,19 +182,15 @@ pub(super) fn beside(lossy: &[Priority], turn: usize) -> Vec<Priority> {
 /// pauses of `paused`, and where there is no pause.
 pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
-    let zero = || PfcFrame {
+    let zero = PfcFrame {
         classes: Priority::all().collect(),
         times: [Quanta::ZERO; Priority::COUNT],
     };
-    let ended = |percent, paused: &[Priority]| {
-        let time = times.percent(percent);
-        let xoff = PfcFrame::new(&each(paused, time), time);
-        burst(load, [(0, xoff), (times.nanos(time) / PART, zero())])
-    };
+    let ended = |percent, paused| times.ended(load, percent, paused, |_| zero.clone());
     vec![
         ended(100, paused),
         ended(80, first_half(paused)),
-        burst(load, [(0, zero())]),
+        burst(load, [(0, zero.clone())]),
     ]
 }
 
@@ -227,13 +234,12 @@ impl Timing {
     /// Returns the times of `burst` in the probe of `plan`.
     pub(super) fn of(plan: &RepetitionPlan, burst: &ProbeBurst, limits: &Limits) -> Self {
         let quiet = LEAST_QUIET.max(2 * vicinity(plan, limits));
-        let paused = plan.probe.iter().flat_map(|probe| &probe.priorities);
-        let paused: Vec<Priority> = paused.copied().collect();
+        let paused = plan.probed();
         let ends = paused
             .iter()
             .filter_map(|priority| burst.end(*priority, limits));
         let lasts = ends.max().unwrap_or(0);
-        let longest = burst.longest(&paused);
+        let longest = burst.longest(paused);
         let again =
             limits.pause_tolerance(longest) + limits.max_response + two_frames(plan, limits);
         let pause = limits.pause_time(longest);
@@ -248,7 +254,7 @@ impl Timing {
             quiet,
             lasts,
             after,
-            drain: 2 * pause + backlog(plan, burst.load, &paused, limits, pause) + quiet,
+            drain: 2 * pause + backlog(plan, burst.load, paused, limits, pause) + quiet,
         }
     }
 }
@@ -270,16 +276,12 @@ fn backlog(
     limits: &Limits,
     pause: Nanos,
 ) -> Nanos {
-    let load = |flows: &mut dyn Iterator<Item = &FlowPlan>| {
-        flows.map(|flow| u128::from(flow.rate)).sum::<u128>() * u128::from(percent) / 100
+    let load = |is_meant: &dyn Fn(&&FlowPlan) -> bool| {
+        let rates = plan.flows.iter().filter(is_meant).map(|flow| flow.rate);
+        rates.map(u128::from).sum::<u128>() * u128::from(percent) / 100
     };
-    let held = load(
-        &mut plan
-            .flows
-            .iter()
-            .filter(|flow| paused.contains(&flow.priority)),
-    );
-    let all = load(&mut plan.flows.iter());
+    let held = load(&|flow| paused.contains(&flow.priority));
+    let all = load(&|_| true);
     let line = u128::from(limits.line_rate.bits_per_second());
     let free = if percent < FULL {
         line.saturating_sub(all)
@@ -329,7 +331,7 @@ mod tests {
             let lossy: Vec<Priority> = Priority::all().take(count).collect();
             let turns = count.max(2);
             for class in &lossy {
-                let named = |turn: &usize| beside(&lossy, *turn).contains(class);
+                let named = |turn: &usize| lossy_named(&lossy, *turn).contains(class);
                 let named = (0..turns).filter(named).count();
                 assert_eq!(named, turns - 1, "{class} of {lossy:?}");
             }

@@ -121,11 +121,11 @@ fn response(e: &PfcEvidence) -> Option<Value> {
     let found = found + ", or a pause that ends " + early + " early or ";
     let found = found + time(tolerance + late? + uncertain) + " late; ";
     let found = found + count(lengths.len() as u64, "pauses") + " of " + time(*lengths.first()?);
-    Some(found + " to " + time(*lengths.last()?) + beside(&measured))
+    Some(found + " to " + time(*lengths.last()?) + held_unnamed(&measured))
 }
 
 /// The least time for which an XOFF may hold a priority that it does not name.
-fn beside(measured: &Measured) -> Value {
+fn held_unnamed(measured: &Measured) -> Value {
     measured.least_beside().map_or(Value::default(), |held| {
         Value::from("; another priority held for ")
             + time(held)

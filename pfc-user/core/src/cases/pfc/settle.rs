@@ -67,13 +67,9 @@ impl Settling {
 /// pause may keep it there, but nothing else does while the line is idle. What comes later all the
 /// same still counts as long as the deadline has not passed and the ports count.
 pub fn quiet(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
-    let probed = plan.probe.iter().flat_map(|probe| {
-        let bursts = probe.bursts.iter();
-        bursts.map(|burst| burst.longest(&probe.priorities))
-    });
+    let probed = plan.bursts().map(|burst| burst.longest(plan.probed()));
     let longest = probed.fold(plan.storm.quanta, Quanta::max);
-    let pause = limits.pause_time(longest);
-    pause + MARGIN
+    limits.pause_time(longest) + MARGIN
 }
 
 #[cfg(test)]

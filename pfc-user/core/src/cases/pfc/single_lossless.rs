@@ -1,7 +1,7 @@
 //! Test Case #1 - PFC PAUSE with single lossless priority.
 
 use super::parameters::{Sets, StormChoice};
-use super::{PfcCase, Watchdog, checks, planning, unfolding};
+use super::{PfcCase, checks, planning, unfolding};
 use crate::cases::judge::words;
 use crate::verdict::Case;
 
@@ -22,7 +22,6 @@ pub(super) const CASE: PfcCase = PfcCase {
         planning::lossless_storm(port, request, request.storm.unwrap_or(request.lossless))
     },
     unfold: unfolding::each,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {
         lossless: 1..=1,

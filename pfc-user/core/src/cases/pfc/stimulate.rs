@@ -172,15 +172,27 @@ impl<B: Bench> Steps<'_, B> {
 
     /// Traffic of `phase` between these times.
     fn traffic(&mut self, phase: Phase, from: Nanos, to: Nanos) -> Result<(), Stop> {
-        self.done.phases.push(PhaseSpan { phase, from, to });
-        self.bench.start_traffic(Burst {
+        let load = 100;
+        self.start_traffic(Burst {
             phase,
             from,
             to,
-            load: 100,
+            load,
         })?;
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()
+    }
+
+    /// Starts traffic of a new phase, or further traffic of the phase before.
+    fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
+        let Burst {
+            phase, from, to, ..
+        } = burst;
+        match self.done.phases.last_mut() {
+            Some(span) if span.phase == phase => span.to = to,
+            _ => self.done.phases.push(PhaseSpan { phase, from, to }),
+        }
+        self.bench.start_traffic(burst)
     }
 
     /// Steps 1 to 5 of the test plan: the storm, traffic in it, its end, and the drain.
@@ -280,15 +292,7 @@ impl<B: Bench> Steps<'_, B> {
         let from = self.bench.now() + PREPARE;
         let start = from + timing.quiet;
         let to = start + timing.lasts + timing.after;
-        match self.done.phases.last_mut() {
-            Some(span) if span.phase == Phase::Probe => span.to = to,
-            _ => self.done.phases.push(PhaseSpan {
-                phase: Phase::Probe,
-                from,
-                to,
-            }),
-        }
-        self.bench.start_traffic(Burst {
+        self.start_traffic(Burst {
             phase: Phase::Probe,
             from,
             to,

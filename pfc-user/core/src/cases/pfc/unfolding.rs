@@ -165,14 +165,10 @@ impl PfcCase {
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::units::Quanta;
+    use pfc_ebpf::units::SECOND;
 
     use super::*;
     use crate::cases::pfc::CASES;
-    use crate::cases::pfc::parameters::Storm;
-    use crate::plan::Durations;
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn priorities(list: &[u8]) -> Vec<Priority> {
         list.iter().copied().map(Priority::from_low_bits).collect()
@@ -194,21 +190,8 @@ mod tests {
             storm: storm.map(priorities),
         });
         let parameters = PfcParameters {
-            durations: Durations {
-                baseline: SECOND,
-                lead: SECOND,
-                traffic: SECOND,
-                tail: SECOND,
-                resume: SECOND,
-                drain_max: SECOND,
-            },
-            frame: 1024,
-            storm: Storm {
-                quanta: Quanta::MAX,
-                interval: None,
-            },
-            repetitions: asked.collect(),
             short,
+            ..PfcParameters::of(SECOND, 1024, None, asked.collect())
         };
         let of_case = |case: &PfcCase| {
             let found = case.repetitions(&port, &parameters);

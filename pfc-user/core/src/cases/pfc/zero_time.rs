@@ -5,7 +5,7 @@ use pfc_ebpf::units::{Priority, Quanta};
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
-use super::{PfcCase, Watchdog, checks, probing, unfolding};
+use super::{PfcCase, checks, probing, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
 use crate::verdict::Case;
@@ -36,7 +36,6 @@ pub(super) const CASE: PfcCase = PfcCase {
     },
     plan,
     unfold: unfolding::as_it_is,
-    watchdog: Watchdog::Off,
     table: checks::table(&checks::ZERO_TIME),
     sets: Sets {
         lossless: 1..=7,

@@ -9,7 +9,7 @@ use super::mac::{self, Counted, Witness};
 use super::preconditions::{
     flows, has_narrow_gap, lost_by_tester, name, received, sent, shortest_lapse, storm_end,
 };
-use super::stalls::delay;
+use super::stalls::{but_stalled, delay};
 use super::withheld::expect_offered;
 use crate::cases::finding::{Again, Finding};
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
@@ -151,10 +151,7 @@ fn expect_in_time(
     let stalled = delay(e, from, to);
     let actual = format!("{} after its end", ms(late));
     if late <= stalled {
-        let stalled = ms(stalled);
-        let why = format!(
-            "{actual}, but the tester or the simulated DUT stalled for {stalled} meanwhile"
-        );
+        let why = but_stalled(actual, stalled) + " meanwhile";
         finding.undecided(what, expected, why);
     } else {
         finding.prove(what, expected, actual, false, true);

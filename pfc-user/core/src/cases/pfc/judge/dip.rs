@@ -8,7 +8,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::preconditions::lost_by_tester;
-use super::stalls::{beside, left_out, overlaps, stalls, union};
+use super::stalls::{left_out, of_storm_and_dut, overlaps, stalls, union, unlisted_lateness};
 use super::throughput::share_beside;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, PhaseSpan, Stall};
@@ -94,10 +94,8 @@ struct Group<'e> {
 /// Each priority with traffic that nothing may hold in `phase`; and all of them together, of which
 /// a smaller share shows.
 fn groups(e: &PfcEvidence, phase: Phase) -> Vec<Group<'_>> {
-    let held = |priority| {
-        phase == Phase::Storm && e.plan.is_lossless(priority) && e.plan.is_stormed(priority)
-    };
-    let free: Vec<_> = Priority::all().filter(|p| !held(*p)).collect();
+    let held = |priority: &Priority| phase == Phase::Storm && e.plan.is_held(*priority);
+    let free: Vec<_> = Priority::all().filter(|p| !held(p)).collect();
     let group = |name: String, all: bool, priorities: Vec<Priority>| {
         let flows = e.plan.flows.iter();
         let flows = flows.filter(|flow| priorities.contains(&flow.priority));
@@ -155,8 +153,8 @@ impl Group<'_> {
 
 /// Time for which the simulated DUT, or a storm's sender beside it, stalled: what came meanwhile
 /// waits, as a full line never works it off.
-fn stalled_beside(e: &PfcEvidence, times: &Range<Nanos>) -> Nanos {
-    let within = beside(e).filter(|stall| overlaps(stall, times.start, times.end));
+fn storm_or_dut_stalled(e: &PfcEvidence, times: &Range<Nanos>) -> Nanos {
+    let within = of_storm_and_dut(e).filter(|stall| overlaps(stall, times.start, times.end));
     union(within.map(|stall| (stall.from, stall.to)))
 }
 
@@ -166,7 +164,8 @@ fn longest_stall(e: &PfcEvidence, times: Range<Nanos>) -> Nanos {
     let stalls = e.sender.stalls.iter();
     let within = stalls.filter(|stall| overlaps(stall, times.start, times.end));
     let alone = within.map(|stall| {
-        let common = beside(e).map(|other| (other.from.max(stall.from), other.to.min(stall.to)));
+        let common =
+            of_storm_and_dut(e).map(|other| (other.from.max(stall.from), other.to.min(stall.to)));
         stall.length() - union(common.filter(|(from, to)| from < to))
     });
     alone.max().unwrap_or(0)
@@ -194,7 +193,7 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched<'_>> {
             let to = from + DIP_WINDOW + 2 * width;
             let is_long = |stall: &Stall| stall.length() > SHORT_STALL && overlaps(stall, from, to);
             let times = from..to - width;
-            let delayed = stalled_beside(e, &times) + longest_stall(e, times);
+            let delayed = storm_or_dut_stalled(e, &times) + longest_stall(e, times);
             delayed <= MOST_DELAYED
                 && !stalls(e).any(is_long)
                 && !left_out(e).any(|spans| spans.may_overlap(from, to))
@@ -334,7 +333,7 @@ impl Watched<'_> {
     fn span_of(&self, group: &Group, windows: Range<usize>, from: Nanos) -> Seen {
         let e = self.e;
         let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
-        let waiting = stalled_beside(e, &times) + group.burst(e, self.span.from, times);
+        let waiting = storm_or_dut_stalled(e, &times) + group.burst(e, self.span.from, times);
         Seen {
             offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
             received: sum(&e.windows.received, windows.clone(), &group.priorities),
@@ -415,11 +414,7 @@ fn edges(e: &PfcEvidence) -> f64 {
 /// The time by which a frame may be late on its way: on the path, and by what is too short for a
 /// stall of the simulated DUT.
 fn lateness(e: &PfcEvidence) -> Nanos {
-    let of_dut = e
-        .dut
-        .as_ref()
-        .map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
-    path_latency(e).unwrap_or(0) + of_dut
+    path_latency(e).unwrap_or(0) + unlisted_lateness(e)
 }
 
 /// The smallest dips of all frames, and of one priority's.

@@ -145,11 +145,11 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         cut.map(|reason| e.rx_port.damaged_by(reason)).iter().sum(),
     );
     for flow in &e.plan.flows {
-        let of_flow = || e.received.iter().filter(|found| found.flow == flow.id);
-        let frames = of_flow().map(|found| found.frames);
-        let frames = frames.fold(0, u64::saturating_add);
-        let octets = of_flow().map(|found| found.octets);
-        let octets = octets.fold(0, u64::saturating_add);
+        let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
+        let (frames, octets) = of_flow.fold((0u64, 0u64), |(frames, octets), found| {
+            let frames = frames.saturating_add(found.frames);
+            (frames, octets.saturating_add(found.octets))
+        });
         let expected = frames.saturating_mul(flow.length as u64);
         let more = i128::from(octets) - i128::from(expected);
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;

@@ -114,9 +114,8 @@ impl<'e> Subject<'e> {
 
 /// Priorities with traffic that no PFC of the storm may hold.
 fn subjects(e: &PfcEvidence) -> impl Iterator<Item = Subject<'_>> {
-    let held = |priority| e.plan.is_lossless(priority) && e.plan.is_stormed(priority);
     Priority::all()
-        .filter(move |priority| !held(*priority))
+        .filter(move |priority| !e.plan.is_held(*priority))
         .filter_map(|priority| Subject::new(e, priority))
 }
 

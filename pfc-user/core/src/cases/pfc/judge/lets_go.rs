@@ -4,13 +4,12 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::preconditions::{flows, storm_end};
-use super::probe::{Drain, Measured, Wait};
-use super::stalls::stalled_within;
+use super::probe::{Comparison, Measured, Wait, idle, in_time};
+use super::stalls::but_stalled;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
-use crate::verdict::Subject;
 
 /// Share of the line at which held frames leave at the least, where they were offered at more. A
 /// good simulated switch in an emulated guest, which is the slowest known, sent them at a third.
@@ -73,43 +72,30 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority:
             counted: measured.counted(priority, over.min(first), first),
         },
     };
-    in_time(finding, e, (priority, what), wait, storm_end(e, storm));
+    let mut one = in_time(&measured, priority, what, wait);
+    one.late.from = storm_end(e, storm);
+    expect_in_time(finding, e, one);
     let what = format!("longest wait of a later frame of priority {priority}");
     if all < received().map(|received| received.frames).sum() {
         finding.undecided(what, "known", "not all records fitted");
         return;
     }
     if let Some(wait) = measured.longest_wait(priority, logged, first) {
-        in_time(finding, e, (priority, what), wait, wait.since);
+        let mut one = in_time(&measured, priority, what, wait);
+        one.late.from = wait.since;
+        expect_in_time(finding, e, one);
     }
     // No device has to send them faster than they were offered: a shaper may be set to that.
     let offered = test(e, priority).map(|flow| flow.rate).sum::<u64>() as f64;
     let least = LEAST.min(offered / e.limits.line_rate.bits_per_second() as f64);
     let drain = measured.drain(logged, (storm_end(e, storm), first), 1.0 - least);
-    keeps_rate(finding, e, priority, (first, drain));
-}
-
-/// Expects the link to be idle for only a part of the time in which held frames of `priority`
-/// leave, from `first` on.
-fn keeps_rate(
-    finding: &mut Finding,
-    e: &PfcEvidence,
-    priority: Priority,
-    (first, drain): (Nanos, Drain),
-) {
     let what = format!("idle time of the link while held frames of priority {priority} left");
-    let expected = format!("at most {}", ms(drain.allowed));
-    let stalled = stalled_within(e, first.saturating_sub(e.limits.max_response), drain.last);
-    let holds = drain.idle <= drain.allowed;
-    if !holds && !all_logged_from(e, first) {
-        let why = "not every frame that came meanwhile was logged";
-        finding.undecided(what, expected, why);
-    } else if !holds && drain.idle - drain.allowed <= stalled {
-        let (idle, stalled) = (drain.text(), ms(stalled));
-        let why = format!("{idle}, but the tester or the simulated DUT stalled for {stalled}");
-        finding.undecided(what, expected, why);
+    let one = idle(&measured, what, first, drain);
+    if one.holds || all_logged_from(e, first) {
+        expect_in_time(finding, e, one);
     } else {
-        finding.expect(what, expected, drain.text(), holds);
+        let why = "not every frame that came meanwhile was logged";
+        finding.undecided(one.what, one.expected, why);
     }
 }
 
@@ -128,24 +114,19 @@ fn all_logged_from(e: &PfcEvidence, first: Nanos) -> bool {
     late.all(|flow| logged(flow.flow) >= flow.frames)
 }
 
-/// Expects a wait of a priority to be short, but for stalls from `from` on.
-fn in_time(
-    finding: &mut Finding,
-    e: &PfcEvidence,
-    (priority, what): (Priority, String),
-    wait: Wait,
-    from: Nanos,
-) {
-    let allowed = Measured::of(e).allowed();
-    let expected = format!("within {}", ms(allowed));
-    let stalled = stalled_within(e, from, wait.until);
-    if wait.counted > allowed && wait.counted - allowed <= stalled {
-        let (wait, stalled) = (wait.text(), ms(stalled));
-        let why = format!("{wait}, but the tester or the simulated DUT stalled for {stalled}");
-        finding.undecided(what, expected, why);
-    } else {
-        finding.about([Subject::Frame(priority, wait.until)], |finding| {
-            finding.expect(what, expected, wait.text(), wait.counted <= allowed)
-        });
+/// Expects a comparison of times to hold, unless stalls explain that it does not.
+fn expect_in_time(finding: &mut Finding, e: &PfcEvidence, one: Comparison) {
+    match one.late.explained(e).filter(|_| !one.holds) {
+        Some(stalled) => {
+            let why = but_stalled(one.actual, stalled);
+            finding.undecided(one.what, one.expected, why);
+        }
+        None => finding.expect_about(
+            one.frame.as_slice(),
+            one.what,
+            one.expected,
+            one.actual,
+            one.holds,
+        ),
     }
 }

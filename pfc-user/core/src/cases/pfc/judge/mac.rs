@@ -171,10 +171,14 @@ fn counted(
     }
 }
 
+/// The rise of `counter`; `None` where it did not rise.
+fn risen(counter: &MacCounter) -> Option<u64> {
+    counter.rise().filter(|rise| *rise > 0)
+}
+
 /// The rise of `counter` in words; `None` where it did not rise.
 fn rise(counter: &MacCounter) -> Option<String> {
-    let rise = counter.rise().filter(|rise| *rise > 0)?;
-    Some(format!("{} rose by {rise}", counter.name))
+    Some(format!("{} rose by {}", counter.name, risen(counter)?))
 }
 
 /// The first of `counters` that stayed and was shown to count.
@@ -244,15 +248,12 @@ pub(super) fn figure(e: &PfcEvidence) -> Value {
         Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface).into(),
         Ok(Witness::Mac(mac)) => {
             let rose = mac.counters.iter().filter_map(|counter| {
-                let rise = counter.rise().filter(|rise| *rise > 0)?;
-                Some(Value::from(counter.name.as_str()) + " +" + count(rise, ""))
+                let rise = count(risen(counter)?, "");
+                Some(Value::from(counter.name.as_str()) + " +" + rise)
             });
-            let rose: Vec<_> = rose.collect();
-            let rose = match rose.is_empty() {
-                true => "none rose".into(),
-                false => Value::joined(rose),
-            };
-            Value::from(format!("the MAC of {} ({}): ", mac.interface, mac.driver)) + rose
+            let rose = rose.reduce(|all, next| all + ", " + next);
+            Value::from(format!("the MAC of {} ({}): ", mac.interface, mac.driver))
+                + rose.unwrap_or("none rose".into())
         }
         Err(_) => "nobody was shown to".into(),
     }

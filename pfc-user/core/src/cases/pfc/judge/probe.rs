@@ -7,7 +7,7 @@ mod measured;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use self::measured::{NotCounted, Pause, Traffic, heard, within};
+use self::measured::{Drain, NotCounted, Pause, Traffic, within};
 use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
@@ -18,7 +18,7 @@ use crate::quantity::ms;
 use crate::verdict::Subject;
 
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
-pub(in crate::cases::pfc) use self::measured::{Drain, Measured, Wait};
+pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
 
 /// Share of the time in which held frames leave that the link may be idle: a device whose rate is
 /// lower at all times has checks of its own.
@@ -30,7 +30,7 @@ struct Question {
     /// True: the pause ends by an XON; else by running out.
     by_xon: bool,
     /// The comparisons of a probe, or why it does not count.
-    judge: fn(&Measured, &ProbeReport, &Traffic) -> Result<Vec<Comparison>, NotCounted>,
+    judge: fn(&Traffic) -> Result<Vec<Comparison>, NotCounted>,
 }
 
 const RESPONSE: Question = Question {
@@ -63,25 +63,34 @@ pub fn held_by_probes(e: &PfcEvidence, priority: Priority) -> Vec<(Nanos, Nanos)
         .collect()
 }
 
-/// A comparison of a probe that counts.
-struct Comparison {
-    what: String,
-    expected: String,
-    actual: String,
-    holds: bool,
+/// A comparison of times.
+pub(super) struct Comparison {
+    pub(super) what: String,
+    pub(super) expected: String,
+    pub(super) actual: String,
+    pub(super) holds: bool,
     /// The frame whose wait it is about.
-    frame: Option<Subject>,
+    pub(super) frame: Option<Subject>,
     /// Where it does not hold, the time in which a stall may be the reason, and by how much it does
     /// not.
-    late: Late,
+    pub(super) late: Late,
 }
 
 /// A time that came too late.
 #[derive(Default)]
-struct Late {
-    from: Nanos,
+pub(super) struct Late {
+    pub(super) from: Nanos,
     to: Nanos,
     by: Nanos,
+}
+
+impl Late {
+    /// The time for which the tester or the simulated DUT stalled meanwhile, where that explains
+    /// the lateness.
+    pub(super) fn explained(&self, e: &PfcEvidence) -> Option<Nanos> {
+        let stalled = stalled_within(e, self.from, self.to);
+        (self.by <= stalled).then_some(stalled)
+    }
 }
 
 /// The bursts of `plan` that have not been measured well enough yet; none where more of them would
@@ -97,7 +106,7 @@ pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<
         let traffic = measured.traffic(probe);
         let questions = questions(&probe.burst).into_iter();
         let outcomes: Vec<_> = questions
-            .map(|question| (question.judge)(measured, probe, &traffic))
+            .map(|question| (question.judge)(&traffic))
             .collect();
         if outcomes.iter().all(Result::is_ok) && !measured.is_to_be_confirmed(probe) {
             open.retain(|burst| plan.bursts[*burst] != probe.burst);
@@ -129,12 +138,9 @@ fn judge_probes(e: &PfcEvidence, question: Question) -> Finding {
         .filter(|burst| question.concerns(plan, burst))
         .collect();
     let kinds = missing.len();
-    for probe in e
-        .probes
-        .iter()
-        .filter(|probe| question.concerns(plan, &probe.burst))
-    {
-        let outcome = (question.judge)(&measured, probe, &measured.traffic(probe));
+    let probes = e.probes.iter();
+    for probe in probes.filter(|probe| question.concerns(plan, &probe.burst)) {
+        let outcome = (question.judge)(&measured.traffic(probe));
         match outcome.and_then(|compared| without_stall(e, compared)) {
             Ok(compared) => {
                 missing.retain(|burst| **burst != probe.burst);
@@ -179,8 +185,7 @@ fn without_stall(
     compared: Vec<Comparison>,
 ) -> Result<Vec<Comparison>, NotCounted> {
     for one in compared.iter().filter(|one| !one.holds) {
-        let stalled = stalled_within(e, one.late.from, one.late.to);
-        if one.late.by <= stalled {
+        if let Some(stalled) = one.late.explained(e) {
             return Err(NotCounted::Tester(format!(
                 "the tester or the simulated DUT stalled for {} meanwhile",
                 ms(stalled)
@@ -202,50 +207,41 @@ pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
 
 /// The priorities whose pause ends in one way, with that pause.
 fn subjects<'t, 'e>(
-    measured: &Measured,
-    probe: &ProbeReport,
     traffic: &'t Traffic<'e>,
     by_xon: bool,
 ) -> Vec<(Priority, Pause, &'t [&'e Arrival])> {
-    let pauses = traffic.paused.iter().filter_map(|(priority, arrivals)| {
-        let pause = measured.pause(probe, *priority)?;
-        Some((*priority, pause, arrivals.as_slice()))
-    });
-    pauses
-        .filter(|(_, pause, _)| pause.by_xon == by_xon)
-        .collect()
+    let of_priority = |(priority, arrivals): &'t (Priority, Vec<&'e Arrival>)| {
+        let pause = traffic.pause(*priority)?;
+        (pause.by_xon == by_xon).then_some((*priority, pause, arrivals.as_slice()))
+    };
+    traffic.paused.iter().filter_map(of_priority).collect()
 }
 
 /// Pauses of a probe that run out.
-fn response_of(
-    measured: &Measured,
-    probe: &ProbeReport,
-    traffic: &Traffic,
-) -> Result<Vec<Comparison>, NotCounted> {
-    let subjects = subjects(measured, probe, traffic, false);
+fn response_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
+    let measured = &traffic.measured;
+    let subjects = subjects(traffic, false);
     let mut compared = Vec::new();
     for (priority, pause, arrivals) in &subjects {
         if pause.in_force >= pause.earliest {
             return Err(measured.too_short(pause.lasts, measured.limits.max_response));
         }
-        measured.quick_round_xoff(traffic, probe, pause.xoff)?;
+        traffic.quick_round_xoff(pause.xoff)?;
         // Silence is the DUT's doing only while something else is heard.
         let to = pause.earliest.min(pause.in_force + measured.vicinity());
-        heard(traffic, pause.in_force, to, "while the pause was in force")?;
+        traffic.heard(pause.in_force, to, "while the pause was in force")?;
         compared.push(silence(*priority, pause, arrivals));
     }
     // Latency round the end of a pause makes no frame come too early.
     if compared.iter().all(|silence| silence.holds) {
         for (priority, pause, arrivals) in &subjects {
-            let place = "round the end of the pause";
-            measured.quick_round_end(traffic, pause.earliest, pause.latest, place)?;
+            traffic.quick_round_end(pause, "round the end of the pause")?;
             let what = format!("priority {priority} after the quanta of an XOFF");
             let end = (pause.earliest, pause.latest);
-            let again = (*priority, *arrivals, end);
-            compared.extend(goes_on(measured, traffic, again, probe, what)?);
+            compared.extend(goes_on(traffic, *priority, arrivals, end, what)?);
         }
     }
-    compared.extend(not_held(measured, probe, traffic)?);
+    compared.extend(not_held(traffic)?);
     Ok(compared)
 }
 
@@ -297,24 +293,23 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
 /// time are given, and for good: the first frame comes in time, and so does each later one after
 /// the one before it, and the link is not idle while frames wait that were held.
 fn goes_on(
-    measured: &Measured,
     traffic: &Traffic,
-    (priority, arrivals, (earliest, end)): (Priority, &[&Arrival], (Nanos, Nanos)),
-    probe: &ProbeReport,
+    priority: Priority,
+    arrivals: &[&Arrival],
+    (earliest, end): (Nanos, Nanos),
     what: String,
 ) -> Result<Vec<Comparison>, NotCounted> {
-    let until = measured.until(probe);
-    let logs_all = measured.logs_all(&probe.burst);
+    let measured = &traffic.measured;
+    let logs_all = measured.logs_all(&traffic.probe.burst);
     let allowed = measured.allowed();
-    let expected = format!("within {}", ms(allowed));
-    let all = within(arrivals, earliest, until);
-    let Some(first) = all.first().map(|arrival| arrival.time) else {
+    let all = within(arrivals, earliest, measured.until(traffic.probe));
+    let [first_arrival, next @ ..] = all.as_slice() else {
         let deadline = end + allowed;
         let place = "after the priority had to go on";
-        heard(traffic, end, deadline + measured.vicinity(), place)?;
-        let never = |what: String| Comparison {
-            what,
-            expected: expected.clone(),
+        traffic.heard(end, deadline + measured.vicinity(), place)?;
+        let never = |of: &str| Comparison {
+            what: format!("{of} {what}"),
+            expected: format!("within {}", ms(allowed)),
             actual: "never".into(),
             holds: false,
             frame: None,
@@ -323,11 +318,10 @@ fn goes_on(
                 ..Late::default()
             },
         };
-        let both = ["first frame of", "later frames of"].into_iter();
-        return Ok(both.map(|of| never(format!("{of} {what}"))).collect());
+        return Ok(["first frame of", "later frames of"].map(never).into());
     };
-    let begin = measured.wait(priority, end, all[0]);
-    let next = all.get(1..).unwrap_or_default();
+    let first = first_arrival.time;
+    let begin = measured.wait(priority, end, first_arrival);
     let later = measured.longest_wait(priority, next, first);
     let one = |what: String, wait: Wait| -> Result<Comparison, NotCounted> {
         if wait.counted > allowed && !logs_all {
@@ -339,15 +333,9 @@ fn goes_on(
         }
         if wait.counted > allowed {
             // Frames that a silent path kept back were not kept back by the DUT.
-            quick_meanwhile(measured, traffic, wait, "while the priority was awaited")?;
+            traffic.quick_meanwhile(wait, "while the priority was awaited")?;
         }
-        Ok(in_time(
-            (priority, what),
-            expected.clone(),
-            wait,
-            allowed,
-            measured.limits.max_response,
-        ))
+        Ok(in_time(measured, priority, what, wait))
     };
     let none = Wait {
         since: first,
@@ -364,53 +352,46 @@ fn goes_on(
     if measured.whole && logs_all {
         let drain = measured.drain(&all, (earliest, first), IDLE);
         if drain.idle > drain.allowed {
-            measured.quick(traffic, first, drain.last, "while held frames left")?;
+            traffic.quick(first, drain.last, "while held frames left")?;
         }
-        compared.push(Comparison {
-            what: format!("idle time of the link while held frames left of {what}"),
-            expected: format!("at most {}", ms(drain.allowed)),
-            actual: drain.text(),
-            holds: drain.idle <= drain.allowed,
-            frame: None,
-            late: Late {
-                from: first.saturating_sub(measured.limits.max_response),
-                to: drain.last,
-                by: drain.idle.saturating_sub(drain.allowed),
-            },
-        });
+        let what = format!("idle time of the link while held frames left of {what}");
+        compared.push(idle(measured, what, first, drain));
     }
     Ok(compared)
 }
 
-/// Others came through quickly while a frame was awaited: at the time at which it had to come, and
-/// until it came.
-fn quick_meanwhile(
-    measured: &Measured,
-    traffic: &Traffic,
-    wait: Wait,
-    place: &str,
-) -> Result<(), NotCounted> {
-    let due = wait.since + measured.allowed();
-    measured.quick(traffic, wait.since, due.min(wait.until), place)?;
-    measured.quick(traffic, wait.since, wait.until, place)
+/// The link was not idle for longer than is allowed while held frames left, from `first` on.
+pub(super) fn idle(measured: &Measured, what: String, first: Nanos, drain: Drain) -> Comparison {
+    Comparison {
+        what,
+        expected: format!("at most {}", ms(drain.allowed)),
+        actual: drain.text(),
+        holds: drain.idle <= drain.allowed,
+        frame: None,
+        late: Late {
+            from: first.saturating_sub(measured.limits.max_response),
+            to: drain.last,
+            by: drain.idle.saturating_sub(drain.allowed),
+        },
+    }
 }
 
 /// A frame of a priority that had to wait for no longer than is allowed.
-fn in_time(
-    (priority, what): (Priority, String),
-    expected: String,
+pub(super) fn in_time(
+    measured: &Measured,
+    priority: Priority,
+    what: String,
     wait: Wait,
-    allowed: Nanos,
-    max_response: Nanos,
 ) -> Comparison {
+    let allowed = measured.allowed();
     Comparison {
         what,
-        expected,
+        expected: format!("within {}", ms(allowed)),
         actual: wait.text(),
         holds: wait.counted <= allowed,
         frame: Some(Subject::Frame(priority, wait.until)),
         late: Late {
-            from: wait.since.saturating_sub(max_response),
+            from: wait.since.saturating_sub(measured.limits.max_response),
             to: wait.until,
             by: wait.counted.saturating_sub(allowed),
         },
@@ -418,26 +399,20 @@ fn in_time(
 }
 
 /// Lossy priorities that a frame of the probe names beside the lossless ones go on.
-fn not_held(
-    measured: &Measured,
-    probe: &ProbeReport,
-    traffic: &Traffic,
-) -> Result<Vec<Comparison>, NotCounted> {
-    let allowed = measured.allowed();
-    if !measured.logs_all(&probe.burst) {
-        return Ok(Vec::new());
-    }
-    let Some(first) = probe.left.first() else {
+fn not_held(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
+    let (measured, probe) = (&traffic.measured, traffic.probe);
+    let logged = measured.logs_all(&probe.burst);
+    let Some(first) = probe.left.first().filter(|_| logged) else {
         return Ok(Vec::new());
     };
     let mut compared = Vec::new();
-    let pauses = Priority::all().filter_map(|priority| measured.pause(probe, priority));
+    let pauses = Priority::all().filter_map(|priority| traffic.pause(priority));
     let longest = pauses.map(|pause| pause.latest).max().unwrap_or(0);
     // A DUT may hold them for longer than their own time, such as for that of another class.
     let held = 2 * longest.saturating_sub(first.before) + measured.vicinity();
     let until = measured.until(probe).min(first.before + held);
     for priority in Priority::all().filter(|priority| !measured.plan.is_lossless(*priority)) {
-        if measured.pause(probe, priority).is_none() {
+        if traffic.pause(priority).is_none() {
             continue;
         }
         let arrivals = measured.arrivals_of(Phase::Probe, priority);
@@ -448,24 +423,13 @@ fn not_held(
                 "no frame of lossy priority {priority} was seen round the pause frame"
             )));
         };
-        if wait.counted > allowed {
-            quick_meanwhile(
-                measured,
-                traffic,
-                wait,
-                "while a lossy priority was awaited",
-            )?;
+        if wait.counted > measured.allowed() {
+            traffic.quick_meanwhile(wait, "while a lossy priority was awaited")?;
         }
         let what = format!(
             "longest wait of a frame of lossy priority {priority}, which the XOFF names too"
         );
-        compared.push(in_time(
-            (priority, what),
-            format!("within {}", ms(allowed)),
-            wait,
-            allowed,
-            measured.limits.max_response,
-        ));
+        compared.push(in_time(measured, priority, what, wait));
     }
     Ok(compared)
 }
@@ -483,29 +447,20 @@ pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
 }
 
 /// Pauses of a probe that an XON ends, and priorities that one finds without a pause.
-fn xon_of(
-    measured: &Measured,
-    probe: &ProbeReport,
-    traffic: &Traffic,
-) -> Result<Vec<Comparison>, NotCounted> {
+fn xon_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
+    let (measured, probe) = (&traffic.measured, traffic.probe);
     let mut compared = Vec::new();
-    let subjects = subjects(measured, probe, traffic, true);
+    let subjects = subjects(traffic, true);
     for (priority, pause, arrivals) in &subjects {
-        let priority = *priority;
-        let runs_out = measured.without_xon(probe, priority);
+        let runs_out = measured.without_xon(probe, *priority);
         if pause.latest + measured.allowed() >= runs_out {
             let needed = pause.lasts + measured.allowed();
             return Err(measured.too_short(runs_out.saturating_sub(pause.xoff.before), needed));
         }
-        measured.quick_round_xoff(traffic, probe, pause.xoff)?;
+        traffic.quick_round_xoff(pause.xoff)?;
         // The sender was at work, so that the DUT holds frames that an XON can let go.
-        heard(
-            traffic,
-            pause.in_force,
-            pause.earliest,
-            "between XOFF and XON",
-        )?;
-        measured.quick_round_end(traffic, pause.earliest, pause.latest, "round the XON")?;
+        traffic.heard(pause.in_force, pause.earliest, "between XOFF and XON")?;
+        traffic.quick_round_end(pause, "round the XON")?;
         if !within(arrivals, pause.in_force, pause.earliest).is_empty() {
             return Err(NotCounted::Lasting(format!(
                 "the DUT did not keep priority {priority} still until the XON"
@@ -513,8 +468,7 @@ fn xon_of(
         }
         let what = format!("priority {priority} after the XON");
         let end = (pause.earliest, pause.latest);
-        let again = (priority, *arrivals, end);
-        compared.extend(goes_on(measured, traffic, again, probe, what)?);
+        compared.extend(goes_on(traffic, *priority, arrivals, end, what)?);
     }
     for (priority, arrivals) in &traffic.paused {
         let Some(xon) = idle_xon(probe, *priority) else {
@@ -522,7 +476,7 @@ fn xon_of(
         };
         // An XON that ends other pauses was looked at with these.
         if subjects.is_empty() {
-            measured.quick_round_xoff(traffic, probe, xon)?;
+            traffic.quick_round_xoff(xon)?;
         }
         let until = measured.until(probe);
         // The DUT holds none of it for certain, so that no frame need come.
@@ -532,8 +486,8 @@ fn xon_of(
             )));
         }
         let what = format!("priority {priority}, which was not paused, after the XON");
-        let again = (*priority, arrivals.as_slice(), (xon.before, xon.after));
-        compared.extend(goes_on(measured, traffic, again, probe, what)?);
+        let end = (xon.before, xon.after);
+        compared.extend(goes_on(traffic, *priority, arrivals, end, what)?);
     }
     Ok(compared)
 }

@@ -1,17 +1,20 @@
 //! Stalls of the tester and of the simulated DUT, and the frames that they may have delayed.
 
+use std::fmt::Display;
+
 use pfc_ebpf::stamp::Phase;
 
 use crate::evidence::pfc::{LeftOut, PfcEvidence, ProbeReport, Stall};
 use crate::plan::Nanos;
+use crate::quantity::ms;
 
 /// The listed stalls of the sender, of the storm's senders, and of the simulated DUT.
 pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
-    e.sender.stalls.iter().chain(beside(e))
+    e.sender.stalls.iter().chain(of_storm_and_dut(e))
 }
 
 /// The listed stalls of the storm's senders and of the simulated DUT.
-pub(super) fn beside(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
+pub(super) fn of_storm_and_dut(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
     let of_storm = e.storm.iter().flat_map(|storm| &storm.stalls);
     of_storm.chain(e.dut.iter().flat_map(|dut| &dut.stalls))
 }
@@ -22,6 +25,12 @@ pub(super) fn left_out(e: &PfcEvidence) -> impl Iterator<Item = &LeftOut> {
     std::iter::once(&e.sender.stalls_left_out)
         .chain(of_storm)
         .filter(|spans| !spans.is_none())
+}
+
+/// Lateness of the simulated DUT that is too short for one of its stalls to be listed.
+pub(super) fn unlisted_lateness(e: &PfcEvidence) -> Nanos {
+    let dut = e.dut.as_ref();
+    dut.map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE))
 }
 
 /// True if a part of `stall` is between these times.
@@ -98,6 +107,12 @@ pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
         });
     let all = unlisted.fold(listed, Nanos::saturating_add);
     all.min(to.saturating_sub(from))
+}
+
+/// A figure that the given stall may explain.
+pub(super) fn but_stalled(found: impl Display, stalled: Nanos) -> String {
+    let stalled = ms(stalled);
+    format!("{found}, but the tester or the simulated DUT stalled for {stalled}")
 }
 
 /// Time that these spans cover together.

@@ -4,9 +4,9 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 use super::preconditions::{self, lost_by_tester, sent, withheld, withheld_until};
-use super::stalls::stalled_within;
+use super::stalls::{stalled_within, unlisted_lateness};
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, Stall};
+use crate::evidence::pfc::PfcEvidence;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 
@@ -59,11 +59,7 @@ fn rates(e: &PfcEvidence, at_best: bool) -> Option<(f64, f64)> {
 /// stalls in that time, and delays too short to be listed.
 fn lateness_until(e: &PfcEvidence, end: Nanos) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, _)| stalled_within(e, from, end));
-    let unlisted = e
-        .dut
-        .as_ref()
-        .map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
-    stalled + e.sender.max_burst + unlisted
+    stalled + e.sender.max_burst + unlisted_lateness(e)
 }
 
 /// `throughput`.

@@ -5,7 +5,7 @@ use pfc_ebpf::stamp::Phase;
 
 use super::dip::sum;
 use super::preconditions::{flows, frames_at, name, sent, withheld, withheld_until};
-use super::stalls::stalled_within;
+use super::stalls::{but_stalled, stalled_within};
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, PhaseSpan};
 use crate::plan::{FlowPlan, Nanos, Role};
@@ -54,11 +54,7 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSp
     let stalled = stalled_within(e, span.from, until);
     let explained = frames_at(e.limits.line_rate.bits_per_second(), flow, stalled);
     if !holds && missing - explained <= (1.0 - SHARE) * offered {
-        let why = format!(
-            "{actual}, but the tester or the simulated DUT stalled for {}",
-            ms(stalled)
-        );
-        finding.undecided(what, expected, why);
+        finding.undecided(what, expected, but_stalled(actual, stalled));
     } else {
         finding.expect(what, expected, actual, holds);
     }

@@ -5,7 +5,7 @@ use crate::cases::judge::Precondition;
 use crate::cases::pfc::judge::Pfc;
 use crate::cases::pfc::judge::preconditions::own_storm;
 use crate::cases::pfc::planning::join;
-use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
+use crate::evidence::pfc::{Arrival, PfcEvidence};
 use crate::plan::Nanos;
 
 /// The DUT was shown to receive the pause frames of the storm's port.
@@ -26,7 +26,7 @@ fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
         reason = format!("{} records of the probe did not fit", e.arrivals.lost);
     } else {
         for probe in &e.probes {
-            match acted(&measured, probe, &measured.traffic(probe)) {
+            match acted(&measured.traffic(probe)) {
                 Ok(()) => return Ok(()),
                 Err(why) => reason = why.reason().to_owned(),
             }
@@ -39,9 +39,10 @@ fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
 
 /// During the first half of the pause the rate of the paused frames fell below half of the rate
 /// before, while other flows went on.
-fn acted(measured: &Measured, probe: &ProbeReport, traffic: &Traffic) -> Result<(), NotCounted> {
+fn acted(traffic: &Traffic) -> Result<(), NotCounted> {
+    let measured = &traffic.measured;
     let pauses = traffic.paused.iter();
-    let pauses = pauses.filter_map(|(priority, _)| measured.pause(probe, *priority));
+    let pauses = pauses.filter_map(|(priority, _)| traffic.pause(*priority));
     let Some(pause) = pauses.min_by_key(|pause| pause.lasts) else {
         return Err(NotCounted::Planned(
             "no lossless priority was paused".into(),

@@ -54,7 +54,7 @@ impl Measured<'_> {
         if !self.whole || !self.logs_all(&probe.burst) || probe.burst.load >= FULL {
             return Vec::new();
         }
-        let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
+        let paused = self.plan.probed().iter();
         let pauses: Vec<_> = paused
             .filter_map(|priority| self.pause(probe, *priority))
             .collect();
@@ -71,7 +71,13 @@ impl Measured<'_> {
         let held = |begin| -> Vec<Held> {
             let all = of_each.iter();
             all.filter_map(|(priority, arrivals)| {
-                let wait = self.longest_of(*priority, arrivals, from, &events, begin)?;
+                // Of two events at a time the first counts.
+                let begins = |since: Nanos| {
+                    let event = events.iter().find(|(_, times)| times.contains(&since));
+                    event.is_some_and(|(of, _)| *of == begin)
+                };
+                let least = Some(self.allowed());
+                let wait = self.longest_above(least, *priority, arrivals, from, begins)?;
                 Some(Held {
                     priority: *priority,
                     begin,
@@ -114,14 +120,9 @@ impl Measured<'_> {
 
     /// Arrivals of `priority` in the probe phase after `from` and before `to`.
     fn near(&self, priority: Priority, from: Nanos, to: Nanos) -> Vec<&Arrival> {
-        let place = |time| self.records.partition_point(|arrival| arrival.time < time);
-        let near = self.records.get(place(from + 1)..place(to));
-        let near = near.unwrap_or_default().iter();
-        let of_it = |arrival: &&Arrival| {
-            let flow = self.flow(arrival.flow);
-            arrival.phase == Phase::Probe && flow.is_some_and(|flow| flow.priority == priority)
-        };
-        near.filter(of_it).collect()
+        let near = self.recorded(from + 1, to).iter();
+        near.filter(|arrival| self.is_of(arrival, Phase::Probe, priority))
+            .collect()
     }
 
     /// The times at which a hold may begin.
@@ -134,33 +135,6 @@ impl Measured<'_> {
         let ends = pauses.iter();
         let ends = ends.map(|pause| (Begin::End, round(pause.earliest, pause.latest)));
         xoffs.chain(ends).collect()
-    }
-
-    /// The longest wait among `arrivals` that is too long and begins with such an event.
-    fn longest_of(
-        &self,
-        priority: Priority,
-        arrivals: &[&Arrival],
-        from: Nanos,
-        events: &[(Begin, RangeInclusive<Nanos>)],
-        begin: Begin,
-    ) -> Option<Wait> {
-        let mut ready = from;
-        let mut longest: Option<Wait> = None;
-        for arrival in arrivals {
-            let before = ready;
-            ready = arrival.time;
-            let least = longest.map_or(self.allowed(), |longest| longest.counted);
-            if arrival.time.saturating_sub(before) <= least {
-                continue;
-            }
-            let wait = self.wait(priority, before, arrival);
-            let event = events.iter().find(|(_, times)| times.contains(&wait.since));
-            if wait.counted > least && event.is_some_and(|(of, _)| *of == begin) {
-                longest = Some(wait);
-            }
-        }
-        longest
     }
 
     /// The shortest such hold that shows for certain: the next frame may come that late, and a part

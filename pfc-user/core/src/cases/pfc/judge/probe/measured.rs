@@ -40,9 +40,12 @@ impl NotCounted {
     }
 }
 
-/// Arrivals of the probe phase: of each priority that the plan's probes pause, and of those that
-/// no frame of this one pauses. Where it names all, those are the lossy ones, which go on.
+/// A probe with the arrivals of the probe phase: of each priority that the plan's probes pause, and
+/// of those that no frame of this one pauses. Where it names all, those are the lossy ones, which go
+/// on.
 pub(super) struct Traffic<'e> {
+    pub(super) measured: Measured<'e>,
+    pub(super) probe: &'e ProbeReport,
     pub(super) paused: Vec<(Priority, Vec<&'e Arrival>)>,
     pub(super) others: Vec<&'e Arrival>,
 }
@@ -89,14 +92,16 @@ impl<'e> Measured<'e> {
         self.plan.flows.iter().find(|flow| flow.id == id)
     }
 
-    /// The arrivals of the probe phase.
-    pub(super) fn traffic(&self, probe: &ProbeReport) -> Traffic<'e> {
+    /// The traffic round the frames of `probe`.
+    pub(super) fn traffic(&self, probe: &'e ProbeReport) -> Traffic<'e> {
         let in_use = |priority: &&Priority| {
             let mut flows = self.plan.flows.iter();
             flows.any(|flow| flow.priority == **priority)
         };
-        let paused = self.plan.probe.iter().flat_map(|probe| &probe.priorities);
+        let paused = self.plan.probed().iter();
         let mut traffic = Traffic {
+            measured: *self,
+            probe,
             paused: paused
                 .filter(in_use)
                 .map(|priority| (*priority, Vec::new()))
@@ -127,11 +132,22 @@ impl<'e> Measured<'e> {
         phase: Phase,
         priority: Priority,
     ) -> Vec<&'e Arrival> {
-        let of_priority = |arrival: &&Arrival| {
-            let flow = self.flow(arrival.flow);
-            arrival.phase == phase && flow.is_some_and(|flow| flow.priority == priority)
-        };
-        self.records.iter().filter(of_priority).collect()
+        let records = self.records.iter();
+        records
+            .filter(|arrival| self.is_of(arrival, phase, priority))
+            .collect()
+    }
+
+    /// True if `arrival` is one of `priority` in `phase`.
+    pub(super) fn is_of(&self, arrival: &Arrival, phase: Phase, priority: Priority) -> bool {
+        let flow = self.flow(arrival.flow);
+        arrival.phase == phase && flow.is_some_and(|flow| flow.priority == priority)
+    }
+
+    /// Arrivals from `from` on and before `to`.
+    pub(super) fn recorded(&self, from: Nanos, to: Nanos) -> &'e [Arrival] {
+        let place = |time| self.records.partition_point(|arrival| arrival.time < time);
+        self.records.get(place(from)..place(to)).unwrap_or_default()
     }
 
     /// The pause frame that left before `frame`.
@@ -193,10 +209,9 @@ impl<'e> Measured<'e> {
 
     /// All pauses that the probes so far asked for.
     pub(in crate::cases::pfc) fn pauses(&self) -> Vec<(Priority, Pause)> {
-        let priorities = || self.plan.probe.iter().flat_map(|probe| &probe.priorities);
         let of_probe = |probe| {
-            priorities()
-                .filter_map(move |priority| Some((*priority, self.pause(probe, *priority)?)))
+            let paused = self.plan.probed().iter();
+            paused.filter_map(move |priority| Some((*priority, self.pause(probe, *priority)?)))
         };
         self.probes.iter().flat_map(of_probe).collect()
     }
@@ -218,105 +233,6 @@ impl<'e> Measured<'e> {
         ))
     }
 
-    /// The measurement was quick enough round the first frame of `probe`, and all priorities that
-    /// it pauses were flowing.
-    pub(super) fn quick_round_xoff(
-        &self,
-        traffic: &Traffic,
-        probe: &ProbeReport,
-        frame: Departure,
-    ) -> Result<(), NotCounted> {
-        let from = frame.before.saturating_sub(self.vicinity());
-        let to = frame.after + self.vicinity();
-        if probe.burst.load < FULL {
-            self.quick(traffic, from, to, "round the pause frame")?;
-        } else {
-            self.quick_though_full(traffic, frame, from, to)?;
-        }
-        let paused = traffic.paused.iter();
-        let mut still = paused.filter(|(_, all)| within(all, from, frame.before).is_empty());
-        if let Some((priority, arrivals)) = still.next() {
-            return Err(not_flowing(*priority, arrivals, frame, self.earlier(frame)));
-        }
-        let (uncertainty, limit) = (frame.after - frame.before, self.limits.max_response / 2);
-        if uncertainty >= limit {
-            return Err(NotCounted::Tester(format!(
-                "the pause frame's departure is uncertain by {}, has to be below {}",
-                ms(uncertainty),
-                ms(limit)
-            )));
-        }
-        Ok(())
-    }
-
-    /// At full load the latency includes that of the DUT's queues. That of the path shows before
-    /// they fill, and has not grown with the pause, which takes load off the link.
-    fn quick_though_full(
-        &self,
-        traffic: &Traffic,
-        frame: Departure,
-        from: Nanos,
-        to: Nanos,
-    ) -> Result<(), NotCounted> {
-        let sent_after = frame.before.saturating_sub(self.vicinity() * 4);
-        let begin = traffic
-            .others
-            .iter()
-            .find(|arrival| arrival.time > sent_after);
-        let begin = begin.map_or(from, |arrival| arrival.time.saturating_sub(1));
-        let place = "at the begin of the traffic";
-        self.quick(traffic, begin, begin + self.vicinity(), place)?;
-        let worst = |from, to| {
-            let heard = within(&traffic.others, from, to).into_iter();
-            heard.map(|arrival| Nanos::from(arrival.latency)).max()
-        };
-        let before = worst(from, frame.before).unwrap_or(0);
-        let place = "round the pause frame";
-        let after = worst(frame.before, to).ok_or_else(|| unheard(place))?;
-        let limit = before + self.limits.max_response / 2;
-        if after < limit {
-            return Ok(());
-        }
-        Err(slow(place, after, limit))
-    }
-
-    /// The measurement was quick enough round the end of a pause: until the first of the priorities
-    /// that it held back goes on. From then on the DUT's scheduler decides who waits.
-    pub(super) fn quick_round_end(
-        &self,
-        traffic: &Traffic,
-        end: Nanos,
-        latest: Nanos,
-        place: &str,
-    ) -> Result<(), NotCounted> {
-        let again = traffic.paused.iter().flat_map(|(_, arrivals)| arrivals);
-        let first = again
-            .map(|arrival| arrival.time)
-            .filter(|time| *time >= end)
-            .min();
-        let until = latest + self.vicinity();
-        let to = first.map_or(until, |first| first.min(until));
-        self.quick(traffic, end.saturating_sub(self.vicinity()), to, place)
-    }
-
-    /// Traffic that is not paused got through quickly enough between these times: it shows the
-    /// latency of all else.
-    pub(super) fn quick(
-        &self,
-        traffic: &Traffic,
-        from: Nanos,
-        to: Nanos,
-        place: &str,
-    ) -> Result<(), NotCounted> {
-        let limit = self.limits.max_response / 2;
-        let heard = within(&traffic.others, from, to).into_iter();
-        match heard.map(|arrival| Nanos::from(arrival.latency)).max() {
-            Some(worst) if worst < limit => Ok(()),
-            Some(worst) => Err(slow(place, worst, limit)),
-            None => Err(unheard(place)),
-        }
-    }
-
     /// The time from `end`, at which `priority` may go on at the latest, to its frame at `again`,
     /// without the last time before that frame in which the link was filled back to back with
     /// frames of others.
@@ -329,24 +245,16 @@ impl<'e> Measured<'e> {
         end: Nanos,
         again: Nanos,
     ) -> Nanos {
-        let begin = self.records.partition_point(|arrival| arrival.time < end);
-        let stop = self
-            .records
-            .partition_point(|arrival| arrival.time <= again);
-        let between = self.records.get(begin..stop).unwrap_or_default();
-        let own = self
-            .plan
-            .flows
-            .iter()
-            .filter(|flow| flow.priority == priority);
+        let flows = self.plan.flows.iter();
+        let own = flows.filter(|flow| flow.priority == priority);
         let own = own.map(|flow| wire_time(flow.length, self.limits));
         let slack = self.limits.max_response / 4 + own.max().unwrap_or(0);
         let (mut busy, mut filled) = (0, 0);
-        for arrival in between.iter().rev() {
-            let flow = self
-                .flow(arrival.flow)
-                .filter(|flow| flow.priority != priority);
-            let Some(flow) = flow else { continue };
+        for arrival in self.recorded(end, again + 1).iter().rev() {
+            let flow = self.flow(arrival.flow);
+            let Some(flow) = flow.filter(|flow| flow.priority != priority) else {
+                continue;
+            };
             let time = wire_time(flow.length, self.limits);
             busy += time;
             if again.saturating_sub(arrival.time) + time <= busy + slack {
@@ -365,18 +273,31 @@ impl<'e> Measured<'e> {
         arrivals: &[&Arrival],
         from: Nanos,
     ) -> Option<Wait> {
+        self.longest_above(None, priority, arrivals, from, |_| true)
+    }
+
+    /// The longest of such waits that are longer than `least`, where given, and begin at a time
+    /// that `is_meant`.
+    pub(super) fn longest_above(
+        &self,
+        least: Option<Nanos>,
+        priority: Priority,
+        arrivals: &[&Arrival],
+        from: Nanos,
+        is_meant: impl Fn(Nanos) -> bool,
+    ) -> Option<Wait> {
         let mut ready = from;
         let mut longest: Option<Wait> = None;
         for arrival in arrivals {
             let (since, until) = (since(ready, arrival), arrival.time);
             ready = until;
             // No wait is counted for longer than it was.
-            let most = longest.map(|longest| longest.counted);
+            let most = longest.map(|longest| longest.counted).or(least);
             if most.is_some_and(|most| until - since <= most) {
                 continue;
             }
             let wait = self.wait(priority, since, arrival);
-            if most.is_none_or(|most| wait.counted > most) {
+            if most.is_none_or(|most| wait.counted > most) && is_meant(since) {
                 longest = Some(wait);
             }
         }
@@ -414,9 +335,7 @@ impl<'e> Measured<'e> {
         // The first that came later ends them: a copy of a frame from before may come at any time.
         let held = arrivals.iter().take_while(held);
         let last = held.last().map_or(first, |arrival| arrival.time.max(first));
-        let begin = self.records.partition_point(|other| other.time <= first);
-        let stop = self.records.partition_point(|other| other.time <= last);
-        let between = self.records.get(begin..stop).unwrap_or_default().iter();
+        let between = self.recorded(first + 1, last + 1).iter();
         let flows = between.filter_map(|arrival| self.flow(arrival.flow));
         let filled: Nanos = flows.map(|flow| wire_time(flow.length, self.limits)).sum();
         let took = last - first;
@@ -463,6 +382,96 @@ impl<'e> Measured<'e> {
             late.max()
         };
         [longest(false), longest(true)]
+    }
+}
+
+impl Traffic<'_> {
+    /// The pause of `priority` that the probe's frames ask for.
+    pub(super) fn pause(&self, priority: Priority) -> Option<Pause> {
+        self.measured.pause(self.probe, priority)
+    }
+
+    /// The measurement was quick enough round `xoff`, the first frame of the probe, and all
+    /// priorities that the plan's probes pause were flowing.
+    pub(super) fn quick_round_xoff(&self, xoff: Departure) -> Result<(), NotCounted> {
+        let measured = &self.measured;
+        let from = xoff.before.saturating_sub(measured.vicinity());
+        let to = xoff.after + measured.vicinity();
+        if self.probe.burst.load < FULL {
+            self.quick(from, to, "round the pause frame")?;
+        } else {
+            self.quick_though_full(xoff, from, to)?;
+        }
+        let mut paused = self.paused.iter();
+        let still = paused.find(|(_, all)| within(all, from, xoff.before).is_empty());
+        if let Some((priority, arrivals)) = still {
+            let earlier = measured.earlier(xoff);
+            return Err(not_flowing(*priority, arrivals, xoff, earlier));
+        }
+        let (uncertainty, limit) = (xoff.after - xoff.before, measured.limits.max_response / 2);
+        if uncertainty >= limit {
+            return Err(NotCounted::Tester(format!(
+                "the pause frame's departure is uncertain by {}, has to be below {}",
+                ms(uncertainty),
+                ms(limit)
+            )));
+        }
+        Ok(())
+    }
+
+    /// At full load the latency includes that of the DUT's queues. That of the path shows before
+    /// they fill, and has not grown with the pause, which takes load off the link.
+    fn quick_though_full(&self, xoff: Departure, from: Nanos, to: Nanos) -> Result<(), NotCounted> {
+        let vicinity = self.measured.vicinity();
+        let sent_after = xoff.before.saturating_sub(vicinity * 4);
+        let mut others = self.others.iter();
+        let begin = others.find(|arrival| arrival.time > sent_after);
+        let begin = begin.map_or(from, |arrival| arrival.time.saturating_sub(1));
+        self.quick(begin, begin + vicinity, "at the begin of the traffic")?;
+        let before = self.worst(from, xoff.before).unwrap_or(0);
+        let limit = before + self.measured.limits.max_response / 2;
+        let place = "round the pause frame";
+        below(self.worst(xoff.before, to), limit, place)
+    }
+
+    /// The measurement was quick enough round the end of `pause`: until the first of the priorities
+    /// that the probe held back goes on. From then on the DUT's scheduler decides who waits.
+    pub(super) fn quick_round_end(&self, pause: &Pause, place: &str) -> Result<(), NotCounted> {
+        let again = self.paused.iter().flat_map(|(_, arrivals)| arrivals);
+        let first = again
+            .map(|arrival| arrival.time)
+            .filter(|time| *time >= pause.earliest)
+            .min();
+        let vicinity = self.measured.vicinity();
+        let until = pause.latest + vicinity;
+        let to = first.map_or(until, |first| first.min(until));
+        self.quick(pause.earliest.saturating_sub(vicinity), to, place)
+    }
+
+    /// Traffic that is not paused got through quickly enough between these times: it shows the
+    /// latency of all else.
+    pub(super) fn quick(&self, from: Nanos, to: Nanos, place: &str) -> Result<(), NotCounted> {
+        let limit = self.measured.limits.max_response / 2;
+        below(self.worst(from, to), limit, place)
+    }
+
+    /// Others came through quickly while a frame was awaited: at the time at which it had to come,
+    /// and until it came.
+    pub(super) fn quick_meanwhile(&self, wait: Wait, place: &str) -> Result<(), NotCounted> {
+        let due = wait.since + self.measured.allowed();
+        self.quick(wait.since, due.min(wait.until), place)?;
+        self.quick(wait.since, wait.until, place)
+    }
+
+    /// The largest latency of traffic that is not paused and came between these times.
+    fn worst(&self, from: Nanos, to: Nanos) -> Option<Nanos> {
+        let others = within(&self.others, from, to).into_iter();
+        others.map(|arrival| Nanos::from(arrival.latency)).max()
+    }
+
+    /// Traffic that is not paused arrived between these times.
+    pub(super) fn heard(&self, from: Nanos, to: Nanos, place: &str) -> Result<(), NotCounted> {
+        below(self.worst(from, to), Nanos::MAX, place)
     }
 }
 
@@ -520,30 +529,19 @@ fn since(ready: Nanos, arrival: &Arrival) -> Nanos {
     ready.max(sent).min(arrival.time)
 }
 
-/// Traffic that is not paused arrived between these times.
-pub(super) fn heard(
-    traffic: &Traffic,
-    from: Nanos,
-    to: Nanos,
-    place: &str,
-) -> Result<(), NotCounted> {
-    if within(&traffic.others, from, to).is_empty() {
-        Err(unheard(place))
-    } else {
-        Ok(())
+/// The `worst` latency of traffic that is not paused was below `limit`.
+fn below(worst: Option<Nanos>, limit: Nanos, place: &str) -> Result<(), NotCounted> {
+    match worst {
+        Some(worst) if worst < limit => Ok(()),
+        Some(worst) => Err(NotCounted::Tester(format!(
+            "background latency {place} was {}, has to be below {}",
+            ms(worst),
+            ms(limit)
+        ))),
+        None => Err(NotCounted::Tester(format!(
+            "no background frame arrived {place}"
+        ))),
     }
-}
-
-fn unheard(place: &str) -> NotCounted {
-    NotCounted::Tester(format!("no background frame arrived {place}"))
-}
-
-fn slow(place: &str, worst: Nanos, limit: Nanos) -> NotCounted {
-    NotCounted::Tester(format!(
-        "background latency {place} was {}, has to be below {}",
-        ms(worst),
-        ms(limit)
-    ))
 }
 
 /// A priority of which no frame came just before the pause frame: a pause that lasts, or nothing of
