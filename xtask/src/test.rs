@@ -12,12 +12,12 @@ use std::io::Write;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
 
-use self::part::{Lane, Outcome, Part, side_by_side};
+use self::part::{Lane, Outcome, Part, Took, side_by_side};
 use self::targets::{Arguments, Modules, Name};
 use crate::build_ebpf;
 use crate::lab::{otg, rxe};
@@ -73,11 +73,17 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         failures,
         took,
     } = suite.outcome;
-    println!("==> what took longest, parts beside others among it");
-    for (name, took) in longest(took) {
-        println!("    {:>12}  {name}", step::elapsed(took));
+    println!("==> what took longest, parts beside others among it, and of CPU time");
+    let cpu = took.iter().map(|took| took.cpu).sum();
+    let all = Took {
+        name: "all".into(),
+        time: start.elapsed(),
+        cpu,
+    };
+    for Took { name, time, cpu } in longest(took).iter().chain([&all]) {
+        let [time, cpu] = [*time, *cpu].map(step::elapsed);
+        println!("    {time:>12}  {cpu:>12}  {name}");
     }
-    println!("    {:>12}  all", step::elapsed(start.elapsed()));
     if !failures.is_empty() {
         println!("==> failed");
     }
@@ -415,9 +421,9 @@ impl Suite<'_> {
 }
 
 /// Parts that took five seconds or more, the longest first.
-fn longest(mut took: Vec<(String, Duration)>) -> Vec<(String, Duration)> {
-    took.retain(|(_, took)| took.as_secs() >= 5);
-    took.sort_by_key(|(_, took)| Reverse(*took));
+fn longest(mut took: Vec<Took>) -> Vec<Took> {
+    took.retain(|took| took.time.as_secs() >= 5);
+    took.sort_by_key(|took| Reverse(took.time));
     took
 }
 

@@ -3,12 +3,15 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::fs;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use crate::step;
 
@@ -40,7 +43,17 @@ pub struct Outcome {
     pub tally: Tally,
     /// A line, and the last lines of the part's output.
     pub failures: Vec<String>,
-    pub took: Vec<(String, Duration)>,
+    pub took: Vec<Took>,
+}
+
+/// What a part took.
+#[derive(Clone, Debug)]
+pub struct Took {
+    pub name: String,
+    /// From its start to its end.
+    pub time: Duration,
+    /// Of all CPUs, its processes' together.
+    pub cpu: Duration,
 }
 
 impl Outcome {
@@ -125,20 +138,20 @@ impl Part {
             last.truncate(LAST - 1);
             last.push_front(line.to_owned());
         };
-        let result = spawned
+        let ended = spawned
             .with_context(|| format!("cannot run {shown}"))
             .and_then(|(output, child)| {
-                count(
-                    &shown,
-                    output,
-                    child,
-                    &mut outcome.tally,
-                    &mut show_and_keep,
-                )
+                count(output, child, &mut outcome.tally, &mut show_and_keep)
             });
-        let took = start.ended(result.is_ok(), show);
-        outcome.took.push((self.name.clone(), took));
-        let Err(error) = result else {
+        let (failure, cpu) = match ended {
+            Ok((status, cpu)) if status.success() => (None, cpu),
+            Ok((status, cpu)) => (Some(anyhow!("{shown} ended with {status}")), cpu),
+            Err(error) => (Some(error), Duration::ZERO),
+        };
+        let time = start.ended(failure.is_none(), show);
+        let name = self.name.clone();
+        outcome.took.push(Took { name, time, cpu });
+        let Some(error) = failure else {
             return outcome;
         };
         if outcome.tally.failed == 0 {
@@ -160,14 +173,14 @@ impl Part {
     }
 }
 
-/// Shows the output of a command, and adds up the closing line of each test program.
+/// Shows the output of a command, and adds up the closing line of each test program. Returns how it
+/// ended and its CPU time.
 fn count(
-    command: &str,
     output: impl Read,
     mut child: Child,
     tally: &mut Tally,
     show: &mut dyn FnMut(&str),
-) -> Result<()> {
+) -> Result<(ExitStatus, Duration)> {
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("cannot read what the tests print")?;
         let line = String::from_utf8_lossy(&line);
@@ -178,11 +191,22 @@ fn count(
             tally.skipped += part.skipped;
         }
     }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("{command} ended with {status}");
-    }
-    Ok(())
+    let cpu = cpu_time(&child)?;
+    Ok((child.wait()?, cpu))
+}
+
+/// Waits for the end of a process, which stays to be waited for. Returns the CPU time of it and of
+/// those of its processes that were waited for (proc(5), `stat`).
+fn cpu_time(child: &Child) -> Result<Duration> {
+    let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    waitid(Id::Pid(Pid::from_raw(child.id() as i32)), ended)?;
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
+    // The program's name may have spaces. After it come the state and ten further fields.
+    let (_, fields) = stat.rsplit_once(')').context("no name in /proc/PID/stat")?;
+    let times = fields.split_whitespace().skip(11).take(4);
+    let ticks: u64 = times.filter_map(|time| time.parse::<u64>().ok()).sum();
+    let a_second = sysconf(SysconfVar::CLK_TCK)?.context("no clock ticks")? as u64;
+    Ok(Duration::from_millis(ticks * 1000 / a_second))
 }
 
 /// Start of a part.
@@ -319,6 +343,19 @@ mod tests {
         let lines: Vec<&str> = failures[0].lines().skip(1).collect();
         assert_eq!(lines.len(), LAST);
         assert_eq!((lines[0], lines[LAST - 1]), ("    | 41", "    | 100"));
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_a_parts_processes_together() {
+        let mut shell = Command::new("bash");
+        shell
+            .arg("-c")
+            .arg("(for _ in {1..200000}; do :; done)& wait");
+        let took = Part::new("busy", shell).run_aside().took;
+        let cpu = took[0].cpu;
+        assert!(Duration::ZERO < cpu && cpu <= took[0].time * 2, "{took:?}");
+        let took = part(1, 0, 0).run_aside().took;
+        assert!(took[0].cpu < cpu, "{took:?}");
     }
 
     #[test]
