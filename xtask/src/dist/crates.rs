@@ -35,7 +35,7 @@ fn objects() -> impl Iterator<Item = &'static str> {
 /// Makes the crates without compiling them. The XDP programs must have been built.
 pub fn write(release: &Release) -> Result<()> {
     let tree = stage(release)?;
-    step::run(cargo(&tree).arg("--no-verify"))?;
+    step::run(&mut cargo(&tree))?;
     for name in PUBLISHED {
         let file = format!("{name}-{VERSION}.crate");
         let made = tree.join("target/package").join(&file);
@@ -45,16 +45,14 @@ pub fn write(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Makes the crates, and compiles each and its examples as a registry would hand it out.
+/// Makes the crates, and compiles each and its examples as a registry would hand it out. They lie in
+/// a workspace of their own, so that each finds the others, and none a file outside its crate. Cargo
+/// would compile them too, but takes what it once unpacked of a crate for any later one of the same
+/// version, and leaves the examples out.
 pub fn verify(release: &Release) -> Result<()> {
     let tree = stage(release)?;
     step::run(&mut cargo(&tree))?;
-    examples(&tree, &release.work.join("unpacked"))
-}
-
-/// Compiles the examples of the crates, which cargo leaves out when it makes a crate. They lie in a
-/// workspace of their own, so that each finds the others, and none a file outside its crate.
-fn examples(tree: &Path, folder: &Path) -> Result<()> {
+    let folder = &release.work.join("unpacked");
     empty(folder)?;
     for name in PUBLISHED {
         let file = tree.join(format!("target/package/{name}-{VERSION}.crate"));
@@ -66,10 +64,15 @@ fn examples(tree: &Path, folder: &Path) -> Result<()> {
         .with_context(|| format!("cannot write {}", manifest.display()))?;
     // The versions are those of the tree.
     fs::copy(tree.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    let mut cargo = step::cargo();
-    cargo.args(["check", "--quiet", "--workspace", "--examples"]);
-    cargo.arg("--target-dir").arg(tree.join("target"));
-    step::run(cargo.current_dir(folder))
+    // One by one: together, a crate would get the features that another asks for.
+    for name in PUBLISHED {
+        let mut cargo = step::cargo();
+        cargo.args(["check", "--quiet", "--lib", "--bins", "--examples"]);
+        cargo.arg("--package").arg(name);
+        cargo.arg("--target-dir").arg(tree.join("target"));
+        step::run(cargo.current_dir(folder))?;
+    }
+    Ok(())
 }
 
 /// The manifest of a workspace of the unpacked crates.
@@ -92,6 +95,7 @@ fn cargo(tree: &Path) -> Command {
         "package",
         "--quiet",
         "--allow-dirty",
+        "--no-verify",
         "--target-dir",
         "target",
     ]);
