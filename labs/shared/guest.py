@@ -180,6 +180,8 @@ class Machine:
     memory: int = 1024
     # QEMU arguments for the devices and their links.
     devices: list = field(default_factory=list)
+    # QEMU hands frames from card to card before any other program runs.
+    prompt: bool = False
 
     def start(self):
         data = [word for folder in ("qemu", "seabios")
@@ -190,8 +192,11 @@ class Machine:
             "-display", "none", "-no-reboot", "-serial", "stdio", "-m", str(self.memory),
             "-machine", "q35", *CLOCKS[self.clock], "-smp", str(self.cpus), "-kernel",
             bootable(self.kernel), "-initrd", self.initrd, "-append", APPEND, *self.devices)
-        return Guest(command, {**os.environ, "LD_LIBRARY_PATH": self.tools.libraries,
-                               "QEMU_MODULE_DIR": str(modules_of_qemu)})
+        guest = Guest(command, {**os.environ, "LD_LIBRARY_PATH": self.tools.libraries,
+                                "QEMU_MODULE_DIR": str(modules_of_qemu)})
+        if self.prompt:
+            hand_on_at_once(guest.qemu.pid)
+        return guest
 
     def work(self, limit):
         """Boots it and shows its script at work, for at most `limit` seconds. A guest that ends
@@ -213,11 +218,11 @@ class Machine:
 
 
 def hand_on_at_once(qemu):
-    """Lets QEMU's first thread run before any other program. It hands frames from card to card: a
-    hundredth of the time with igb, at times all of it with virtio. Where it waits for a busy host,
-    the guest's clock goes on: the devices are late and lose frames, and nothing in the guest tells.
-    At a low priority, beside four busy programs, two of three good switches failed. The threads of
-    the processors keep their priority, for the clock stops with them. Only root may do so."""
+    """Lets QEMU's first thread run before any other program. It hands frames from card to card,
+    with igb a hundredth of the time. Where it waits for a busy host, the guest's clock goes on: devices
+    are late and lose frames, and nothing in the guest tells. At a low priority, beside four busy
+    programs, two of three good switches failed. The threads of the processors keep their
+    priority, for the clock stops with them. Only root may do so."""
     with suppress(PermissionError):
         os.sched_setscheduler(qemu, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
@@ -230,7 +235,6 @@ class Guest:
         self.qemu = subprocess.Popen(command, env=environment, process_group=0, text=True,
                                      errors="replace", stdin=subprocess.DEVNULL,
                                      stdout=subprocess.PIPE)
-        hand_on_at_once(self.qemu.pid)
         self.console, self.lines = [], queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
