@@ -219,10 +219,10 @@ class Machine:
 
 def hand_on_at_once(qemu):
     """Lets QEMU's first thread run before any other program. It hands frames from card to card,
-    with igb a hundredth of the time. Where it waits for a busy host, the guest's clock goes on: devices
-    are late and lose frames, and nothing in the guest tells. At a low priority, beside four busy
-    programs, two of three good switches failed. The threads of the processors keep their
-    priority, for the clock stops with them. Only root may do so."""
+    with igb a hundredth of the time. Where it waits for a busy host, the guest's clock goes on:
+    devices are late and lose frames, and nothing in the guest tells. At a low priority, beside
+    four busy programs, two of three good switches failed. The threads of the processors keep
+    their priority, for the clock stops with them. Only root may do so."""
     with suppress(PermissionError):
         os.sched_setscheduler(qemu, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
