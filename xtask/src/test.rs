@@ -73,7 +73,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         failures,
         took,
     } = suite.outcome;
-    println!("==> what took longest, parts beside others among it, and of CPU time");
+    println!("==> what took longest, with its CPU time; parts ran beside others");
     let cpu = took.iter().map(|took| took.cpu).sum();
     let all = Took {
         name: "all".into(),

@@ -33,8 +33,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Lines that a failed part printed last: they are shown once more at the end of the tests, for
-/// hundreds of other parts' may follow them.
+/// Lines of a failed part's output that are shown once more at the end of the tests: hundreds of
+/// other parts may follow the first time.
 const LAST: usize = 60;
 
 /// A tally, a text on each part with failures, and what each part took.
@@ -52,7 +52,7 @@ pub struct Took {
     pub name: String,
     /// From its start to its end.
     pub time: Duration,
-    /// Of all CPUs, its processes' together.
+    /// CPU time of all its processes.
     pub cpu: Duration,
 }
 
@@ -135,8 +135,10 @@ impl Part {
         let mut last = VecDeque::new();
         let mut show_and_keep = |line: &str| {
             show(line);
-            last.truncate(LAST - 1);
-            last.push_front(line.to_owned());
+            if last.len() == LAST {
+                last.pop_front();
+            }
+            last.push_back(line.to_owned());
         };
         let ended = spawned
             .with_context(|| format!("cannot run {shown}"))
@@ -163,7 +165,7 @@ impl Part {
                 .push(format!("{}: {failed} failed", self.name));
         }
         if let Some(text) = outcome.failures.last_mut().filter(|_| !last.is_empty()) {
-            let lines = last.iter().rev().map(|line| format!("    | {line}"));
+            let lines = last.iter().map(|line| format!("    | {line}"));
             *text = format!(
                 "{text}; its last lines:\n{}",
                 lines.collect::<String>().trim_end()
