@@ -86,7 +86,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::Otg(_) => with_options(root, "otg", &[]),
         Device::Fleet(_) => with_options(root, "fleet", &[Group::Build, Group::Test]),
         Device::Userspace(_) => with_options(root, "userspace", &[Group::Userspace]),
-        // `target/release/validator` is up to date.
+        // The programs of the tests' build are up to date.
         Device::TestRxe => {
             rxe::build_agent(root)?;
             here(root, "rxe", ["--test"])
@@ -101,10 +101,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         }
         Device::TestOtg => here(root, "otg", ["--smoke"]),
         Device::TestBrowser => here(root, "browser", iter::empty()),
-        Device::TestFleet => {
-            step::explain_cargo(build_ebpf::run(root), root)?;
-            here(root, "fleet", iter::empty())
-        }
+        Device::TestFleet => here(root, "fleet", iter::empty()),
         Device::TestPrometheus => here(root, "prometheus", iter::empty()),
     }
 }

@@ -17,7 +17,7 @@ use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
 
-use self::part::{Lane, Outcome, Part, Took, side_by_side};
+use self::part::{Outcome, Part, Took};
 use self::targets::{Arguments, Modules, Name};
 use crate::build_ebpf;
 use crate::lab::{otg, rxe};
@@ -94,6 +94,9 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     Ok(step::exit_code(tally.failed == 0))
 }
 
+/// Parts beside the tests on real frames. Most wait, so that two CPUs are enough.
+const AT_A_TIME: usize = 5;
+
 /// Crates beside pfc-user.
 const LIBRARIES: [&str; 4] = ["ib-mad", "pfc-ebpf", "pfc-user/core", "pfc-user/otg"];
 
@@ -117,28 +120,35 @@ impl Suite<'_> {
             self.features = suite::VERBS;
         }
         let modules = Modules::read(&self.root.join("pfc-user/tests"))?;
-        // Nothing is measured yet. The programs built here run further below.
-        let mut builds = self.builds()?;
+        let mut linted = self.lints()?;
         if self.full {
             // To build mdBook and a standard library takes minutes.
-            let book = self.this("the book", &["docs", "--no-pages"])?;
+            linted.push(self.this("the book", &["docs", "--no-pages"])?);
             let portable = portable::check(self.root)?;
-            let portable = Part::new("validator-core for wasm32", portable);
-            builds.push(Lane(vec![book, portable, self.fuzz_targets()]));
+            linted.push(Part::new("validator-core for wasm32", portable));
+            linted.push(self.fuzz_targets());
         }
-        let client = thread::scope(|scope| {
+        // Has packages of its own, built with the profile `dev` like the lints.
+        let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
+        linted.push(self.check("tests of xtask", &xtask));
+        thread::scope(|scope| {
             let client = scope.spawn(otg::client);
-            self.outcome.add(side_by_side(builds));
-            client.join().unwrap_or_else(|panic| resume_unwind(panic))
-        });
-        self.take_client(client)?;
-        let lanes = self.lanes(&modules, lab)?;
-        self.outcome.add(side_by_side(lanes));
+            let linted = part::start(scope, linted, 1);
+            let tests = &[&["test"], &suite::with(self.features)[..], &["--no-run"]].concat();
+            self.outcome
+                .add(self.check("tests, to be built", tests).run());
+            self.take_client(client.join().unwrap_or_else(|panic| resume_unwind(panic)))?;
 
-        // Tests on real frames in real time run one at a time, with nothing beside them.
-        for part in self.of_lane(&modules, Name::Frames) {
-            self.outcome.add(part.run());
-        }
+            // Tests on real frames in real time run one at a time. They use a third of a CPU. What
+            // runs beside them leaves the CPU whenever they want it.
+            let beside = part::start(scope, self.beside(&modules, lab)?, AT_A_TIME);
+            for part in self.of_lane(&modules, Name::Frames) {
+                self.outcome.add(part.run());
+            }
+            self.outcome.join(beside);
+            self.outcome.join(linted);
+            anyhow::Ok(())
+        })?;
         if self.full {
             let part = self.lab("pages in a browser", &["test-browser"])?;
             self.outcome.add(part.run());
@@ -152,8 +162,9 @@ impl Suite<'_> {
             self.outcome.add(part.run());
         }
         if self.full && self.client.is_some() && step::is_root() {
-            // They measure: nothing runs beside them.
-            let part = self.lab("all scripts of snappi, and what they measure", &["otg"])?;
+            // They measure: with the program that users have, and nothing beside them.
+            let mut part = self.lab("all scripts of snappi, and what they measure", &["otg"])?;
+            part.command.env_remove("VALIDATOR_PROFILE");
             self.outcome.add(part.run());
         }
         if self.full && step::is_root() {
@@ -193,43 +204,23 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Lints, and everything that is built for the lanes. Each lane has a target folder, or a
-    /// profile, of its own: none waits for another's lock, and no CPU for the last crate of a
-    /// build.
-    fn builds(&self) -> Result<Vec<Lane>> {
+    /// Lints, with a target folder or a profile of their own: nothing waits for their lock.
+    fn lints(&self) -> Result<Vec<Part>> {
         let features = ["--features", self.features];
         let clippy = [&["clippy", "--workspace", "--all-targets"], &features[..]].concat();
-        let linted = vec![
+        Ok(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check("clippy", &[&clippy[..], &["--", "-D", "warnings"]].concat()),
+            Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             self.documentation(),
             self.this("links", &["docs", "--no-pages", "--no-book"])?,
-        ];
-        let tests = self.check(
-            "tests, to be built",
-            &[&["test"], &suite::with(self.features)[..], &["--no-run"]].concat(),
-        );
-        let programs = Part::new("clippy on the XDP programs", build_ebpf::lints(self.root));
-        Ok(vec![Lane(linted), Lane(vec![tests]), Lane(vec![programs])])
+        ])
     }
 
     /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.
-    fn lanes(&self, modules: &Modules, lab: bool) -> Result<Vec<Lane>> {
-        let mut computing = self.host_tests()?;
-        computing.extend(self.of_lane(modules, Name::Computing));
-        let mut waiting = self.of_lane(modules, Name::Waiting);
-        if let Some(python) = &self.client
-            && step::is_root()
-        {
-            let mut part = self.lab("snappi on veths and at the switch", &["test-otg"])?;
-            part.command.env(otg::smoke::PYTHON, python);
-            waiting.push(part);
-        }
-        let mut lanes = vec![
-            Lane(computing),
-            Lane(waiting),
-            Lane(self.of_lane(modules, Name::Programs)),
-        ];
+    /// The longest come first, so that none runs alone at the end.
+    fn beside(&self, modules: &Modules, lab: bool) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
         if lab {
             let nic = if self.full { "nic" } else { "test-nic" };
             let (others, kernels): (&str, &[&str]) = if self.full {
@@ -240,17 +231,29 @@ impl Suite<'_> {
             } else {
                 ("a kernel that is too old", &["test-kernel", "5.10"])
             };
-            lanes.push(Lane(vec![
-                self.lab("rdma_rxe in QEMU", &["test-rxe"])?,
+            parts.extend([
+                self.lab(
+                    "Linux 6.1 and 6.12 in QEMU",
+                    &["test-kernel", "6.1", "6.12"],
+                )?,
                 self.lab("drivers of network cards in QEMU", &[nic])?,
+                self.lab("rdma_rxe in QEMU", &["test-rxe"])?,
                 self.lab(others, kernels)?,
-            ]));
-            lanes.push(Lane(vec![
                 self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
-                self.lab("kernels in QEMU", &["test-kernel", "6.1", "6.12"])?,
-            ]));
+            ]);
         }
-        Ok(lanes)
+        for lane in [Name::Computing, Name::Waiting, Name::Programs] {
+            parts.extend(self.of_lane(modules, lane));
+        }
+        parts.extend(self.host_tests()?);
+        if let Some(python) = &self.client
+            && step::is_root()
+        {
+            let mut part = self.lab("snappi on veths and at the switch", &["test-otg"])?;
+            part.command.env(otg::smoke::PYTHON, python);
+            parts.push(part);
+        }
+        Ok(parts)
     }
 
     fn cargo(&self, arguments: &[&str]) -> Command {
@@ -307,12 +310,10 @@ impl Suite<'_> {
         let folders = LIBRARIES.map(|folder| self.root.join(folder).join("tests"));
         let libraries = targets::of_libraries(&folders)?;
         let libraries: Vec<_> = libraries.iter().map(String::as_str).collect();
-        let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
         Ok(vec![
             self.tests("tests in the sources", &["--lib", "--bins"], &[]),
             self.tests("tests of the libraries", &libraries, &[]),
             self.tests("examples in the documentation", &["--doc"], &[]),
-            self.check("tests of xtask", &xtask),
         ])
     }
 
@@ -327,10 +328,11 @@ impl Suite<'_> {
             .map(|arguments| self.of_release(name, arguments))
             .collect();
         // A run restores every setting that it finds in its journal. In the machine's journal it
-        // would also find those that a test of another lane has just left there on purpose.
-        let journal = self.root.join("target/journals").join(format!("{lane:?}"));
-        for part in &mut parts {
-            part.command.env("VALIDATOR_JOURNAL", &journal);
+        // would also find those that a test of another part has just left there on purpose.
+        let journals = self.root.join("target/journals");
+        for (number, part) in parts.iter_mut().enumerate() {
+            let journal = journals.join(format!("{lane:?}-{number}"));
+            part.command.env("VALIDATOR_JOURNAL", journal);
         }
         parts
     }

@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::panic::resume_unwind;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
+use std::sync::{Arc, Mutex};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::unistd::{Pid, SysconfVar, gettid, sysconf};
 
 use crate::step;
 
@@ -61,6 +63,13 @@ impl Outcome {
     pub fn failed(&mut self, name: &str, error: &anyhow::Error) {
         self.tally.failed += 1;
         self.failures.push(format!("{name}: {error:#}"));
+    }
+
+    /// Waits for parts that run beside this thread, and adds their outcome.
+    pub fn join(&mut self, parts: Vec<ScopedJoinHandle<'_, Self>>) {
+        for thread in parts {
+            self.add(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
     }
 
     /// Adds the outcome of another part.
@@ -228,35 +237,35 @@ impl Start {
     }
 }
 
-/// Parts that run one after the other, on a thread of their own.
-pub struct Lane(pub Vec<Part>);
-
-impl Lane {
-    fn run(self) -> Outcome {
-        let mut outcome = Outcome::default();
-        for part in self.0 {
-            outcome.add(part.run_aside());
-        }
-        outcome
-    }
+/// Starts parts, some at a time in their order, on threads of their own. They get the CPU time that
+/// nothing else wants: what runs beside them measures times. Returns the threads.
+pub fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    parts: Vec<Part>,
+    at_a_time: usize,
+) -> Vec<ScopedJoinHandle<'scope, Outcome>> {
+    let queue = Arc::new(Mutex::new(VecDeque::from(parts)));
+    let worker = |_| {
+        let queue = Arc::clone(&queue);
+        scope.spawn(move || {
+            let mut outcome = Outcome::default();
+            if let Err(error) = give_way() {
+                outcome.failed("priority of the parts beside others", &error);
+            }
+            let next = || queue.lock().expect("no holder panics").pop_front();
+            while let Some(part) = next() {
+                outcome.add(part.run_aside());
+            }
+            outcome
+        })
+    };
+    (0..at_a_time).map(worker).collect()
 }
 
-/// Runs lanes beside each other, each to its end.
-pub fn side_by_side(lanes: impl IntoIterator<Item = Lane>) -> Outcome {
-    let mut outcome = Outcome::default();
-    thread::scope(|scope| {
-        let running: Vec<_> = lanes
-            .into_iter()
-            .map(|lane| scope.spawn(|| lane.run()))
-            .collect();
-        for lane in running {
-            outcome.add(
-                lane.join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            );
-        }
-    });
-    outcome
+/// Gives this thread the policy SCHED_IDLE, which the processes that it starts inherit (sched(7)).
+fn give_way() -> Result<()> {
+    let thread = gettid().to_string();
+    step::output(Command::new("chrt").args(["--idle", "--pid", "0", &thread])).map(drop)
 }
 
 /// Reads libtest's closing line, such as `test result: ok. 5 passed; 0 failed; 1 ignored; ...`.
@@ -276,6 +285,8 @@ fn result_of(line: &str) -> Option<Tally> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -303,16 +314,28 @@ mod tests {
         Part::new(format!("{passed}+{failed}"), shell)
     }
 
+    /// Outcome of parts that run two at a time.
+    fn two_at_a_time(parts: Vec<Part>) -> Outcome {
+        let mut outcome = Outcome::default();
+        thread::scope(|scope| outcome.join(start(scope, parts, 2)));
+        outcome
+    }
+
     #[test]
-    fn lanes_are_added_up_whatever_fails_in_them() {
+    fn parts_are_added_up_whatever_fails_in_them() {
         let nowhere = Part::new("nowhere", Command::new("/nowhere/at/all"));
-        let lanes = [
-            Lane(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]),
-            Lane(vec![nowhere, part(8, 0, 0)]),
+        let parts = vec![
+            part(1, 0, 0),
+            part(2, 3, 101),
+            part(4, 0, 7),
+            nowhere,
+            part(8, 0, 0),
         ];
         let Outcome {
-            tally, failures, ..
-        } = side_by_side(lanes);
+            tally,
+            mut failures,
+            ..
+        } = two_at_a_time(parts);
         assert_eq!(
             tally,
             Tally {
@@ -321,6 +344,7 @@ mod tests {
                 skipped: 0
             }
         );
+        failures.sort();
         assert_eq!(failures.len(), 3, "{failures:?}");
         let (failed, last) = failures[0].split_once(":\n").expect("its last lines");
         assert_eq!(failed, "2+3: 3 failed; its last lines");
@@ -335,6 +359,16 @@ mod tests {
             failures[2].starts_with("nowhere: cannot run /nowhere/at/all"),
             "{failures:?}"
         );
+    }
+
+    #[test]
+    fn parts_beside_others_get_what_cpu_time_is_left() {
+        let mut shell = Command::new("sh");
+        shell
+            .arg("-c")
+            .arg("chrt --pid $$ | grep -q SCHED_IDLE && echo 'test result: ok. 1 passed; 0 failed; 0 ignored'");
+        let outcome = two_at_a_time(vec![Part::new("policy", shell)]);
+        assert_eq!(outcome.tally.passed, 1, "{outcome:?}");
     }
 
     #[test]

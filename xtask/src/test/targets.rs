@@ -29,7 +29,7 @@ pub enum Name {
     /// Tests of programs in the kernel, in network namespaces of their own. They count frames,
     /// whenever those come.
     Programs,
-    /// Tests on real frames in real time: one at a time, with nothing beside them.
+    /// Tests on real frames in real time: one at a time. They have the CPUs before all others.
     Frames,
 }
 
