@@ -105,14 +105,16 @@ class Card:
 # virtio: the switch of the guest was seen to take 2.6 ms.
 VIRTIO = {"device": "virtio-net-pci", "driver": "virtio_net", "line_rate": "100M", "load": 1.0,
           "pauses": False, "max_response": "4ms"}
-# Moderates its interrupts: latencies of 1.4 ms were observed.
-E1000 = {"load": 0.08, "max_response": "4ms", "resets": True, "native": ()}
+# Where the stack runs the tester's programs, they take their time from the switch in the same guest:
+# between two frames that it had held it was seen to take 7.3 ms (Linux 6.1, idle host).
+SHARED = "12ms"
+E1000 = {"load": 0.08, "max_response": SHARED, "resets": True, "native": ()}
 # Models that exercise different paths of the tool.
 CARDS = {
     "virtio-net": Card(**VIRTIO),
     "virtio-net-queues": Card(**VIRTIO, queues=2),
     "igb": Card("igb", "igb", prompt=True),
-    "vmxnet3": Card("vmxnet3", "vmxnet3", pauses=False, native=("6.12",)),
+    "vmxnet3": Card("vmxnet3", "vmxnet3", pauses=False, native=("6.12",), max_response=SHARED),
     "e1000e": Card("e1000e", "e1000e", **E1000),
     "e1000": Card("e1000", "e1000", **E1000),
 }
