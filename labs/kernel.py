@@ -7,8 +7,8 @@ is too old and has to be named so; and the newest that there are packages of.
 import json
 
 from shared import guest, packages
-from shared.steps import (FEATURES, PROFILE, ROOT, VALIDATOR, Failure, Tally, cargo, elapsed, main,
-                          options_of, output, step)
+from shared.steps import (ROOT, VALIDATOR, Failure, Tally, elapsed, main, options_of, output, step,
+                          tests)
 
 MUST_WORK = ("6.1", "6.12")
 # The test program that the guest runs.
@@ -20,9 +20,7 @@ LIMIT = 900
 
 def test_program():
     """The path of the test program, built first if necessary."""
-    # Chosen as `cargo xtask test` does, which then finds it built.
-    command = cargo("test", "--workspace", "--exclude", "xtask", "--features", FEATURES,
-                    "--profile", PROFILE, "--no-run", "--message-format", "json", "--test", TESTS)
+    command = [*tests(TESTS), "--no-run", "--message-format", "json"]
     built = {}
     for line in output(*command, cwd=ROOT).splitlines():
         message = json.loads(line)
@@ -31,14 +29,14 @@ def test_program():
     return built[TESTS]
 
 
-def boot(tools, name, tree, script, clock, tests=None):
+def boot(tools, name, tree, script, clock, program=None):
     folder = ROOT / f"target/lab/kernel-{name}-{script}"
     text = (guest.SCRIPTS / f"kernel-{script}.sh").read_text()
     initrd = guest.Initrd(folder, tools, tree, MODULES, text)
     initrd.stripped(VALIDATOR, "tools/validator")
     initrd.folder(ROOT / "configs", "configs")
-    if tests:
-        initrd.stripped(tests, "tools/tests")
+    if program:
+        initrd.stripped(program, "tools/tests")
         for program in ("tc", "ethtool"):
             initrd.program(tools.program(program), f"tools/{program}")
         # The test program looks for both where cargo has them.

@@ -68,6 +68,12 @@ def cargo(*arguments):
     return [os.environ.get("CARGO", "cargo"), *arguments]
 
 
+def tests(program):
+    """Command for a test program, chosen as `cargo xtask test` does, which then finds it built."""
+    return cargo("test", "--workspace", "--exclude", "xtask", "--features", FEATURES,
+                 "--profile", PROFILE, "--test", program)
+
+
 def need_root(why):
     if os.geteuid() != 0:
         raise Failure(f"{why} needs root; run it with sudo or as root")

@@ -9,6 +9,6 @@ mod files;
 mod folder;
 mod hostile;
 mod machine_readable;
-mod samples;
+pub mod samples;
 mod summary;
 mod views;

@@ -7,6 +7,7 @@ mod docs;
 #[path = "../examples/manual/files.rs"]
 mod files;
 mod packaging;
+mod pages;
 mod preflight;
 mod registry;
 mod report;

@@ -2,7 +2,7 @@
 //!
 //! lane: computing
 
-mod corpus;
+pub mod corpus;
 mod faults;
 mod fixed_set;
 mod foreign;

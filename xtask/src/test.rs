@@ -128,20 +128,24 @@ impl Suite<'_> {
             linted.push(Part::new("validator-core for wasm32", portable));
             linted.push(self.fuzz_targets());
         }
-        // Has packages of its own, built with the profile `dev` like the lints.
         let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
-        linted.push(self.check("tests of xtask", &xtask));
+        linted.push(self.linted("tests of xtask", &xtask).denying_warnings());
         thread::scope(|scope| {
             let client = scope.spawn(otg::client);
             let linted = part::start(scope, linted, 1);
-            let tests = &[&["test"], &suite::with(self.features)[..], &["--no-run"]].concat();
-            self.outcome
-                .add(self.check("tests, to be built", tests).run());
+            let all = suite::with(self.features);
+            let built = [&["test"], &all[..], &["--all-targets", "--no-run"]].concat();
+            let built = self.linted("tests and benches, built and linted", &built);
+            self.outcome.add(built.denying_warnings().run());
             self.take_client(client.join().unwrap_or_else(|panic| resume_unwind(panic)))?;
 
             // Tests on real frames in real time run one at a time. They use a third of a CPU. What
             // runs beside them leaves the CPU whenever they want it.
             let beside = part::start(scope, self.beside(&modules, lab)?, AT_A_TIME);
+            if lab {
+                self.outcome
+                    .add(self.lab("rdma_rxe in QEMU", &["test-rxe"])?.run());
+            }
             for part in self.of_lane(&modules, Name::Frames) {
                 self.outcome.add(part.run());
             }
@@ -163,8 +167,8 @@ impl Suite<'_> {
         }
         if self.full && self.client.is_some() && step::is_root() {
             // They measure: with the program that users have, and nothing beside them.
-            let mut part = self.lab("all scripts of snappi, and what they measure", &["otg"])?;
-            part.command.env_remove("VALIDATOR_PROFILE");
+            let name = "all scripts of snappi, and what they measure";
+            let part = self.this(name, &["lab", "otg"])?;
             self.outcome.add(part.run());
         }
         if self.full && step::is_root() {
@@ -204,13 +208,11 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Lints, with a target folder or a profile of their own: nothing waits for their lock.
+    /// What is looked at beside the build for the tests, with a target folder or a profile of its
+    /// own: nothing waits for its lock.
     fn lints(&self) -> Result<Vec<Part>> {
-        let features = ["--features", self.features];
-        let clippy = [&["clippy", "--workspace", "--all-targets"], &features[..]].concat();
         Ok(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
-            self.check("clippy", &[&clippy[..], &["--", "-D", "warnings"]].concat()),
             Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             self.documentation(),
             self.this("links", &["docs", "--no-pages", "--no-book"])?,
@@ -237,7 +239,6 @@ impl Suite<'_> {
                     &["test-kernel", "6.1", "6.12"],
                 )?,
                 self.lab("drivers of network cards in QEMU", &[nic])?,
-                self.lab("rdma_rxe in QEMU", &["test-rxe"])?,
                 self.lab(others, kernels)?,
                 self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
             ]);
@@ -275,6 +276,13 @@ impl Suite<'_> {
         Part::new(name, self.cargo(arguments))
     }
 
+    /// A build with lints, or tests of what it built.
+    fn linted(&self, name: &str, arguments: &[&str]) -> Part {
+        let mut part = self.check(name, arguments);
+        part.command.env(suite::LINTED.0, suite::LINTED.1);
+        part
+    }
+
     /// The fuzz targets, which are not of the workspace. Only to run them takes a nightly compiler.
     /// The path stands for libFuzzer, which would be built from C++: nothing is linked here.
     fn fuzz_targets(&self) -> Part {
@@ -303,7 +311,7 @@ impl Suite<'_> {
             harness,
         ]
         .concat();
-        self.check(name, &words)
+        self.linted(name, &words)
     }
 
     fn host_tests(&self) -> Result<Vec<Part>> {
@@ -380,7 +388,12 @@ impl Suite<'_> {
 
     /// A lab of this program, which prints a closing line like libtest's.
     fn lab(&self, name: &str, command: &[&str]) -> Result<Part> {
-        self.this(name, &[&["lab"], command].concat())
+        let mut part = self.this(name, &[&["lab"], command].concat())?;
+        part.command
+            .env("VALIDATOR_PROFILE", suite::PROFILE)
+            .env("VALIDATOR_FEATURES", self.features)
+            .env(suite::LINTED.0, suite::LINTED.1);
+        Ok(part)
     }
 
     /// A command of this program.
@@ -392,9 +405,7 @@ impl Suite<'_> {
             .args(["--pdeathsig", "TERM", "--"])
             .arg(this)
             .args(command)
-            .current_dir(self.root)
-            .env("VALIDATOR_PROFILE", suite::PROFILE)
-            .env("VALIDATOR_FEATURES", self.features);
+            .current_dir(self.root);
         Ok(Part::new(name, bound))
     }
 

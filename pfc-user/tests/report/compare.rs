@@ -1,16 +1,15 @@
 //! `validator report`: two runs compared, and the page written alone.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use lzma_rust2::XzReader;
-use serde::Deserialize;
 use validator::report::{self, Folder};
-use validator_core::evidence::{CaseEvidence, Evidence, Host, Invocation, SCHEMA, Testbed};
+use validator_core::evidence::{CaseEvidence, Evidence};
 
+use super::samples::evidence;
 use crate::common;
+use crate::verdicts::corpus;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 
@@ -24,41 +23,18 @@ for error in Validator(schema).iter_errors(file):
     print("/".join(map(str, error.absolute_path)) + ": " + error.message[:300])
 "#;
 
-/// A line of the corpus.
-#[derive(Deserialize)]
-struct Recorded {
-    devices: Vec<String>,
-    evidence: CaseEvidence,
-}
-
 /// Stores a run of `rc.c09-142-01` on a simulated requester, and returns its directory.
 fn store(folder: &Path, device: &str) -> PathBuf {
-    let corpus =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus/evidence/rc.jsonl.xz");
-    let lines = BufReader::new(XzReader::new(File::open(corpus).unwrap(), true)).lines();
-    let mut recorded = lines.map(|line| serde_json::from_str::<Recorded>(&line.unwrap()).unwrap());
-    let recorded = recorded
-        .find(|recorded| recorded.devices.iter().any(|name| name == device))
-        .expect("the corpus has the device");
     let dir = folder.join(device);
-    store_cases(&dir, vec![recorded.evidence]);
+    store_cases(&dir, vec![corpus::recorded("rc", "rc.c09-142-01", device)]);
     dir
 }
 
 fn store_cases(dir: &Path, cases: Vec<CaseEvidence>) {
     let evidence = Evidence {
-        schema: SCHEMA,
-        version: "0.1.0".into(),
-        started: 1_700_000_000,
-        seconds: 1.0,
-        host: Host::default(),
-        testbed: Testbed::default(),
-        invocation: Invocation::default(),
-        preflight: None,
         planned: cases.iter().map(|case| case.case.clone()).collect(),
-        hooks: Vec::new(),
         cases,
-        interrupted: false,
+        ..evidence()
     };
     report::write_evidence(&mut Folder::make(dir).unwrap(), &evidence).unwrap();
 }

@@ -1,16 +1,15 @@
 //! Evidence is read back as it was recorded, or refused.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
 
-use lzma_rust2::XzReader;
 use validator::report::{self, Folder};
-use validator_core::evidence::{CaseEvidence, Evidence, digest, numbers};
+use validator_core::evidence::{Evidence, digest, numbers};
 
 use super::samples::evidence;
 use crate::common;
+use crate::verdicts::corpus;
 
 #[test]
 fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
@@ -57,11 +56,7 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
 
 /// Evidence of the corpus: the RC case on a good device.
 fn recorded() -> Evidence {
-    let corpus =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus/evidence/rc.jsonl.xz");
-    let mut lines = BufReader::new(XzReader::new(fs::File::open(corpus).unwrap(), false)).lines();
-    let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-    let case: CaseEvidence = serde_json::from_value(line["evidence"].clone()).unwrap();
+    let case = corpus::recorded("rc", "rc.c09-142-01", "good");
     Evidence {
         planned: vec![case.case.clone()],
         cases: vec![case],

@@ -75,11 +75,12 @@ pub fn until_all_fail(
 }
 
 /// Checks that a stalling device may fail: it is late, or holds too much.
-const BY_STANDING_STILL: [&str; 12] = [
+const BY_STANDING_STILL: [&str; 13] = [
     "paused",
     "background",
     "isolation",
     "delivered",
+    "lets-go",
     "resume",
     "response",
     "xon",

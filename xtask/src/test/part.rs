@@ -87,6 +87,8 @@ impl Outcome {
 pub struct Part {
     pub name: String,
     pub command: Command,
+    /// True: a warning of a crate fails the part, once the command has ended.
+    denies_warnings: bool,
 }
 
 impl Part {
@@ -94,28 +96,35 @@ impl Part {
         Self {
             name: name.into(),
             command,
+            denies_warnings: false,
         }
     }
 
+    /// A build in which a warning of a crate counts as a failure, but ends nothing.
+    pub fn denying_warnings(mut self) -> Self {
+        self.denies_warnings = true;
+        self
+    }
+
     /// Runs it, with its output shown as it comes.
-    pub fn run(mut self) -> Outcome {
+    pub fn run(self) -> Outcome {
         // Uses `print!`, because libtest captures it in the tests of this file.
-        let start = Start::now(&self.name, &mut |text| print!("{text}"));
-        let spawned = self.command.stdout(Stdio::piped()).spawn();
-        let spawned = spawned.map(|mut child| (child.stdout.take().expect("asked for"), child));
-        self.end(&start, spawned, &mut |text| print!("{text}"))
+        self.run_and_show(&mut |text| print!("{text}"))
     }
 
     /// Runs it, with its output shown in one piece at its end.
-    fn run_aside(mut self) -> Outcome {
+    fn run_aside(self) -> Outcome {
         println!("    begins: {}", self.name);
         let mut kept = String::new();
-        let mut keep = |text: &str| kept.push_str(text);
-        let start = Start::now(&self.name, &mut keep);
-        let spawned = self.spawn_into_pipe();
-        let outcome = self.end(&start, spawned, &mut keep);
+        let outcome = self.run_and_show(&mut |text| kept.push_str(text));
         print!("{kept}");
         outcome
+    }
+
+    fn run_and_show(mut self, show: &mut dyn FnMut(&str)) -> Outcome {
+        let start = Start::now(&self.name, show);
+        let spawned = self.spawn_into_pipe();
+        self.end(&start, spawned, show)
     }
 
     /// Both outputs into one pipe, in their order.
@@ -142,8 +151,10 @@ impl Part {
         let mut outcome = Outcome::default();
         let shown = step::show(&self.command);
         let mut last = VecDeque::new();
+        let mut warned = 0;
         let mut show_and_keep = |line: &str| {
             show(line);
+            warned += usize::from(is_of_warnings(line));
             if last.len() == LAST {
                 last.pop_front();
             }
@@ -155,7 +166,11 @@ impl Part {
                 count(output, child, &mut outcome.tally, &mut show_and_keep)
             });
         let (failure, cpu) = match ended {
-            Ok((status, cpu)) if status.success() => (None, cpu),
+            Ok((status, cpu)) if status.success() => {
+                let denied = self.denies_warnings && warned > 0;
+                let failure = denied.then(|| anyhow!("{warned} targets have warnings, see above"));
+                (failure, cpu)
+            }
             Ok((status, cpu)) => (Some(anyhow!("{shown} ended with {status}")), cpu),
             Err(error) => (Some(error), Duration::ZERO),
         };
@@ -182,6 +197,12 @@ impl Part {
         }
         outcome
     }
+}
+
+/// True for the line in which cargo says how many warnings a target has, also of an earlier build:
+/// "warning: `xtask` (bin "xtask" test) generated 1 warning".
+fn is_of_warnings(line: &str) -> bool {
+    line.starts_with("warning: `") && line.contains(") generated ") && line.contains(" warning")
 }
 
 /// Shows the output of a command, and adds up the closing line of each test program. Returns how it
@@ -369,6 +390,24 @@ mod tests {
             .arg("chrt --pid $$ | grep -q SCHED_IDLE && echo 'test result: ok. 1 passed; 0 failed; 0 ignored'");
         let outcome = two_at_a_time(vec![Part::new("policy", shell)]);
         assert_eq!(outcome.tally.passed, 1, "{outcome:?}");
+    }
+
+    #[test]
+    fn warnings_of_a_crate_fail_a_build_and_those_of_the_surroundings_do_not() {
+        let build = |line: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("echo '{line}' >&2")]);
+            Part::new("build", shell)
+                .denying_warnings()
+                .run()
+                .tally
+                .failed
+        };
+        assert_eq!(
+            build("warning: `x` (bin \"x\" test) generated 2 warnings"),
+            1
+        );
+        assert_eq!(build("warning: `/root/.cargo/config` is deprecated"), 0);
     }
 
     #[test]

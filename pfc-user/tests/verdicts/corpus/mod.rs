@@ -163,10 +163,16 @@ fn differences(expected: &str, found: &str) -> Vec<String> {
 }
 
 /// The lines of a family.
-fn lines(family: &str) -> impl Iterator<Item = String> {
+pub fn lines(family: &str) -> impl Iterator<Item = String> {
     let file = File::open(folder().join(format!("evidence/{family}.jsonl.xz"))).unwrap();
     let lines = BufReader::new(XzReader::new(file, false)).lines();
     lines.map(|line| line.unwrap())
+}
+
+/// The devices and the evidence of a line.
+pub fn parse(line: &str) -> (Vec<String>, CaseEvidence) {
+    let Recorded { devices, evidence } = serde_json::from_str(line).unwrap();
+    (devices, evidence)
 }
 
 /// Evidence that `validator run` wrote, without its digests.
@@ -178,14 +184,10 @@ pub fn real_frames() -> Value {
 /// Evidence of `case` on the device of that name.
 pub fn recorded(family: &str, case: &str, device: &str) -> CaseEvidence {
     let case_key = format!("\"evidence\":{{\"case\":\"{case}\"");
-    let device = device.to_owned();
-    let mut of_case = lines(family)
-        .filter(|line| line.contains(&case_key))
-        .map(|line| serde_json::from_str::<Recorded>(&line).unwrap());
-    let found = of_case.find(|line| line.devices.contains(&device));
-    found
-        .unwrap_or_else(|| panic!("no {case} on {device}"))
-        .evidence
+    let of_case = lines(family).filter(|line| line.contains(&case_key));
+    let mut of_case = of_case.map(|line| parse(&line));
+    let found = of_case.find(|(devices, _)| devices.iter().any(|name| name == device));
+    found.unwrap_or_else(|| panic!("no {case} on {device}")).1
 }
 
 /// Judges the stored evidence of a family, after recording it where that is asked for.
@@ -197,7 +199,7 @@ fn judge(family: &str, record: fn() -> Vec<OnDevice>, disturb: &[&str], by: &[Di
     }
     let mut found = String::new();
     for line in lines(family) {
-        let Recorded { devices, evidence } = serde_json::from_str(&line).unwrap();
+        let (devices, evidence) = parse(&line);
         if let Err(defect) = whole::check_case(&evidence, "case") {
             panic!("the evidence on {devices:?} is not whole: {defect}");
         }

@@ -3,48 +3,14 @@
 
 #![allow(clippy::disallowed_types, reason = "it runs the example, a program")]
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use lzma_rust2::XzReader;
-use serde::Deserialize;
-use validator_core::evidence::{CaseEvidence, Evidence, Host, Invocation, SCHEMA, Testbed};
 use validator_core::report::{self, Folder};
 
-/// A line of the corpus.
-#[derive(Deserialize)]
-struct Recorded {
-    devices: Vec<String>,
-    evidence: CaseEvidence,
-}
-
-/// Stores a run of `rc.c09-142-01` on the simulated requester that is `device`.
-fn store(folder: &Path, device: &str) {
-    let corpus =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verdicts/corpus/evidence/rc.jsonl.xz");
-    let lines = BufReader::new(XzReader::new(File::open(corpus).unwrap(), true)).lines();
-    let mut recorded = lines.map(|line| serde_json::from_str::<Recorded>(&line.unwrap()).unwrap());
-    let recorded = recorded
-        .find(|recorded| recorded.devices.iter().any(|name| name == device))
-        .expect("the corpus has the device");
-    let evidence = Evidence {
-        schema: SCHEMA,
-        version: "0.1.0".into(),
-        started: 1_700_000_000,
-        seconds: 1.0,
-        host: Host::default(),
-        testbed: Testbed::default(),
-        invocation: Invocation::default(),
-        preflight: None,
-        planned: vec![recorded.evidence.case.clone()],
-        hooks: vec![],
-        cases: vec![recorded.evidence],
-        interrupted: false,
-    };
-    report::write_evidence(&mut Folder::make(folder).unwrap(), &evidence).unwrap();
-}
+use super::samples;
+use crate::verdicts::corpus;
 
 /// Cargo puts examples beside the folder of test programs.
 fn judge(folder: &Path) -> Output {
@@ -60,7 +26,8 @@ fn stored_evidence_is_judged_without_the_rest_of_the_tool() {
         ("one-retry-less", 1, "rc.c09-142-01  fail"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        store(folder.path(), device);
+        let evidence = samples::run(vec![corpus::recorded("rc", "rc.c09-142-01", device)]);
+        report::write_evidence(&mut Folder::make(folder.path()).unwrap(), &evidence).unwrap();
         let output = judge(folder.path());
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{device}: {text}");

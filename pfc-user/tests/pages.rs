@@ -1,15 +1,13 @@
 //! Evidence is read, judged and reported. The page says what the other reports say, is one
 //! well-formed file, and takes no text of evidence for markup.
 //!
-//! One program for all of this: what reads evidence takes the compiler longer than the tests.
+//! lane: computing
 
 mod drawings;
-mod exercises;
 mod hostile;
 mod judge_example;
-#[path = "../common/pages.rs"]
-mod pages;
 mod red;
+pub mod samples;
 mod says;
 mod size;
 
@@ -25,7 +23,7 @@ use validator_core::verdict::{CaseResult, Exit};
 /// The samples, read once.
 fn samples() -> Vec<(String, Evidence)> {
     static SAMPLES: OnceLock<Vec<(String, Evidence)>> = OnceLock::new();
-    SAMPLES.get_or_init(pages::samples).clone()
+    SAMPLES.get_or_init(samples::samples).clone()
 }
 
 /// The sample of that name.

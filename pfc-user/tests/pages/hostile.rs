@@ -4,7 +4,7 @@ use validator_core::evidence::Evidence;
 use validator_core::evidence::pfc::Withheld;
 use validator_core::report::html;
 
-use crate::{assert_sound, judged, named, page, pages, parse, sample};
+use super::{assert_sound, judged, named, page, parse, sample, samples};
 
 /// Text that tries to become markup, to steer, or to break the file.
 const HOSTILE: &str = "</title></style></script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;\
@@ -99,7 +99,7 @@ fn figures_out_of_all_proportion_are_drawn_somehow() {
     let evidence = sample("pfc-inconclusive");
     for (extreme, width) in [(u64::MAX, 1), (0, 0), (u64::MAX, u64::MAX), (1, 1)] {
         let mut evidence = evidence.clone();
-        for e in pages::pfc(&mut evidence) {
+        for e in samples::pfc(&mut evidence) {
             e.windows.width = width;
             e.windows.epoch = extreme;
             e.plan.flows[0].length = usize::MAX;
@@ -119,7 +119,7 @@ fn figures_out_of_all_proportion_are_drawn_somehow() {
             }
         }
         // Judged as it was recorded: the judges are not what is asked here.
-        let (results, exit) = judged(&pages::run(Vec::new()));
+        let (results, exit) = judged(&samples::run(Vec::new()));
         assert_sound("extreme", &html::page(&evidence, &results, exit));
     }
 }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-#[path = "../exercise/agent.rs"]
+#[path = "exercise/agent.rs"]
 mod agent;
-#[path = "../exercise/evidence.rs"]
+#[path = "exercise/evidence.rs"]
 mod evidence;
-#[path = "../exercise/frames.rs"]
+#[path = "exercise/frames.rs"]
 mod frames;
-#[path = "../exercise/hooks.rs"]
+#[path = "exercise/hooks.rs"]
 mod hooks;
 
 /// Calls `exercise` with each file of a folder, beginning at this crate's.

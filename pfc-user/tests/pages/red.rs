@@ -8,7 +8,7 @@ use validator_core::evidence::{Evidence, Repetition};
 use validator_core::report::html;
 use validator_core::verdict::{Subject, Verdict};
 
-use crate::{judged, named, of_class, page, pages, parse, sample, text_of};
+use super::{judged, named, of_class, page, parse, sample, samples, text_of};
 
 /// Events that a drawing shows, and those that the table beside it lists.
 const SHOWN: usize = 160;
@@ -163,9 +163,9 @@ fn each_packet_that_a_check_failed_on_is_red_and_names_it() {
     ];
     let (mut on_packets, mut good) = (BTreeSet::new(), BTreeSet::new());
     for family in ["mad", "rc"] {
-        for (devices, evidence) in pages::recorded(family, |_| true) {
+        for (devices, evidence) in samples::recorded(family, |_| true) {
             let device = devices[0].as_str();
-            let evidence = pages::run(vec![evidence]);
+            let evidence = samples::run(vec![evidence]);
             let (results, exit) = judged(&evidence);
             let ladders = ladders(&html::page(&evidence, &results, exit));
             let result = &results[0];
@@ -266,7 +266,7 @@ fn rc_ladders_show_in_red_the_packet_that_is_wrong_and_no_other() {
         ("one-retry-more", "requests", &[false, false, false, true]),
         ("wrong-opcode", "single-packet", &[true, true, true]),
     ] {
-        let evidence = pages::run(pages::on("rc", device));
+        let evidence = samples::run(samples::on("rc", device));
         let ladders = ladders(&page(&evidence));
         let (_, rows) = &ladders[0];
         let begins = |row: &&Row| row.label.starts_with("test: ");

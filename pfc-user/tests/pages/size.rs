@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use validator_core::evidence::pfc::{ControlReceived, Withheld};
 use validator_core::evidence::{Evidence, Repetition};
 
-use crate::{assert_sound, named, of_class, page, pages, parse, sample, text_of};
+use super::{assert_sound, named, of_class, page, parse, sample, samples, text_of};
 
 /// Attempts at each repetition: the most that a run makes.
 const ATTEMPTS: u32 = 3;
@@ -27,7 +27,7 @@ fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
         }
     }
     let mut seed = 1u32;
-    for e in pages::pfc(&mut evidence) {
+    for e in samples::pfc(&mut evidence) {
         // 4.5 s in windows of 5 ms, no two of them alike.
         e.windows.width = 5_000_000;
         for (index, span) in e.phases.iter_mut().enumerate() {
@@ -67,8 +67,8 @@ fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
         let stall = e.sender.stalls[0];
         e.sender.stalls = vec![stall; 1000];
     }
-    pages::measure_again(&mut evidence, attempts);
-    evidence.preflight = Some(pages::preflight());
+    samples::measure_again(&mut evidence, attempts);
+    evidence.preflight = Some(samples::preflight());
     // The two of the plan `all`.
     let mad = sample("mad-failing").cases.into_iter();
     evidence.cases.extend(mad.take(2));

@@ -10,7 +10,7 @@ use validator_core::evidence::pfc::{
     ProbeReport, Stall, Withheld,
 };
 
-use crate::{named, of_class, page, pages, parse, sample, samples, text_of};
+use super::{named, of_class, page, parse, sample, samples, text_of};
 
 #[test]
 fn each_family_is_drawn() {
@@ -33,7 +33,7 @@ fn each_family_is_drawn() {
 /// The first PFC repetition on a good device.
 fn first_of_good() -> PfcEvidence {
     let mut good = sample("pfc-good");
-    pages::pfc(&mut good).next().unwrap().clone()
+    samples::pfc(&mut good).next().unwrap().clone()
 }
 
 /// Time line of the first repetition of that PFC evidence.
@@ -225,10 +225,10 @@ fn a_frame_that_came_too_late_after_a_storm_an_expiry_or_an_xon_is_marked() {
     for (device, is_late_after_storm, by_xon) in
         [("pauses-longer", true, false), ("ignores-xon", false, true)]
     {
-        let mut evidence = pages::run(pages::on("pfc", device));
+        let mut evidence = samples::run(samples::on("pfc", device));
         evidence.cases.truncate(1);
         let page = page(&evidence);
-        let e = &*pages::pfc(&mut evidence).next().unwrap();
+        let e = &*samples::pfc(&mut evidence).next().unwrap();
         let priority = e.plan.lossless[0];
         let is_of = |flow: u16| {
             let mut flows = e.plan.flows.iter();
@@ -374,7 +374,7 @@ fn bars(histogram: Node<'_, '_>) -> Vec<[f64; 3]> {
 #[test]
 fn a_distribution_has_a_bar_for_each_length_and_the_pause_at_its_place() {
     let mut evidence = sample("pfc-inconclusive");
-    let e = pages::pfc(&mut evidence).next().unwrap();
+    let e = samples::pfc(&mut evidence).next().unwrap();
     // Lengths a factor of ten from each other, with the pause of a frame (33.55 ms) in between.
     e.storm.as_mut().unwrap().histogram = GapHistogram(vec![
         (1_000_000, 100),

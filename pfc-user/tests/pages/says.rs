@@ -1,15 +1,24 @@
 //! Words of the page.
 
+use std::path::PathBuf;
+use std::{env, fs};
+
 use validator_core::cases;
 use validator_core::report::{html, text};
 use validator_core::verdict::{AttemptResult, Verdict};
 
-use crate::{assert_sound, judged, named, page, parse, sample, samples, text_of, with_id, words};
+use super::{assert_sound, judged, named, page, parse, sample, samples, text_of, with_id, words};
 
+/// Where VALIDATOR_PAGES names a folder, the pages are written there: a browser is to look at them.
 #[test]
 fn every_page_is_one_well_formed_file_that_leads_everywhere() {
+    let folder = env::var_os("VALIDATOR_PAGES").map(PathBuf::from);
     for (name, evidence) in samples() {
-        assert_sound(&name, &page(&evidence));
+        let page = page(&evidence);
+        assert_sound(&name, &page);
+        if let Some(folder) = &folder {
+            fs::write(folder.join(format!("{name}.html")), page).unwrap();
+        }
     }
 }
 

@@ -1,26 +1,14 @@
 //! Evidence of good, failing and inconclusive devices of each family, from the corpus.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-
-use lzma_rust2::XzReader;
-use serde::Deserialize;
 use validator_core::evidence::pfc::{Gap, GapHistogram, LeftOut, PfcEvidence, Stall};
 use validator_core::evidence::preflight::{
     Driver, Facts, FeatureFact, Pause, Port, Preflight, Role, SelfTest, Wanted,
 };
 use validator_core::evidence::xdp::XdpMode;
-use validator_core::evidence::{
-    CaseEvidence, Evidence, Host, Identity, Invocation, Omitted, Repetition, SCHEMA, Testbed,
-};
+use validator_core::evidence::{CaseEvidence, Evidence, Omitted, Repetition};
 
-/// A line of the corpus.
-#[derive(Deserialize)]
-struct Recorded {
-    devices: Vec<String>,
-    evidence: CaseEvidence,
-}
+use crate::report::samples::evidence;
+use crate::verdicts::corpus;
 
 /// Families, each with a device that fails and one that decides nothing.
 const FAMILIES: [(&str, &str, &str); 3] = [
@@ -34,17 +22,10 @@ pub fn recorded(
     family: &str,
     is_wanted: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (Vec<String>, CaseEvidence)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verdicts/corpus/evidence");
-    let file = File::open(folder.join(format!("{family}.jsonl.xz"))).unwrap();
-    let lines = BufReader::new(XzReader::new(file, false)).lines();
-    lines.filter_map(move |line| {
-        let line = line.unwrap();
+    corpus::lines(family).filter_map(move |line| {
         // Most lines are long and of no use: their devices stand at their begin.
         let (devices, _) = line.split_once(']').unwrap();
-        is_wanted(devices).then(|| {
-            let recorded: Recorded = serde_json::from_str(&line).unwrap();
-            (recorded.devices, recorded.evidence)
-        })
+        is_wanted(devices).then(|| corpus::parse(&line))
     })
 }
 
@@ -70,28 +51,9 @@ pub fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
 /// A run with these cases.
 pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
     Evidence {
-        schema: SCHEMA,
-        version: "0.1.0".into(),
-        started: 1_800_000_000,
-        seconds: 12.5,
-        host: Host {
-            kernel: "6.12.0".into(),
-            machine: "x86_64".into(),
-            cpus: 2,
-            ..Host::default()
-        },
-        testbed: Testbed {
-            identity: Identity::default(),
-            name: "sim".into(),
-            dut: "sim".into(),
-            toml: "name = \"sim\"\n".into(),
-        },
-        invocation: Invocation::default(),
-        preflight: None,
         planned: cases.iter().map(|case| case.case.clone()).collect(),
-        hooks: Vec::new(),
         cases,
-        interrupted: false,
+        ..evidence()
     }
 }
 
