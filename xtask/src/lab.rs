@@ -48,9 +48,9 @@ enum Device {
     /// Part of `cargo xtask test`: rdma_rxe
     #[command(hide = true)]
     TestRxe,
-    /// Part of `cargo xtask test`: boots kernels
+    /// Part of `cargo xtask test`: boots a kernel
     #[command(hide = true)]
-    TestKernel { kernels: Vec<String> },
+    TestKernel { kernel: String },
     /// Part of `cargo xtask test`: a driver of a real network card, which takes its link down when
     /// a program is attached
     #[command(hide = true)]
@@ -91,10 +91,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
             rxe::build_agent(root)?;
             here(root, "rxe", ["--test"])
         }
-        Device::TestKernel { kernels } => {
-            let words = kernels.iter().flat_map(|kernel| ["--kernel", kernel]);
-            here(root, "kernel", words)
-        }
+        Device::TestKernel { kernel } => here(root, "kernel", ["--kernel", kernel]),
         Device::TestNic => {
             let igb = "--quick --model igb --kernel 6.12";
             here(root, "nic", igb.split(' '))
