@@ -17,7 +17,7 @@ const SIZES: Sizes = Sizes {
     windows: 8,
 };
 /// Longest wait for a frame that was sent: only a failure takes as long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn ip(arguments: &str) -> String {
     let output = Command::new("ip")
