@@ -275,7 +275,11 @@ impl Suite<'_> {
     /// A build with lints, or tests of what it built.
     fn linted(&self, name: &str, arguments: &[&str]) -> Part {
         let mut part = self.check(name, arguments);
-        part.command.env(suite::LINTED.0, suite::LINTED.1);
+        // The lines that count warnings are to be shown, and without colours.
+        part.command
+            .env(suite::LINTED.0, suite::LINTED.1)
+            .env("CARGO_TERM_COLOR", "never")
+            .env("CARGO_TERM_QUIET", "false");
         part
     }
 
