@@ -117,9 +117,11 @@ def check(browser, name, page, tally):
 
 def lab():
     browser, tally, pages = Browser(), Tally(), FOLDER / "pages"
-    pages.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(pages, ignore_errors=True)
+    pages.mkdir(parents=True)
     run(*tests("rules"), "--", "pages::says::every_page", cwd=ROOT,
         env=dict(os.environ, VALIDATOR_PAGES=pages))
+    tally.check("there are pages", any(pages.iterdir()), f"none in {pages}")
     for path in sorted(pages.iterdir()):
         with step(f"{path.stem} in the browser"):
             check(browser, path.stem, path.read_text(), tally)

@@ -37,8 +37,8 @@ def boot(tools, name, tree, script, clock, program=None):
     initrd.folder(ROOT / "configs", "configs")
     if program:
         initrd.stripped(program, "tools/tests")
-        for program in ("tc", "ethtool"):
-            initrd.program(tools.program(program), f"tools/{program}")
+        for tool in ("tc", "ethtool"):
+            initrd.program(tools.program(tool), f"tools/{tool}")
         # The test program looks for both where cargo has them.
         initrd.link("/tools/validator", VALIDATOR)
         initrd.link("/configs", ROOT / "configs")

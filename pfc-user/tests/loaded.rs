@@ -1,7 +1,7 @@
 //! A good device on a busy machine: runs the smoke plan while every CPU is kept busy. It takes long
 //! and therefore runs with `--full` only.
 //!
-//! lane: frames
+//! lane: alone
 
 use std::io::{self, Write};
 use std::process::Command;

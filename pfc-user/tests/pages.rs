@@ -5,7 +5,6 @@
 
 mod drawings;
 mod hostile;
-mod judge_example;
 mod red;
 pub mod samples;
 mod says;

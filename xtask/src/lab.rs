@@ -54,7 +54,11 @@ enum Device {
     /// Part of `cargo xtask test`: a driver of a real network card, which takes its link down when
     /// a program is attached
     #[command(hide = true)]
-    TestNic,
+    TestNic {
+        /// All cards and kernels, and all repetitions
+        #[arg(long)]
+        all: bool,
+    },
     /// Part of `cargo xtask test`: snappi against `validator otg`
     #[command(hide = true)]
     TestOtg,
@@ -92,7 +96,8 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
             here(root, "rxe", ["--test"])
         }
         Device::TestKernel { kernel } => here(root, "kernel", ["--kernel", kernel]),
-        Device::TestNic => {
+        Device::TestNic { all: true } => here(root, "nic", iter::empty()),
+        Device::TestNic { all: false } => {
             let igb = "--quick --model igb --kernel 6.12";
             here(root, "nic", igb.split(' '))
         }

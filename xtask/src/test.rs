@@ -51,6 +51,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         full: options.full,
         no_install: options.setup.no_install,
         features: suite::OTG,
+        has_clippy: true,
         skips,
         client: None,
         outcome: Outcome::default(),
@@ -94,7 +95,8 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     Ok(step::exit_code(tally.failed == 0))
 }
 
-/// Parts beside the tests on real frames. Most wait, so that two CPUs are enough.
+/// How many parts run at a time beside the tests on real frames. Most wait, so that two CPUs are
+/// enough for five.
 const AT_A_TIME: usize = 5;
 
 /// Crates beside pfc-user.
@@ -106,6 +108,8 @@ struct Suite<'a> {
     no_install: bool,
     /// Features that are tested.
     features: &'static str,
+    /// True where Clippy compiles the tests.
+    has_clippy: bool,
     /// File in which tests note what they skipped, and why.
     skips: PathBuf,
     /// The Python that has snappi, once there is one.
@@ -119,6 +123,12 @@ impl Suite<'_> {
         if lab {
             self.features = suite::VERBS;
         }
+        if let Err(error) = step::output(Command::new(suite::LINTED.1).arg("--version")) {
+            // The tests run without it.
+            self.has_clippy = false;
+            self.outcome
+                .failed("clippy, which compiles the tests", &error);
+        }
         let modules = Modules::read(&self.root.join("pfc-user/tests"))?;
         let mut linted = self.lints()?;
         if self.full {
@@ -129,32 +139,17 @@ impl Suite<'_> {
             linted.push(self.fuzz_targets());
         }
         let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
-        linted.push(self.linted("tests of xtask", &xtask).denying_warnings());
+        linted.push(self.check("tests of xtask", &xtask));
         thread::scope(|scope| {
-            let client = scope.spawn(otg::client);
             let linted = part::start(scope, linted, 1);
-            let all = suite::with(self.features);
-            for (name, targets) in [("tests", &[][..]), ("benches", &["--benches"])] {
-                let built = [&["test", "--no-run"], &all[..], targets].concat();
-                let built = self.linted(&format!("{name}, built and linted"), &built);
-                self.outcome.add(built.denying_warnings().run());
-            }
-            self.take_client(client.join().unwrap_or_else(|panic| resume_unwind(panic)))?;
-
-            // Tests on real frames in real time run one at a time. They use a third of a CPU. What
-            // runs beside them leaves the CPU whenever they want it.
-            let beside = part::start(scope, self.beside(&modules, lab)?, AT_A_TIME);
-            if lab {
-                self.outcome
-                    .add(self.lab("rdma_rxe in QEMU", &["test-rxe"])?.run());
-            }
-            for part in self.of_lane(&modules, Name::Frames) {
-                self.outcome.add(part.run());
-            }
-            self.outcome.join(beside);
+            let ended = self.built_tests(&modules, lab);
             self.outcome.join(linted);
-            anyhow::Ok(())
+            ended
         })?;
+        // It keeps every CPU busy by itself.
+        for part in self.of_lane(&modules, Name::Alone) {
+            self.outcome.add(part.run());
+        }
         if self.full {
             let part = self.lab("pages in a browser", &["test-browser"])?;
             self.outcome.add(part.run());
@@ -185,6 +180,36 @@ impl Suite<'_> {
         Ok(())
     }
 
+    /// Builds the tests, and runs them.
+    fn built_tests(&mut self, modules: &Modules, lab: bool) -> Result<()> {
+        let client = thread::scope(|scope| {
+            let client = scope.spawn(otg::client);
+            for (name, targets) in [("tests", &[][..]), ("benches", &["--benches"])] {
+                let all = suite::with(self.features);
+                let built = [&["test", "--no-run"], &all[..], targets].concat();
+                let built = self.linted(&format!("{name}, built and linted"), &built);
+                self.outcome.add(built.denying_warnings().run());
+            }
+            client.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        self.take_client(client)?;
+        let beside = self.beside(modules, lab)?;
+        // Tests on real frames in real time run one at a time. They use a third of a CPU. What runs
+        // beside them leaves the CPU whenever they want it.
+        let mut frames = self.of_lane(modules, Name::Frames);
+        if lab {
+            frames.insert(0, self.lab("rdma_rxe in QEMU", &["test-rxe"])?);
+        }
+        thread::scope(|scope| {
+            let beside = part::start(scope, beside, AT_A_TIME);
+            for part in frames {
+                self.outcome.add(part.run());
+            }
+            self.outcome.join(beside);
+        });
+        Ok(())
+    }
+
     /// Rules for the crates of others. The database of advisories is of the network, which may not
     /// be there.
     fn deny(&mut self) -> Result<()> {
@@ -210,11 +235,14 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// What is looked at beside the build for the tests, with a target folder or a profile of its
-    /// own: nothing waits for its lock.
+    /// Checks that run beside the build for the tests. Each has another target folder or profile,
+    /// so that none holds its lock.
     fn lints(&self) -> Result<Vec<Part>> {
+        let xtask = "clippy --package xtask --all-targets -- -D warnings";
+        let xtask: Vec<&str> = xtask.split(' ').collect();
         Ok(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
+            self.check("clippy on xtask", &xtask),
             Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             self.documentation(),
             self.this("links", &["docs", "--no-pages", "--no-book"])?,
@@ -226,18 +254,21 @@ impl Suite<'_> {
     fn beside(&self, modules: &Modules, lab: bool) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         if lab {
-            let nic = if self.full { "nic" } else { "test-nic" };
+            let mut nic = vec!["test-nic"];
+            nic.extend(self.full.then_some("--all"));
             let kernel = |name| self.lab(&format!("Linux {name} in QEMU"), &["test-kernel", name]);
             parts.extend([
                 kernel("6.1")?,
-                self.lab("drivers of network cards in QEMU", &[nic])?,
+                self.lab("drivers of network cards in QEMU", &nic)?,
                 kernel("6.12")?,
-                kernel("5.10")?,
-                self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
             ]);
             if self.full {
                 parts.push(kernel("newest")?);
             }
+            parts.extend([
+                kernel("5.10")?,
+                self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
+            ]);
         }
         for lane in [Name::Computing, Name::Waiting, Name::Programs] {
             parts.extend(self.of_lane(modules, lane));
@@ -275,6 +306,9 @@ impl Suite<'_> {
     /// A build with lints, or tests of what it built.
     fn linted(&self, name: &str, arguments: &[&str]) -> Part {
         let mut part = self.check(name, arguments);
+        if !self.has_clippy {
+            return part;
+        }
         // The lines that count warnings are to be shown, and without colours.
         part.command
             .env(suite::LINTED.0, suite::LINTED.1)
@@ -327,7 +361,7 @@ impl Suite<'_> {
 
     fn of_lane(&self, modules: &Modules, lane: Name) -> Vec<Part> {
         let name = match lane {
-            Name::Frames => "on real frames",
+            Name::Frames | Name::Alone => "on real frames",
             Name::Computing | Name::Waiting | Name::Programs => "tests",
         };
         let mut parts: Vec<_> = modules
@@ -391,8 +425,10 @@ impl Suite<'_> {
         let mut part = self.this(name, &[&["lab"], command].concat())?;
         part.command
             .env("VALIDATOR_PROFILE", suite::PROFILE)
-            .env("VALIDATOR_FEATURES", self.features)
-            .env(suite::LINTED.0, suite::LINTED.1);
+            .env("VALIDATOR_FEATURES", self.features);
+        if self.has_clippy {
+            part.command.env(suite::LINTED.0, suite::LINTED.1);
+        }
         Ok(part)
     }
 
@@ -477,6 +513,7 @@ mod tests {
                 full: false,
                 no_install: true,
                 features: suite::OTG,
+                has_clippy: true,
                 skips: file.clone(),
                 client: None,
                 outcome,

@@ -8,8 +8,9 @@ pub const OTG: &str = "pfc-user/otg";
 /// That and verbs, which need what only the labs install.
 pub const VERBS: &str = "pfc-user/otg,pfc-user/verbs";
 
-/// Variable and value with which cargo compiles the workspace's crates by Clippy, which is the
-/// compiler with lints. To lint them apart from their build takes a tenth of the time of all tests.
+/// Variable and value with which cargo compiles the workspace's crates by Clippy: the compiler with
+/// lints, and without optimisation before LLVM. To lint them apart takes a tenth of the CPU time of
+/// all tests.
 pub const LINTED: (&str, &str) = ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
 
 /// Options of cargo that choose all that is tested, but for this program, which cargo has built

@@ -31,13 +31,16 @@ pub enum Name {
     Programs,
     /// Tests on real frames in real time: one at a time. They have the CPUs before all others.
     Frames,
+    /// Tests that keep every CPU busy: nothing else can run beside them.
+    Alone,
 }
 
-const NAMES: [(&str, Name); 4] = [
+const NAMES: [(&str, Name); 5] = [
     ("computing", Name::Computing),
     ("waiting", Name::Waiting),
     ("programs", Name::Programs),
     ("frames", Name::Frames),
+    ("alone", Name::Alone),
 ];
 
 impl FromStr for Name {
@@ -77,8 +80,8 @@ impl FromStr for Way {
             }
         };
         let lane = lane.parse()?;
-        if lane == Name::Frames && threads.is_some() {
-            bail!("tests of the lane `frames` run one at a time");
+        if matches!(lane, Name::Frames | Name::Alone) && threads.is_some() {
+            bail!("tests of the lanes `frames` and `alone` run one at a time");
         }
         let threads = threads.or((lane != Name::Computing).then_some(1));
         Ok(Self { lane, threads })

@@ -7,10 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use validator_core::evidence::whole;
 use validator_core::report::{self, Folder};
-
-use super::samples;
-use crate::verdicts::corpus;
 
 /// Cargo puts examples beside the folder of test programs.
 fn judge(folder: &Path) -> Output {
@@ -21,17 +19,19 @@ fn judge(folder: &Path) -> Output {
 
 #[test]
 fn stored_evidence_is_judged_without_the_rest_of_the_tool() {
-    for (device, code, said) in [
-        ("good", 0, "rc.c09-142-01  pass"),
-        ("one-retry-less", 1, "rc.c09-142-01  fail"),
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/evidence");
+    for (seed, code, said) in [
+        ("mad-good", 0, "mad.c13-013  pass"),
+        ("rc-no-retry", 1, "rc.c09-142-01  fail"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let evidence = samples::run(vec![corpus::recorded("rc", "rc.c09-142-01", device)]);
+        let stored = serde_json::from_slice(&fs::read(seeds.join(seed)).unwrap()).unwrap();
+        let evidence = whole::without_digests(&stored).unwrap();
         report::write_evidence(&mut Folder::make(folder.path()).unwrap(), &evidence).unwrap();
         let output = judge(folder.path());
         let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{device}: {text}");
-        assert!(text.contains(said), "{device}: {text}");
+        assert_eq!(output.status.code(), Some(code), "{seed}: {text}");
+        assert!(text.contains(said), "{seed}: {text}");
         // Nothing but the evidence and the mark of the folder are there afterwards.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
