@@ -2,12 +2,13 @@
 //! argument.
 //!
 //! [`pacer`] paces test traffic, [`sent_ledger`] and [`history`] keep its account; [`storm`] does
-//! both for pause frames.
+//! both for pause frames. [`workers`] deals flows to CPUs.
 
 pub mod history;
 pub mod pacer;
 pub mod sent_ledger;
 pub mod storm;
+pub mod workers;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;

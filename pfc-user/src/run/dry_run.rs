@@ -9,6 +9,7 @@ use validator_core::cases::mad;
 use validator_core::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use validator_core::cases::{PfcTask, Task};
 use validator_core::evidence;
+use validator_core::pacing::workers;
 use validator_core::plan::rc::RcPlan;
 use validator_core::plan::{
     Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind,
@@ -151,6 +152,12 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let durations = &plan.durations;
     for (name, text) in flows::by_role(plan, limits.line_rate) {
         paragraph(&mut out, &format!("      {name}: "), &text);
+    }
+    let cpus = workers::wanted(&plan.flows);
+    if cpus > 1 {
+        let text =
+            format!("{cpus} CPUs, each with a transmit queue of its own, and one for the rest");
+        paragraph(&mut out, "      the sender wants: ", &text);
     }
     let too_short = pauses_too_short(limits.line_rate, limits.max_response);
     for found in too_short.into_iter().chain(frames_too_long(limits, plan)) {

@@ -128,6 +128,7 @@ fn chosen(wanted: Sender, frames: u64) -> Result<String, TrafficError> {
         wanted,
         FlowControl::Unaware("no DUT".into()),
         || account.generator(),
+        drop,
     )?;
     let sent = sender.report()?.report;
     assert_eq!(sent.honours_pfc, "no DUT");
@@ -177,6 +178,46 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
 }
 
 #[test]
+fn root_too_few_queues_are_named_before_anything_is_sent() {
+    on_a_wire(|| {
+        for queues in [1, 2, 4] {
+            ip("link del dev a");
+            let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+            ip(&format!(
+                "link add dev a up {queues} type veth peer name b {queues}"
+            ));
+            ip("link set dev b up");
+            let sizes = Sizes {
+                flows: 64,
+                windows: WINDOWS,
+            };
+            let _peer = AccountProgram::attach("b", XdpMode::Driver, sizes).unwrap();
+            let mut account = AccountProgram::attach("a", XdpMode::Driver, sizes).unwrap();
+            let flows: [_; 64] =
+                std::array::from_fn(|id| flow(id as u16, 3, None, rate(2_000_000, 64), 64));
+            let setup = Setup::new(&flows);
+            let mut warned = String::new();
+            let mut sender = choice::open(
+                &setup.plan(clock::now()),
+                Sender::Auto,
+                FlowControl::Unaware("no DUT".into()),
+                || account.generator(),
+                |text| warned = text,
+            )
+            .unwrap();
+            assert_eq!(sender.report().unwrap().report.flows, []);
+            let number = queues.split(' ').nth(1).unwrap();
+            let expected = format!("and queues: {number} in use");
+            assert!(warned.contains(&expected), "{warned}");
+            assert!(
+                warned.starts_with("128000 kframe/s want 22 CPUs"),
+                "{warned}"
+            );
+        }
+    });
+}
+
+#[test]
 fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
     on_a_wire(|| {
         let _peer = AccountProgram::attach(
@@ -212,10 +253,13 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
                 )
                 .unwrap();
                 let flow_control = FlowControl::Unaware("no DUT".into());
-                let mut sender =
-                    choice::open(&setup.plan(clock::now()), wanted, flow_control, || {
-                        account.generator_counting_by(tracepoints)
-                    })?;
+                let mut sender = choice::open(
+                    &setup.plan(clock::now()),
+                    wanted,
+                    flow_control,
+                    || account.generator_counting_by(tracepoints),
+                    drop,
+                )?;
                 Ok(sender.report()?.report.method)
             };
             let method = open(Sender::Auto).unwrap();

@@ -142,11 +142,16 @@ pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) 
     };
     let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
     let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
-    Ok(namespace.run(|| {
-        choice::open(&traffic, live.config.sender, flow_control, || {
-            account.generator()
-        })
-    })??)
+    let mut warning = None;
+    let generator = || account.generator();
+    let warn = |short| warning = Some(format!("{}: {short}", traffic.interface));
+    let (sender, events) = (live.config.sender, &mut live.events);
+    let opened =
+        namespace.run(|| choice::open(&traffic, sender, flow_control, generator, warn))??;
+    if let Some(warning) = warning {
+        events(Event::Note(warning));
+    }
+    Ok(opened)
 }
 
 /// Socket and address of the storm, and of single pause frames.

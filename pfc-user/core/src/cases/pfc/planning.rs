@@ -5,6 +5,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use super::port::PortContext;
 use super::probing;
+use crate::pacing::workers::FLOW_CARRIES;
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbeBurst, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
 };
@@ -84,7 +85,16 @@ impl<'a> Builder<'a> {
         bits / u128::from(LineRate::frame_bits(self.request.frame))
     }
 
+    /// Adds a flow, or several of equal rate where one would have more frames than a flow carries.
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
+        let frames = rate / LineRate::frame_bits(self.request.frame);
+        let parts = frames.div_ceil(FLOW_CARRIES).max(1);
+        for part in 0..parts {
+            self.push_one(role, priority, dscp, (rate + part) / parts);
+        }
+    }
+
+    fn push_one(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
         let pcp = match self.port.trust {
             Trust::Pcp => Some(priority),
             Trust::Dscp if self.port.vlan => others(priority).next(),
@@ -333,6 +343,7 @@ mod tests {
     use super::*;
     use crate::cases::pfc::CASES;
     use crate::cases::pfc::parameters::PfcParameters;
+    use crate::pacing::workers::wanted;
 
     const MS: Nanos = 1_000_000;
 
@@ -402,6 +413,45 @@ mod tests {
                 found.sort();
                 found.dedup();
                 assert_eq!(found.len(), Priority::COUNT, "{plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_priority_has_as_many_flows_as_cpus_have_to_carry_it() {
+        // Speed, frame without FCS, CPUs: one carries 6 million frames a second.
+        for (speed, frame, cpus) in [
+            (100_000_000_000, 1020, 2),
+            (100_000_000_000, 60, 26),
+            (400_000_000_000, 1020, 9),
+        ] {
+            let port = PortContext {
+                line_rate: LineRate::from_bits_per_second(speed).unwrap(),
+                ..port(Trust::Dscp, false, MAPS[0])
+            };
+            let parameters = PfcParameters::of(1000 * MS, frame, None, Vec::new());
+            let lossless = [3, 4].map(|number| Priority::new(number).unwrap());
+            let request = RepetitionRequest {
+                lossless: &lossless,
+                storm: None,
+                turn: 0,
+                durations: parameters.durations,
+                frame,
+                quanta: parameters.storm.quanta,
+                interval: MS,
+            };
+            for case in &CASES {
+                let plan = (case.plan)(&port, &request).unwrap();
+                assert!(plan.flows.iter().all(|flow| flow.frames() <= FLOW_CARRIES));
+                let rate: u64 = plan.flows.iter().map(|flow| flow.rate).sum();
+                assert!((speed - 100..=speed).contains(&rate), "{rate}");
+                let ids: Vec<_> = plan.flows.iter().map(|flow| flow.id).collect();
+                assert!(ids.iter().copied().eq(0..ids.len() as u16));
+                assert!(
+                    wanted(&plan.flows).abs_diff(cpus) <= 1,
+                    "{}",
+                    wanted(&plan.flows)
+                );
             }
         }
     }

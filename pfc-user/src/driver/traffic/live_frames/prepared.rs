@@ -5,6 +5,7 @@ use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND, Share as Part};
 use pfc_ebpf::stamp::{MAGIC, flow_and_phase};
 use pfc_ebpf::units::Nanos;
 use validator_core::pacing::pacer::{Paced, max_lateness, stagger};
+use validator_core::pacing::workers::{Deal, rates};
 use validator_core::test_frame::FrameTemplate;
 
 use super::super::{Burst, TrafficError, TrafficPlan};
@@ -78,23 +79,19 @@ impl Prepared {
         let frame = longest(&templates);
         let mut flows = Vec::with_capacity(templates.len());
         let mut shares = Vec::with_capacity(cpus.len());
-        for (worker, &cpu) in cpus.iter().enumerate() {
+        let deal = Deal::new(&rates(plan.flows), cpus.len());
+        for (worker, (&cpu, &frames)) in cpus.iter().zip(&deal.frames).enumerate() {
             let first = flows.len();
-            let dealt = templates.iter().zip(&waits).skip(worker);
-            let dealt = dealt.step_by(cpus.len());
-            flows.extend(dealt.map(|((id, paced, template), wait)| {
+            let all = templates.iter().zip(&waits).zip(&deal.workers);
+            let dealt = all.filter(|(_, dealt_to)| **dealt_to == worker);
+            flows.extend(dealt.map(|(((id, paced, template), wait), _)| {
                 PreparedFlow::new(plan.run, *id, *paced, *wait, template, frame.len())
             }));
-            let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
-            let frames = flows[first..]
-                .iter()
-                .map(|flow| flow.paced.rate / flow.paced.bits)
-                .sum();
             shares.push(Share {
                 cpu,
                 first,
                 end: flows.len(),
-                rate,
+                rate: flows[first..].iter().map(|flow| flow.paced.rate).sum(),
                 batch: batch(frames),
             });
         }
