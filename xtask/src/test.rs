@@ -137,6 +137,7 @@ impl Suite<'_> {
             let portable = portable::check(self.root)?;
             linted.push(Part::new("validator-core for wasm32", portable));
             linted.push(self.fuzz_targets());
+            linted.push(self.documentation_of_programs());
         }
         let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
         linted.push(self.check("tests of xtask", &xtask));
@@ -244,7 +245,6 @@ impl Suite<'_> {
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check("clippy on xtask", &xtask),
             Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
-            self.documentation(),
             self.this("links", &["docs", "--no-pages", "--no-book"])?,
         ])
     }
@@ -328,9 +328,21 @@ impl Suite<'_> {
         part
     }
 
-    fn documentation(&self) -> Part {
-        let mut part = self.check("documentation", &["doc", "--workspace", "--no-deps"]);
+    /// The documentation of programs, which have no examples to be tested. It checks all crates of
+    /// others once more.
+    fn documentation_of_programs(&self) -> Part {
+        let programs = ["doc", "--workspace", "--bins", "--no-deps"];
+        let mut part = self.check("documentation of programs", &programs);
         part.command.env("RUSTDOCFLAGS", "-D warnings");
+        part
+    }
+
+    /// The documentation of libraries, and the examples in it.
+    fn documentation(&self) -> Part {
+        let mut part = self.tests("documentation and its examples", &["--doc"], &[]);
+        part.command
+            .env("RUSTDOC", self.root.join("xtask/src/test/rustdoc.sh"))
+            .env("VALIDATOR_DOC", self.root.join("target/doc"));
         part
     }
 
@@ -355,7 +367,7 @@ impl Suite<'_> {
         Ok(vec![
             self.tests("tests in the sources", &["--lib", "--bins"], &[]),
             self.tests("tests of the libraries", &libraries, &[]),
-            self.tests("examples in the documentation", &["--doc"], &[]),
+            self.documentation(),
         ])
     }
 
