@@ -104,8 +104,8 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<(Vec<Port>, Option<Way
         ports,
         ..Preflight::default()
     };
-    let told = preflight::worst(&found) == State::Problem;
-    Ok((found.ports, way.filter(|_| !told)))
+    let reported = preflight::worst(&found) == State::Problem;
+    Ok((found.ports, way.filter(|_| !reported)))
 }
 
 /// Both ports, which cannot be taken as a run takes them.
@@ -222,7 +222,7 @@ pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
         let namespace = Namespace::open(port.facts.namespace.as_deref())?;
         for fix in items.iter().filter_map(|item| item.fix) {
             match journal.keep(&namespace, &port.facts.interface, fix.feature, fix.on) {
-                Ok(said) => done.extend(said),
+                Ok(lines) => done.extend(lines),
                 Err(error) => done.push(format!(
                     "{}: {} could not be set: {error}",
                     port.facts.interface,

@@ -193,7 +193,7 @@ pub fn preflight() -> Preflight {
 }
 
 /// A run that its user ended, on ports that are looked at, whose repetitions were measured again.
-fn again() -> Evidence {
+fn measured_again() -> Evidence {
     let mut evidence = run(on("pfc", "good"));
     undecided(&mut evidence);
     measure_again(&mut evidence, 3);
@@ -215,6 +215,6 @@ pub fn samples() -> Vec<(String, Evidence)> {
         undecided(&mut evidence);
         all.push((format!("{family}-inconclusive"), evidence));
     }
-    all.push(("pfc-again".into(), again()));
+    all.push(("pfc-again".into(), measured_again()));
     all
 }

@@ -25,7 +25,7 @@ use validator::dut::requester::frame::Path;
 
 use crate::common::{need_root, need_tool};
 use crate::requester::frames::scapy;
-use crate::requester::virtual_time::{Answer, FIRST_PSN, READ, adapter, wanted};
+use crate::requester::virtual_time::{Answer, FIRST_PSN, READ, adapter, settings};
 
 /// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -74,7 +74,7 @@ impl Lab {
             mac,
             peer_mac,
             address: adapter().address,
-            peer: wanted(0, 0).remote,
+            peer: settings(0, 0).remote,
         };
         Self {
             wire: tester.run(|| packet_socket("tester")).unwrap(),
@@ -286,7 +286,7 @@ fn root_a_read_without_an_answer_is_retried_fails_and_leaves_the_queue_pair_in_e
         ),
         ("dut", "simulated", Some(false), 1024)
     );
-    let channel = dut.agent.open(&wanted(2, 12)).unwrap();
+    let channel = dut.agent.open(&settings(2, 12)).unwrap();
     assert_eq!(
         (
             channel.address,
@@ -328,11 +328,11 @@ fn root_an_answer_after_a_drop_succeeds_and_the_kernel_keeps_out_of_it() {
     let lab = Lab::with_mtu(4500);
     let mut dut = lab.start("");
     assert_eq!(dut.agent.device().active_mtu, 4096);
-    let wanted = OpenChannel {
+    let settings = OpenChannel {
         path_mtu: 4096,
-        ..wanted(7, 16)
+        ..settings(7, 16)
     };
-    let channel = dut.agent.open(&wanted).unwrap();
+    let channel = dut.agent.open(&settings).unwrap();
     let read = Read {
         length: 4096,
         ..READ
@@ -367,7 +367,7 @@ fn root_faults_are_in_force_and_a_client_that_goes_leaves_nothing_behind() {
     let lab = Lab::new();
     let mut dut = lab.start("--fault no-retry --fault wrong-status=7 --fault apm");
     assert_eq!(dut.agent.device().apm, Some(true));
-    let first = dut.agent.open(&wanted(2, 12)).unwrap();
+    let first = dut.agent.open(&settings(2, 12)).unwrap();
     drop(dut.agent);
     // Until the server has seen the first client go, it refuses a second.
     let patience = Instant::now() + PATIENCE;
@@ -381,7 +381,7 @@ fn root_faults_are_in_force_and_a_client_that_goes_leaves_nothing_behind() {
             Err(error) => assert!(Instant::now() < patience, "{error}"),
         }
     };
-    let second = dut.agent.open(&wanted(2, 12)).unwrap();
+    let second = dut.agent.open(&settings(2, 12)).unwrap();
     assert_ne!(first.queue_pair, second.queue_pair);
     dut.agent.post_read(&READ).unwrap();
     assert_eq!(dut.completion(), (READ.work_request, 7));
@@ -395,7 +395,7 @@ fn root_sigterm_ends_it() {
     }
     let lab = Lab::new();
     let mut dut = lab.start("");
-    dut.agent.open(&wanted(2, 31)).unwrap();
+    dut.agent.open(&settings(2, 31)).unwrap();
     dut.agent.post_read(&READ).unwrap();
     lab.request();
     kill(Pid::from_raw(dut.child.id() as i32), Signal::SIGTERM).unwrap();

@@ -673,10 +673,10 @@ fn root_a_journal_of_another_user_is_named() {
     assert_eq!(undo(0), (Some(0), nothing));
     let (code, found) = undo(NOBODY);
     assert_eq!((code, &found["complete"]), (Some(1), &false.into()));
-    let said = found["done"][0].as_str().unwrap();
+    let message = found["done"][0].as_str().unwrap();
     let words = format!("journal {}: another user's", journal.display());
     assert!(
-        said.starts_with(&words) && said.contains("as root"),
-        "{said}"
+        message.starts_with(&words) && message.contains("as root"),
+        "{message}"
     );
 }

@@ -180,12 +180,12 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
             })
             .collect()
     };
-    for (index, said) in ["lossless 3\n", "lossless 4\n"].into_iter().enumerate() {
+    for (index, printed) in ["lossless 3\n", "lossless 4\n"].into_iter().enumerate() {
         let counters = |when| ("counters", when, 5, "counted\n", "aside\n");
         assert_eq!(
             hooks(index),
             [
-                ("configure", "before", 0, said, ""),
+                ("configure", "before", 0, printed, ""),
                 counters("before"),
                 counters("after")
             ]
@@ -326,7 +326,7 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
             "repetitions": ["lossless 3", "lossless 4"],
         })
     );
-    let said = "the DUT's lossless set is fixed (3+4)";
+    let expected = "the DUT's lossless set is fixed (3+4)";
     let read = |name: &str| fs::read_to_string(lab.out().join(name)).unwrap();
     let (page, fixed) = (read("report.html"), "lossless set is fixed (3+4)");
     assert_eq!(page.matches(fixed).count(), 1);
@@ -338,7 +338,7 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
         again
             .stdout
             .replace("\n           ", " ")
-            .matches(said)
+            .matches(expected)
             .count(),
         1,
         "{again:?}"
@@ -428,12 +428,12 @@ fn root_a_repetition_that_the_hook_cannot_configure_is_undecided_and_the_next_on
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     let report = ended.report();
     let reasons = report.reasons("inconclusive");
-    let said = "the hook `configure` failed with exit status 9: no such priority";
+    let reason = "the hook `configure` failed with exit status 9: no such priority";
     assert!(
-        reasons.contains(&format!("\"lossless 3\": \"{said}\"")),
+        reasons.contains(&format!("\"lossless 3\": \"{reason}\"")),
         "{reasons}"
     );
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(ended.stderr.contains(reason), "{}", ended.stderr);
     assert_eq!(report.case("pause-single-lossless")["reason"], "");
     let of_4 = |(_, check, _): &(String, String, String)| check.ends_with("[lossless 4]");
     let outcomes = report.outcomes();

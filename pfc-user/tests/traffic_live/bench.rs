@@ -206,10 +206,10 @@ pub fn until(mut event: impl FnMut() -> bool) {
 
 /// Asserts that every frame sent was received once and in order, or is reported as lost.
 pub fn assert_exact(wire: &Wire, sent: &Sent) {
-    let gone = lost(sent);
+    let missing = lost(sent);
     let received = || wire.rx.flows().unwrap();
     // Frames in the last batch may still be on their way.
-    until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - gone);
+    until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - missing);
     let received = received();
     for flow in &received {
         let left = sent
@@ -231,14 +231,14 @@ pub fn assert_exact(wire: &Wire, sent: &Sent) {
         );
         assert!(flow.frames <= left.frames, "{flow:?} {left:?}");
         assert!(left.first <= flow.first, "{flow:?} {left:?}");
-        if gone == 0 {
+        if missing == 0 {
             assert_eq!(flow.frames, left.frames);
             assert!(left.last <= flow.last, "{flow:?} {left:?}");
         }
     }
     assert_eq!(
         received.iter().map(|flow| flow.frames).sum::<u64>(),
-        total(sent) - gone
+        total(sent) - missing
     );
     let offered: u64 = sent
         .offered

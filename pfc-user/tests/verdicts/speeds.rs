@@ -326,11 +326,11 @@ fn a_repetition_takes_as_long_as_it_says() {
         let phases = bench::run_at(&limits, &plan, &[]).phases;
         let from = phases.iter().map(|span| span.from).min().unwrap();
         let to = phases.iter().map(|span| span.to).max().unwrap();
-        let (said, took) = (stimulate::least(&plan, &limits), to - from);
+        let (planned, took) = (stimulate::least(&plan, &limits), to - from);
         // The first burst takes 2 ms to prepare. What a pause held back comes on top.
         assert!(
-            (said - 2 * MS..said + said / 10).contains(&took),
-            "{} {repetition:?}: says {said} ns, took {took} ns",
+            (planned - 2 * MS..planned + planned / 10).contains(&took),
+            "{} {repetition:?}: says {planned} ns, took {took} ns",
             speed.bits_per_second,
         );
     }

@@ -43,7 +43,7 @@ pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) ->
         dscp_to_priority: live.config.dscp_map.map(Priority::get),
         ..maps::Config::NONE
     };
-    addresses(live.config, live.testbed).tell(&mut config);
+    addresses(live.config, live.testbed).write_to(&mut config);
     let flows = flows(plan, live.config.trust, 100);
     for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
         port.account.configure(&config, &flows)?;
