@@ -375,6 +375,7 @@ fn left_out(plan: &Task, reason: &str) -> Omitted {
 /// Sizes of the maps for the longest repetition with the most flows.
 fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
     let slowest = testbed
+        .ports
         .line_rate
         .map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
     let durations = config.plan.cases.iter().filter_map(|case| match case {

@@ -35,7 +35,7 @@ impl<'a> Moment<'a> {
             phase,
             case: "",
             repetition: "",
-            lossless: &testbed.lossless,
+            lossless: &testbed.qos.lossless,
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Moment<'a> {
     ) -> Vec<(String, String)> {
         let lossless: Vec<String> = self.lossless.iter().map(Priority::to_string).collect();
         let out = out.map_or(String::new(), |out| out.display().to_string());
-        let [tx, rx] = &testbed.dut_ports;
+        let [tx, rx] = testbed.dut.port_names();
         [
             ("VALIDATOR_PHASE", self.phase),
             ("VALIDATOR_CASE", self.case),
@@ -180,7 +180,7 @@ impl<'c> Hooks<'c> {
             testbed,
             out: out.map(Path::to_owned),
             note: note.transpose()?,
-            watchdog: testbed.watchdog.clone(),
+            watchdog: testbed.facts.watchdog.map(|state| state.word().into()),
             outputs: Vec::new(),
         };
         if let Some(output) = hooks.run("prepare", &Moment::of_run("prepare", testbed))? {

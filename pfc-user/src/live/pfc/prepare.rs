@@ -34,17 +34,17 @@ pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) ->
         window: WINDOW,
         windows: live.testbed.windows,
         run: live.run,
-        trust: live.config.trust as u8,
+        trust: live.config.qos.trust as u8,
         clock: clock as u8,
         line_rate: limits.line_rate.bits_per_second(),
         storm_source: live.testbed.rx.state.mac,
         exclusive: 1,
         verify_every,
-        dscp_to_priority: live.config.dscp_map.map(Priority::get),
+        dscp_to_priority: live.config.qos.dscp_map.map(Priority::get),
         ..maps::Config::NONE
     };
     addresses(live.config, live.testbed).write_to(&mut config);
-    let flows = flows(plan, live.config.trust, 100);
+    let flows = flows(plan, live.config.qos.trust, 100);
     for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
         port.account.configure(&config, &flows)?;
     }
@@ -143,7 +143,7 @@ pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) 
     let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
     let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
     Ok(namespace.run(|| {
-        choice::open(&traffic, live.config.sender, flow_control, || {
+        choice::open(&traffic, live.config.ports.sender, flow_control, || {
             account.generator()
         })
     })??)
