@@ -48,7 +48,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Gives it its name: what is found of a port is named where all its items are listed.
+    /// Gives it its name.
     pub(crate) fn named(self, what: &'static str) -> Self {
         Self { what, ..self }
     }
@@ -145,6 +145,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     items
 }
 
+/// An item without a name, which [`Item::named`] gives it where the items of a port are listed.
 fn item(
     state: State,
     found: impl Into<String>,

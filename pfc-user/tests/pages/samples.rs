@@ -7,7 +7,7 @@ use validator_core::evidence::preflight::{
 use validator_core::evidence::xdp::XdpMode;
 use validator_core::evidence::{CaseEvidence, Evidence, Omitted, Repetition};
 
-use crate::report::samples::evidence;
+pub use crate::report::samples::run;
 use crate::verdicts::corpus;
 
 /// Families, each with a device that fails and one that decides nothing.
@@ -46,15 +46,6 @@ pub fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
     }
     assert!(has_device, "no evidence of {device} in {family}");
     found
-}
-
-/// A run with these cases.
-pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
-    Evidence {
-        planned: cases.iter().map(|case| case.case.clone()).collect(),
-        cases,
-        ..evidence()
-    }
 }
 
 /// The PFC repetitions of a run.

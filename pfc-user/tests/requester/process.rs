@@ -7,11 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
-    socket, sockopt,
-};
-use nix::sys::time::TimeVal;
+use nix::sys::socket::{MsgFlags, recv, send};
 use nix::unistd::Pid;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use pfc_ebpf::wire::roce::{self, Bth, Packet};
@@ -24,6 +20,7 @@ use validator::driver::stall;
 use validator::dut::requester::frame::Path;
 
 use crate::common::{need_root, need_tool};
+use crate::packet_socket::packet_socket;
 use crate::requester::frames::scapy;
 use crate::requester::virtual_time::{Answer, FIRST_PSN, READ, adapter, settings};
 
@@ -77,7 +74,7 @@ impl Lab {
             peer: settings(0, 0).remote,
         };
         Self {
-            wire: tester.run(|| packet_socket("tester")).unwrap(),
+            wire: tester.run(|| wire("tester")).unwrap(),
             host,
             path,
         }
@@ -150,21 +147,8 @@ impl Lab {
     }
 }
 
-fn packet_socket(interface: &str) -> OwnedFd {
-    let fd = socket(
-        AddressFamily::Packet,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::EthAll,
-    )
-    .unwrap();
-    let mut addresses = nix::ifaddrs::getifaddrs()
-        .unwrap()
-        .filter(|address| address.interface_name == interface);
-    let address = addresses
-        .find_map(|address| address.address?.as_link_addr().copied())
-        .expect("an interface of the lab");
-    bind(fd.as_raw_fd(), &address).unwrap();
+fn wire(interface: &str) -> OwnedFd {
+    let fd = packet_socket(interface, PATIENCE);
     // Excludes frames sent from here.
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
@@ -178,12 +162,6 @@ fn packet_socket(interface: &str) -> OwnedFd {
         )
     };
     assert_eq!(set, 0);
-    setsockopt(
-        &fd,
-        sockopt::ReceiveTimeout,
-        &TimeVal::new(PATIENCE.as_secs() as i64, 0),
-    )
-    .unwrap();
     fd
 }
 

@@ -11,7 +11,7 @@ use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, T
 use validator_core::plan::{FlowPlan, Nanos};
 
 use crate::traffic_wire::wire;
-pub use crate::traffic_wire::{flow, priority, v4, v6};
+pub use crate::traffic_wire::{endless, flow, priority, v4, v6};
 
 pub const MS: Nanos = 1_000_000;
 pub const HOUR: Nanos = 3_600_000 * MS;
@@ -155,6 +155,13 @@ fn configure(
 }
 
 impl Wire {
+    /// Frames of a flow that have arrived.
+    pub fn received(&self, flow: u16) -> u64 {
+        let received = self.rx.flows().unwrap();
+        let of_it = received.iter().filter(|received| received.flow == flow);
+        of_it.map(|received| received.frames).sum()
+    }
+
     /// Runs a burst of that length to its end. On a busy machine it may be over before a frame has
     /// left.
     pub fn burst(&mut self, phase: Phase, length: Nanos) -> Burst {
@@ -180,13 +187,7 @@ impl Wire {
                 .unwrap()
         };
         let wanted = let_go() + frames;
-        let from = clock::now() + MS;
-        let burst = Burst {
-            phase,
-            from,
-            to: from + HOUR,
-            load: 100,
-        };
+        let burst = endless(phase, clock::now() + MS);
         self.sender.start(burst).unwrap();
         until(|| let_go() >= wanted);
         self.sender.stop().unwrap();

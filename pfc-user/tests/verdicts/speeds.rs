@@ -18,11 +18,9 @@ use validator_core::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, e
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
+use crate::verdicts::faults::{LONGER, OTHER_TIME, Repetition};
 
 const MS: Nanos = 1_000_000;
-
-/// Case, lossless priorities, and the storm where it is not on all of them.
-type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 const REPETITIONS: [Repetition; 5] = [
     ("pfc.pause-single-lossless", &[3], None),
@@ -65,53 +63,13 @@ const FAST: [Speed; 4] = [
 /// Every fault of time, and the checks that fail for it at any speed.
 const FAULTS: [(&str, &[&str]); 8] = [
     // All that a storm of a few pauses holds arrives within the wait.
-    (
-        "adds-up-pauses",
-        &[
-            "single lets-go",
-            "single response",
-            "multi lets-go",
-            "multi response",
-        ],
-    ),
-    (
-        "pauses-longer",
-        &[
-            "single lets-go",
-            "single response",
-            "multi lets-go",
-            "multi response",
-        ],
-    ),
-    (
-        "resumes-early",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-        ],
-    ),
+    ("adds-up-pauses", LONGER),
+    ("pauses-longer", LONGER),
+    ("resumes-early", OTHER_TIME),
     ("ignores-xon", &["single xon", "multi xon"]),
-    (
-        "ignores-refresh",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-        ],
-    ),
+    ("ignores-refresh", OTHER_TIME),
     // Longer than the lead of the storm.
-    (
-        "slow-response=50",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-        ],
-    ),
+    ("slow-response=50", OTHER_TIME),
     (
         "never-resumes",
         &[
