@@ -18,9 +18,7 @@ use common::{Extent, Report, Spread};
 use serde::de::IgnoredAny;
 use validator::report::{self, Folder};
 use validator_core::evidence::pfc::PfcEvidence;
-use validator_core::evidence::{
-    CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed,
-};
+use validator_core::evidence::{CaseEvidence, Evidence, Repetition};
 
 const REPORT: Report = Report("judge");
 const CASE: &str = "pfc.pause-single-lossless";
@@ -70,18 +68,8 @@ fn write(folder: &Path, repetition: &PfcEvidence, count: usize) {
         Repetition::Pfc(Box::new(repetition))
     });
     let evidence = Evidence {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").into(),
-        started: 0,
-        seconds: 1.0,
-        host: Host::default(),
-        testbed: Testbed::default(),
-        invocation: Invocation::default(),
-        preflight: None,
-        planned: vec![CASE.into()],
-        hooks: Vec::new(),
         interrupted: repetition.interrupted,
-        cases: vec![CaseEvidence::of(CASE, numbered.collect())],
+        ..Evidence::of(vec![CaseEvidence::of(CASE, numbered.collect())])
     };
     let mut folder = Folder::make(folder).expect("a folder");
     report::write_evidence(&mut folder, &evidence).expect("a file");

@@ -65,7 +65,7 @@ fn serve(listens: &mpsc::Sender<(SocketAddr, SocketAddr)>, stopped: oneshot::Rec
         access: Access::open(),
         tls: Tls::new(&Certificates::default()).expect("a certificate"),
         lease: Duration::from_secs(600),
-        tell: |text| eprintln!("{text}"),
+        warn: |text| eprintln!("{text}"),
     };
     let engine = LiveEngine::new(Options::default()).expect("an engine");
     runtime().block_on(async {

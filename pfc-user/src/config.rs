@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 pub use plan::{IntervalError, PLAN, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
-    Addresses, Destination, Dut, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
-    RcTestbed, Sender, TESTBED, Testbed, Tolerances, XdpMode,
+    Addresses, Destination, Dut, Facts, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, Ports,
+    Qos, RcDut, RcTestbed, Sender, Switched, TESTBED, Testbed, Tolerances, XdpMode,
 };
 
 use document::Document;

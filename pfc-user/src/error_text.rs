@@ -7,10 +7,10 @@ use crate::report::plain;
 pub fn in_words(error: &anyhow::Error) -> String {
     let words = error
         .chain()
-        .fold(String::new(), |said, cause| match cause.to_string() {
-            cause if said.is_empty() => cause,
-            cause if said.ends_with(&cause) => said,
-            cause => format!("{said}: {cause}"),
+        .fold(String::new(), |text, cause| match cause.to_string() {
+            cause if text.is_empty() => cause,
+            cause if text.ends_with(&cause) => text,
+            cause => format!("{text}: {cause}"),
         });
     plain::lines(&words)
 }

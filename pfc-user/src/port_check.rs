@@ -68,20 +68,16 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<(Vec<Port>, Option<Way
     let laid = Ports::lay(config)?;
     let mut ports = examine(&laid, config)?;
     let taken = ports.iter().find(|port| port.facts.xdp_attached.is_some());
+    // The self-test's frames have no tag, so no offload has to be changed for them.
+    let mut untagged = config.clone();
+    untagged.qos.trust = Trust::Dscp;
     let result = match (depth, taken) {
         (Depth::Passive, _) => not_done("it was not asked for"),
         (_, Some(taken)) => not_done(&format!(
             "there is an XDP program on {} already",
             taken.facts.interface
         )),
-        // The self-test's frames are untagged, so no offload has to be changed for them.
-        (Depth::Active, None) => match laid.open(
-            &PfcTestbed {
-                trust: Trust::Dscp,
-                ..config.clone()
-            },
-            LEAST,
-        ) {
+        (Depth::Active, None) => match laid.open(&untagged, LEAST) {
             Ok(testbed) => {
                 note_tests(&mut ports, &testbed);
                 return Ok((ports, None));
@@ -104,8 +100,8 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<(Vec<Port>, Option<Way
         ports,
         ..Preflight::default()
     };
-    let told = preflight::worst(&found) == State::Problem;
-    Ok((found.ports, way.filter(|_| !told)))
+    let reported = preflight::worst(&found) == State::Problem;
+    Ok((found.ports, way.filter(|_| !reported)))
 }
 
 /// Both ports, which cannot be taken as a run takes them.
@@ -129,9 +125,9 @@ fn not_done(reason: &str) -> SelfTest {
 /// Collects the facts about the ports of the PFC cases before anything is attached.
 pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
     let wanted = Wanted {
-        xdp: config.xdp,
-        line_rate: config.line_rate.map(|rate| rate.bits_per_second()),
-        tagged: config.trust == Trust::Pcp,
+        xdp: config.ports.xdp,
+        line_rate: config.ports.line_rate.map(|rate| rate.bits_per_second()),
+        tagged: config.qos.trust == Trust::Pcp,
         max_response: Some(config.limits.max_response),
     };
     let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
@@ -222,7 +218,7 @@ pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
         let namespace = Namespace::open(port.facts.namespace.as_deref())?;
         for fix in items.iter().filter_map(|item| item.fix) {
             match journal.keep(&namespace, &port.facts.interface, fix.feature, fix.on) {
-                Ok(said) => done.extend(said),
+                Ok(lines) => done.extend(lines),
                 Err(error) => done.push(format!(
                     "{}: {} could not be set: {error}",
                     port.facts.interface,

@@ -57,8 +57,8 @@ pub struct Prepared<'c> {
 pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<Prepared<'c>> {
     refuse_watchdog(config, declared_watchdog(config))?;
     let journal = Journal::open();
-    for said in journal.recover()?.into_iter().chain(journal.kept()) {
-        events(Event::Note(said));
+    for line in journal.recover()?.into_iter().chain(journal.kept()) {
+        events(Event::Note(line));
     }
     let mut found = Preflight {
         kernel: Some(port_check::kernel_release()?),
@@ -191,8 +191,8 @@ pub fn run(
         mad.finish(interrupt, events)?;
     }
     if let Some(hooks) = &mut hooks {
-        let (said, note) = hooks.finish(interrupt.count() >= 2);
-        evidence.hooks = said;
+        let (outputs, note) = hooks.finish(interrupt.count() >= 2);
+        evidence.hooks = outputs;
         if let Some(note) = note {
             events(Event::Note(note));
         }
@@ -375,6 +375,7 @@ fn left_out(plan: &Task, reason: &str) -> Omitted {
 /// Sizes of the maps for the longest repetition with the most flows.
 fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
     let slowest = testbed
+        .ports
         .line_rate
         .map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
     let durations = config.plan.cases.iter().filter_map(|case| match case {

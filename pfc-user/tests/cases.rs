@@ -9,6 +9,8 @@ mod mad;
 mod mad_journal;
 #[path = "common/napi.rs"]
 mod napi;
+#[path = "common/packet_socket.rs"]
+mod packet_socket;
 mod requester;
 mod run;
 mod schemas;

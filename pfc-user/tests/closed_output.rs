@@ -17,9 +17,7 @@ use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::report;
 use validator_core::cases;
-use validator_core::evidence::{
-    CaseEvidence, Evidence, Host, Identity, Invocation, Omitted, Planned, SCHEMA, Testbed,
-};
+use validator_core::evidence::{CaseEvidence, Evidence, Host, Omitted, Planned, Testbed};
 use validator_core::verdict::Exit;
 
 use crate::common;
@@ -60,10 +58,8 @@ fn write_evidence(dir: &Path) {
         ..CaseEvidence::of(id, vec![])
     };
     let evidence = Evidence {
-        schema: SCHEMA,
         version: "1.2.3".into(),
         started: 1_800_000_000,
-        seconds: 1.0,
         host: Host {
             kernel: "6.18.0".into(),
             machine: "x86_64".into(),
@@ -71,20 +67,14 @@ fn write_evidence(dir: &Path) {
             ..Host::default()
         },
         testbed: Testbed {
-            identity: Identity::default(),
             name: "sim".into(),
             dut: "sim".into(),
-            toml: String::new(),
+            ..Testbed::default()
         },
-        invocation: Invocation::default(),
-        preflight: None,
-        planned: vec!["pfc.pause-lossy".into(), "pfc.global-pause".into()],
-        hooks: Vec::new(),
-        cases: vec![
+        ..Evidence::of(vec![
             case("pfc.pause-lossy", Some("the link went away")),
             case("pfc.global-pause", None),
-        ],
-        interrupted: false,
+        ])
     };
     let results = cases::judge(&evidence);
     let exit = Exit::of(&results, false);

@@ -2,24 +2,20 @@
 //!
 //! lane: waiting
 
+use std::env;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, io};
 
-use nix::libc;
-use nix::sys::socket::sockopt::ReceiveTimeout;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket,
-};
-use nix::sys::time::TimeVal;
+use nix::sys::socket::{MsgFlags, recv, send};
 use std::os::fd::{AsRawFd, OwnedFd};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::link::{self, End, Feature, LinkError, create_bridge, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketSocket;
-use validator::driver::kernel::process::{Child, run_hook};
+use validator::driver::kernel::process::Child;
 
 use crate::common;
+use crate::packet_socket::packet_socket;
 
 const LONG: Duration = Duration::from_secs(20);
 /// Set in the process that a test starts from its own program in order to kill it.
@@ -51,36 +47,7 @@ fn wire() -> (Namespace, Namespace) {
 
 /// A raw packet socket on `interface`, whose reads end after [`LONG`].
 fn packets(namespace: &Namespace, interface: &str) -> OwnedFd {
-    let index = link::state(namespace, interface).unwrap().index;
-    let all = libc::ETH_P_ALL as u16;
-    namespace
-        .run(|| {
-            let socket = socket(
-                AddressFamily::Packet,
-                SockType::Raw,
-                SockFlag::SOCK_CLOEXEC,
-                None,
-            )
-            .unwrap();
-            setsockopt(
-                &socket,
-                ReceiveTimeout,
-                &TimeVal::new(LONG.as_secs() as i64, 0),
-            )
-            .unwrap();
-            // SAFETY: all fields of sockaddr_ll are integers and arrays of such.
-            let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-            address.sll_family = libc::AF_PACKET as u16;
-            address.sll_protocol = all.to_be();
-            address.sll_ifindex = index as i32;
-            let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            // SAFETY: the address is a sockaddr_ll of that length.
-            let bound =
-                unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-            assert_eq!(bound, 0, "{}", io::Error::last_os_error());
-            socket
-        })
-        .unwrap()
+    namespace.run(|| packet_socket(interface, LONG)).unwrap()
 }
 
 /// A frame of an EtherType for local experiments.
@@ -199,11 +166,7 @@ fn root_no_carrier_is_an_error() {
         return;
     }
     let (a, b) = wire();
-    let down = b
-        .run(|| run_hook("test", "", "ip link set dev b down", &[], LONG))
-        .unwrap()
-        .unwrap();
-    assert_eq!(down.status, 0, "{}", down.stderr);
+    ip(&b, "link set dev b down");
     let error = link::wait_for_carrier(&a, "a", Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, LinkError::NoCarrier { .. }), "{error}");
     assert!(!link::state(&a, "a").unwrap().carrier);
@@ -225,14 +188,13 @@ fn root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay() {
         });
         // Within the time in which it has to stay; at once would be before the first look.
         std::thread::sleep(SETTLE / 4);
-        let flap = "ip link set dev b down && ip link set dev b up";
-        let flapped = b.run(|| run_hook("test", "", flap, &[], LONG)).unwrap();
-        assert_eq!(flapped.unwrap().status, 0);
+        ip(&b, "link set dev b down");
+        ip(&b, "link set dev b up");
         let began = Instant::now();
         (began, waiter.join().unwrap())
     });
     assert_eq!(link::carrier_changes(&a, "a").unwrap(), changes + 2);
-    // The hook's own end comes after the carrier did.
+    // The command's own end comes after the carrier did.
     let stayed = returned.saturating_duration_since(began);
     assert!(stayed + SETTLE / 4 > SETTLE, "{stayed:?}");
 }
@@ -243,17 +205,12 @@ fn root_a_state_is_awaited_and_told_without_a_carrier_too() {
         return;
     }
     let (a, b) = wire();
-    let set = |what: &str| {
-        let command = format!("ip link set dev b {what}");
-        let set = b.run(|| run_hook("test", "", &command, &[], LONG)).unwrap();
-        assert_eq!(set.unwrap().status, 0);
-    };
-    set("down");
+    ip(&b, "link set dev b down");
     let state = link::settled_state(&a, "a", Duration::from_millis(50)).unwrap();
     assert!(state.up && !state.carrier);
     let state = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| link::settled_state(&a, "a", LONG).unwrap());
-        set("up");
+        ip(&b, "link set dev b up");
         waiter.join().unwrap()
     });
     assert!(state.carrier);
@@ -311,11 +268,7 @@ fn root_a_dropped_frame_is_counted_and_a_carried_one_is_not() {
             .all(|counter| counter.rise == 0)
     );
     // Frames that are larger than what the other end takes get lost on the way into it.
-    let smaller = b
-        .run(|| run_hook("test", "", "ip link set dev b mtu 1000", &[], LONG))
-        .unwrap()
-        .unwrap();
-    assert_eq!(smaller.status, 0, "{}", smaller.stderr);
+    ip(&b, "link set dev b mtu 1000");
     for number in 1..=3 {
         // The kernel tells a sender past the queue, but a packet socket may hear of it too.
         let _ = send(

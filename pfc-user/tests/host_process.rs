@@ -150,10 +150,10 @@ fn a_hook_gets_its_environment_and_its_output_is_evidence() {
     };
     assert_eq!(printed(300_000).len(), 300_000);
     let cut = printed(3_000_000);
-    let (kept, said) = cut.split_at(1 << 20);
+    let (kept, note) = cut.split_at(1 << 20);
     assert!(kept.bytes().all(|octet| octet == b'x'));
     let more = 3_000_000 - (1 << 20);
-    assert_eq!(said, format!("\n[{more} more octets of output were cut]\n"));
+    assert_eq!(note, format!("\n[{more} more octets of output were cut]\n"));
 }
 
 #[test]

@@ -47,18 +47,18 @@ fn root_a_good_switch_never_fails_on_a_busy_machine() {
                 output.status.code(),
                 String::from_utf8_lossy(&output.stdout),
             );
-            tell(format_args!("run {run} of {RUNS}: exit code {code:?}"));
+            print(format_args!("run {run} of {RUNS}: exit code {code:?}"));
             for line in text
                 .lines()
                 .filter(|line| line.starts_with("  inconclusive  "))
             {
-                tell(format_args!("  {line}"));
+                print(format_args!("  {line}"));
             }
             assert!(matches!(code, Some(0 | 3)), "run {run}: {text}");
             clean += usize::from(code == Some(0));
         }
     });
-    tell(format_args!(
+    print(format_args!(
         "{clean} of {RUNS} runs without an inconclusive check"
     ));
     assert!(
@@ -68,7 +68,7 @@ fn root_a_good_switch_never_fails_on_a_busy_machine() {
 }
 
 /// Prints at once. The harness would capture `println!` and hide it when the test passes.
-fn tell(line: std::fmt::Arguments) {
+fn print(line: std::fmt::Arguments) {
     writeln!(io::stderr(), "{line}").expect("stderr is open");
 }
 

@@ -487,11 +487,14 @@ fn root_what_an_account_has_in_its_journal_holds_up_neither_check_nor_run() {
 
     let check = ["check", "--passive", "--plan", "mad", "--testbed", "t.toml"];
     let checked = ended(start(&check));
-    let said = String::from_utf8(checked.stderr).unwrap();
-    assert_eq!(checked.status.code(), Some(0), "{said}");
+    let stderr = String::from_utf8(checked.stderr).unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{stderr}");
     // A machine that stands still may give no answer in time; the folder is named then, too.
-    assert!(said.contains(&format!("{}", entries.display())), "{said}");
-    assert!(said.contains("user stranger"), "{said}");
+    assert!(
+        stderr.contains(&format!("{}", entries.display())),
+        "{stderr}"
+    );
+    assert!(stderr.contains("user stranger"), "{stderr}");
 
     let run = [
         "run",

@@ -136,8 +136,8 @@ impl Switch {
     /// The output of a hook that must succeed.
     fn succeeds(&self, hook: &str, lossless: &str) -> String {
         let output = self.hook(hook, lossless);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{hook}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{hook}: {stderr}");
         String::from_utf8(output.stdout).unwrap()
     }
 }
@@ -164,9 +164,9 @@ fn assert_answers(switch: &Switch, command: &str, file: &str) {
 
 /// Asserts that a hook ended with status 1 and these words alone.
 fn assert_refused(output: &Output, words: &str) {
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
-        (output.status.code(), said.trim_end()),
+        (output.status.code(), stderr.trim_end()),
         (Some(1), format!("admin@switch: {words}").as_str())
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
@@ -244,8 +244,8 @@ fn the_watchdog_is_turned_off_and_put_back_on_each_release() {
         let one = Switch::new(release).but("watchdog", watchdog);
         for switch in [both, one] {
             let before = switch.configuration();
-            let said: Value = serde_json::from_str(&switch.succeeds("prepare", "3,4")).unwrap();
-            assert_eq!(said["watchdog"], "off");
+            let printed: Value = serde_json::from_str(&switch.succeeds("prepare", "3,4")).unwrap();
+            assert_eq!(printed["watchdog"], "off");
             let [watchdog, lossless] = switch.configuration();
             assert_eq!(
                 watchdog.as_object().unwrap().keys().collect::<Vec<_>>(),
@@ -267,8 +267,8 @@ fn a_watchdog_that_no_port_has_is_neither_stopped_nor_started() {
     for release in RELEASES {
         let switch = Switch::new(release).but("watchdog", json!({}));
         let before = switch.configuration();
-        let said: Value = serde_json::from_str(&switch.succeeds("prepare", "3,4")).unwrap();
-        assert_eq!(said["watchdog"], "off", "{release}");
+        let printed: Value = serde_json::from_str(&switch.succeeds("prepare", "3,4")).unwrap();
+        assert_eq!(printed["watchdog"], "off", "{release}");
         switch.succeeds("restore", "3,4");
         assert_eq!(switch.configuration(), before, "{release}");
         let mut log = switch.log();

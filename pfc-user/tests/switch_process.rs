@@ -13,11 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
-    socket, sockopt,
-};
-use nix::sys::time::TimeVal;
+use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -25,8 +21,10 @@ use validator::dut::switch::args::SwitchArgs;
 use validator::dut::switch::process;
 use validator_core::evidence::pfc::DutReport;
 
-/// Seconds; nothing here waits this long unless a frame is missing.
-const PATIENCE: i64 = 20;
+use crate::packet_socket::packet_socket;
+
+/// Nothing here waits this long unless a frame is missing.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Parser)]
 struct CommandLine {
@@ -65,21 +63,7 @@ struct End(OwnedFd);
 
 impl End {
     fn of(interface: &str) -> Self {
-        let fd = socket(
-            AddressFamily::Packet,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::EthAll,
-        )
-        .unwrap();
-        let mut addresses = nix::ifaddrs::getifaddrs()
-            .unwrap()
-            .filter(|address| address.interface_name == interface);
-        let address = addresses
-            .find_map(|address| address.address?.as_link_addr().copied())
-            .expect("an interface of the lab");
-        bind(fd.as_raw_fd(), &address).unwrap();
-        setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0)).unwrap();
+        let fd = packet_socket(interface, PATIENCE);
         setsockopt(&fd, sockopt::RcvBufForce, &(16 << 20)).unwrap();
         Self(fd)
     }
@@ -432,7 +416,7 @@ fn wait_for_carrier(interface: &str) {
     };
     let begun = Instant::now();
     while !is_up() {
-        assert!(begun.elapsed().as_secs() < PATIENCE as u64, "{interface}");
+        assert!(begun.elapsed() < PATIENCE, "{interface}");
     }
 }
 

@@ -17,6 +17,8 @@ mod napi;
 mod neighbour;
 #[cfg(feature = "otg")]
 mod otg;
+#[path = "common/packet_socket.rs"]
+mod packet_socket;
 mod responder;
 #[path = "../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;

@@ -89,6 +89,16 @@ fn open(flows: &[FlowPlan]) -> Sendmmsg {
     .unwrap()
 }
 
+/// A burst that only an order ends.
+pub fn endless(phase: Phase, from: Nanos) -> Burst {
+    Burst {
+        phase,
+        from,
+        to: from + HOUR,
+        load: 100,
+    }
+}
+
 /// Runs a burst of that length to its end.
 fn burst(sender: &mut Sendmmsg, phase: Phase, length: Nanos) -> Burst {
     let from = clock::now() + MS;

@@ -59,7 +59,7 @@ fn config_of_ipv6(trust: Trust) -> Config {
         source_ip: source,
         destination_ip: destination,
     };
-    addresses.tell(&mut config);
+    addresses.write_to(&mut config);
     config
 }
 

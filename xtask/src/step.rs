@@ -90,8 +90,8 @@ pub fn explain_cargo<T>(result: Result<T>, folder: &Path) -> Result<T> {
 /// Adds `advice` if the disk is not full.
 fn explain<T>(result: Result<T>, folders: &[&Path], full: u64, advice: Option<&str>) -> Result<T> {
     result.map_err(|error| {
-        let lack = folders.iter().find_map(|folder| lack(folder, full));
-        match lack.or_else(|| advice.map(str::to_owned)) {
+        let shortage = folders.iter().find_map(|folder| shortage(folder, full));
+        match shortage.or_else(|| advice.map(str::to_owned)) {
             Some(cause) => error.context(cause),
             None => error,
         }
@@ -99,7 +99,7 @@ fn explain<T>(result: Result<T>, folders: &[&Path], full: u64, advice: Option<&s
 }
 
 /// Describes what the disk of `folder` lacks. Some have no fixed number of inodes and report 0.
-fn lack(folder: &Path, full: u64) -> Option<String> {
+fn shortage(folder: &Path, full: u64) -> Option<String> {
     let disk = statvfs(folder).ok()?;
     let left = disk.blocks_available() * disk.fragment_size();
     let what = if left < full {

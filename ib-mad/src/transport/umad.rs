@@ -48,23 +48,23 @@ pub enum OpenError {
     /// No such adapter.
     #[error(
         "there is no RDMA device {device:?}: {}",
-        listed(.there, "nothing is there; load the adapter's driver")
+        listed(.present, "nothing is there; load the adapter's driver")
     )]
     NoDevice {
         /// The device asked for.
         device: String,
         /// The devices that exist.
-        there: Vec<String>,
+        present: Vec<String>,
     },
     /// The adapter has no such port.
-    #[error("device {device} has no port {port}: {}", listed(.there, "nothing is there"))]
+    #[error("device {device} has no port {port}: {}", listed(.present, "nothing is there"))]
     NoPort {
         /// Device.
         device: String,
         /// The port asked for.
         port: u8,
         /// The ports that exist.
-        there: Vec<String>,
+        present: Vec<String>,
     },
     /// RoCE and iWARP have no subnet management.
     #[error(
@@ -130,11 +130,11 @@ pub enum OpenError {
 }
 
 /// Names the choices there are.
-fn listed(there: &[String], none: &str) -> String {
-    if there.is_empty() {
+fn listed(present: &[String], none: &str) -> String {
+    if present.is_empty() {
         none.to_owned()
     } else {
-        format!("choose one of {}", there.join(", "))
+        format!("choose one of {}", present.join(", "))
     }
 }
 

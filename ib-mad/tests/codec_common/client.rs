@@ -42,9 +42,9 @@ pub fn exercise(octets: &[u8]) {
     let (control, address) = bind("ctl");
     let slots: Vec<_> = (0..10).map(|slot| bind(&format!("out{slot}")).0).collect();
     let (answers, packets) = datagrams(octets);
-    let (tell, clients) = channel();
+    let (addresses, clients) = channel();
     let delivered = thread::scope(|scope| {
-        scope.spawn(move || answer(&control, answers, &tell));
+        scope.spawn(move || answer(&control, answers, &addresses));
         let delivered = match IbsimTransport::connect(&name, "Hca1", PATIENCE) {
             Ok(mut client) => {
                 let address = clients.try_iter().last().expect("it has asked");
@@ -65,7 +65,7 @@ pub fn exercise(octets: &[u8]) {
 }
 
 /// Answers each question, after the last of the answers by refusing it.
-fn answer(control: &UnixDatagram, answers: Vec<Vec<u8>>, tell: &Sender<SocketAddr>) {
+fn answer(control: &UnixDatagram, answers: Vec<Vec<u8>>, addresses: &Sender<SocketAddr>) {
     let mut answers = answers.into_iter();
     loop {
         let (length, client) = control.recv_from(&mut [0; CONTROL]).expect("a socket");
@@ -73,7 +73,7 @@ fn answer(control: &UnixDatagram, answers: Vec<Vec<u8>>, tell: &Sender<SocketAdd
             return;
         }
         // First: once it has its answer, the client is looked for.
-        let _ = tell.send(data_address(&client));
+        let _ = addresses.send(data_address(&client));
         let answer = answers.next().unwrap_or_else(|| control_datagram(&[]));
         control.send_to_addr(&answer, &client).expect("it waits");
     }

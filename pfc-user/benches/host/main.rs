@@ -26,9 +26,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use validator::report::{self, Folder, json, text};
 use validator_core::cases;
 use validator_core::evidence::pfc::PfcEvidence;
-use validator_core::evidence::{
-    CaseEvidence, Evidence, Host, Invocation, Repetition, SCHEMA, Testbed,
-};
+use validator_core::evidence::{CaseEvidence, Evidence, Repetition};
 use validator_core::verdict::{Exit, Verdict};
 
 /// Logged arrivals in the evidence.
@@ -71,20 +69,7 @@ fn evidence(case: &str, lossless: &[u8]) -> PfcEvidence {
 /// A run that consists of one such repetition.
 fn whole(case: &str, lossless: &[u8]) -> Evidence {
     let repetitions = vec![Repetition::Pfc(Box::new(evidence(case, lossless)))];
-    Evidence {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").into(),
-        started: 0,
-        seconds: 1.0,
-        host: Host::default(),
-        testbed: Testbed::default(),
-        invocation: Invocation::default(),
-        preflight: None,
-        planned: vec![case.into()],
-        hooks: Vec::new(),
-        cases: vec![CaseEvidence::of(case, repetitions)],
-        interrupted: false,
-    }
+    Evidence::of(vec![CaseEvidence::of(case, repetitions)])
 }
 
 fn judging(criterion: &mut Criterion) {

@@ -113,25 +113,25 @@ struct Slice {
     /// Gaps above the pause; single frames: arrivals outside of their departure.
     above: usize,
     /// Causes of these gaps; `None` without a witness.
-    whose: Option<Whose>,
+    causes: Option<Causes>,
     /// The largest gap between arrivals; single frames: the latest arrival after the call returned.
     received: Option<Nanos>,
 }
 
 /// Gaps by cause.
 #[derive(Clone, Copy, Default)]
-struct Whose {
+struct Causes {
     host: usize,
     kernel: usize,
     ours: usize,
 }
 
-type Count = fn(&Whose) -> usize;
+type Count = fn(&Causes) -> usize;
 
-const WHOSE: [(&str, Count); 3] = [
-    ("host", |whose| whose.host),
-    ("kernel", |whose| whose.kernel),
-    ("ours", |whose| whose.ours),
+const CAUSES: [(&str, Count); 3] = [
+    ("host", |causes| causes.host),
+    ("kernel", |causes| causes.kernel),
+    ("ours", |causes| causes.ours),
 ];
 
 fn line_rate(gbits: u64) -> LineRate {
@@ -194,9 +194,9 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) 
             .max()
             .unwrap_or(0)
     });
-    let whose = seen.map(|seen| whose(&report, pause, placement, &seen));
+    let causes = seen.map(|seen| causes(&report, pause, placement, &seen));
     Ok(Slice {
-        whose,
+        causes,
         ..slice_of(&report, pause, seconds, received)
     })
 }
@@ -221,15 +221,15 @@ fn slice_of(report: &StormReport, pause: Nanos, seconds: f64, received: Option<N
         p99: quantile(0.99),
         max: report.max_gap,
         above,
-        whose: None,
+        causes: None,
         received,
     }
 }
 
 /// Attributes the gaps above the pause. With two senders, a gap has the cause of the one with the
 /// weaker excuse.
-fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) -> Whose {
-    let mut whose = Whose::default();
+fn causes(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) -> Causes {
+    let mut causes = Causes::default();
     for gap in report.gaps.iter().filter(|gap| gap.length() > pause) {
         let keepers = |cpus: &[usize]| {
             cpus.iter()
@@ -242,12 +242,12 @@ fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) 
             Placement::Single => keepers(&realtime::allowed_cpus()).into_iter().min(),
         };
         match keeper.unwrap_or(Keeper::Ours) {
-            Keeper::Host => whose.host += 1,
-            Keeper::Kernel => whose.kernel += 1,
-            Keeper::Ours => whose.ours += 1,
+            Keeper::Host => causes.host += 1,
+            Keeper::Kernel => causes.kernel += 1,
+            Keeper::Ours => causes.ours += 1,
         }
     }
-    whose
+    causes
 }
 
 /// Sends single frames as the probe does. Measures how long a call takes, and whether the frame
@@ -292,7 +292,7 @@ fn single(lab: &mut Lab, load: Load) -> Result<Slice> {
         p99: calls[PROBES * 99 / 100],
         max: calls[PROBES - 1],
         above: outside.count(),
-        whose: None,
+        causes: None,
         received: departures.iter().zip(&arrivals).map(late).max(),
     })
 }
@@ -309,10 +309,10 @@ fn print(row: Row, slices: &[Slice]) {
     let above: usize = slices.iter().map(|slice| slice.above).sum();
     let longest = slices.iter().map(|slice| slice.max).max().unwrap_or(0);
     let received: Option<Vec<f64>> = slices.iter().map(|slice| slice.received.map(us)).collect();
-    let [host, kernel, ours] = WHOSE.map(|(_, count)| {
+    let [host, kernel, ours] = CAUSES.map(|(_, count)| {
         let gaps: Option<usize> = slices
             .iter()
-            .map(|slice| slice.whose.as_ref().map(count))
+            .map(|slice| slice.causes.as_ref().map(count))
             .sum();
         gaps.map_or("-".into(), |gaps| gaps.to_string())
     });
@@ -361,10 +361,10 @@ fn report(row: Row, slices: &[Slice], idle: Option<&[Slice]>) {
                     .map(|slice| slice.above as f64)
                     .collect::<Vec<_>>(),
             );
-            for (who, count) in WHOSE {
+            for (who, count) in CAUSES {
                 let gaps: Option<Vec<f64>> = slices
                     .iter()
-                    .map(|slice| slice.whose.as_ref().map(|whose| count(whose) as f64))
+                    .map(|slice| slice.causes.as_ref().map(|causes| count(causes) as f64))
                     .collect();
                 gaps.inspect(|gaps| {
                     REPORT.figure(&format!("{name}: gaps above the pause, {who}"), "", gaps)

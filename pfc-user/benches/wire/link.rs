@@ -96,17 +96,17 @@ pub fn output(command: &mut Command) -> Result<String> {
         .output()
         .with_context(|| format!("{} does not start", command.get_program().display()))?;
     if !output.status.success() {
-        let said = [output.stderr, output.stdout]
-            .map(|said| String::from_utf8_lossy(&said).trim().to_owned());
-        let said = said
+        let streams = [output.stderr, output.stdout]
+            .map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+        let reason = streams
             .iter()
-            .find(|said| !said.is_empty())
-            .and_then(|said| said.lines().last());
+            .find(|text| !text.is_empty())
+            .and_then(|text| text.lines().last());
         bail!(
             "{} ended with {}: {}",
             command.get_program().display(),
             output.status,
-            said.unwrap_or("no word of why")
+            reason.unwrap_or("no word of why")
         );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

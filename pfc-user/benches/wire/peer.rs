@@ -27,7 +27,7 @@ pub struct Peer {
     pub name: &'static str,
     command: fn(&Job) -> Result<Command>,
     /// Finds the number of frames sent in its output; `None` if it does not report it.
-    says: Option<fn(&str) -> Option<u64>>,
+    sent_in: Option<fn(&str) -> Option<u64>>,
 }
 
 /// The job of a peer.
@@ -43,22 +43,22 @@ pub const ALL: [Peer; 4] = [
     Peer {
         name: "trafgen",
         command: trafgen,
-        says: Some(|said| number_before(said, "packets outgoing")),
+        sent_in: Some(|output| number_before(output, "packets outgoing")),
     },
     Peer {
         name: "mausezahn",
         command: mausezahn,
-        says: None,
+        sent_in: None,
     },
     Peer {
         name: "tcpreplay",
         command: tcpreplay,
-        says: Some(|said| number_after(said, "Successful packets:")),
+        sent_in: Some(|output| number_after(output, "Successful packets:")),
     },
     Peer {
         name: "xdp-trafficgen",
         command: xdp_trafficgen,
-        says: None,
+        sent_in: None,
     },
 ];
 
@@ -157,10 +157,10 @@ impl Peer {
     /// rate.
     pub fn send(&self, job: &Job, receiver: &AccountProgram) -> Result<Sent> {
         let mut command = (self.command)(job)?;
-        let said = job.folder.join("said");
+        let log = job.folder.join("output");
         let (out, error) = (
-            File::create(&said)?,
-            File::options().append(true).open(&said)?,
+            File::create(&log)?,
+            File::options().append(true).open(&log)?,
         );
         command.stdin(Stdio::null()).stdout(out).stderr(error);
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
@@ -185,7 +185,7 @@ impl Peer {
         };
         let cpu = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)? - before;
         let mut text = String::new();
-        File::open(&said)?.read_to_string(&mut text)?;
+        File::open(&log)?.read_to_string(&mut text)?;
         let last = || {
             text.lines()
                 .rfind(|line| !line.trim().is_empty())
@@ -196,8 +196,8 @@ impl Peer {
         if !status.success() {
             bail!("it ended with {status}: {}", last());
         }
-        let frames = match self.says {
-            Some(says) => says(&text)
+        let frames = match self.sent_in {
+            Some(sent_in) => sent_in(&text)
                 .with_context(|| format!("it does not say how many frames it sent: {}", last()))?,
             None => job.count,
         };

@@ -230,10 +230,10 @@ impl Nft {
             .write_all(rules.as_bytes())?;
         let output = nft.wait_with_output()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
+            let stderr = String::from_utf8_lossy(&output.stderr);
             bail!(
                 "nft refuses its rules: {}",
-                said.lines().next().unwrap_or_default()
+                stderr.lines().next().unwrap_or_default()
             );
         }
         Ok(Self(()))
@@ -315,7 +315,7 @@ impl Drop for Tc {
 /// tcpdump, with its own report of losses.
 pub struct Tcpdump {
     process: Child,
-    said: BufReader<ChildStderr>,
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Tcpdump {
@@ -327,8 +327,8 @@ impl Tcpdump {
             .stdout(Stdio::null())
             .spawn()
             .context("tcpdump")?;
-        let said = BufReader::new(process.stderr.take().expect("piped"));
-        let mut tcpdump = Self { process, said };
+        let stderr = BufReader::new(process.stderr.take().expect("piped"));
+        let mut tcpdump = Self { process, stderr };
         let first = tcpdump.line_with("listening on")?;
         if first.is_none() {
             bail!("tcpdump ended before it listened");
@@ -339,7 +339,7 @@ impl Tcpdump {
     fn line_with(&mut self, words: &str) -> Result<Option<String>> {
         loop {
             let mut line = String::new();
-            if self.said.read_line(&mut line)? == 0 {
+            if self.stderr.read_line(&mut line)? == 0 {
                 return Ok(None);
             }
             if line.contains(words) {

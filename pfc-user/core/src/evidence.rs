@@ -151,6 +151,26 @@ pub struct CaseEvidence {
     pub error: Option<String>,
 }
 
+impl Evidence {
+    /// Evidence of a run of these cases, of whose time, host and testbed nothing is known.
+    pub fn of(cases: Vec<CaseEvidence>) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            started: 0,
+            seconds: 0.0,
+            host: Host::default(),
+            testbed: Testbed::default(),
+            invocation: Invocation::default(),
+            preflight: None,
+            planned: cases.iter().map(|case| case.case.clone()).collect(),
+            hooks: Vec::new(),
+            cases,
+            interrupted: false,
+        }
+    }
+}
+
 impl CaseEvidence {
     /// Evidence of a case whose plan was what these repetitions did.
     pub fn of(case: &str, repetitions: Vec<Repetition>) -> Self {

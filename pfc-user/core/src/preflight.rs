@@ -48,7 +48,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Gives it its name: what is found of a port is named where all its items are listed.
+    /// Gives it its name.
     pub(crate) fn named(self, what: &'static str) -> Self {
         Self { what, ..self }
     }
@@ -145,6 +145,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     items
 }
 
+/// An item without a name, which [`Item::named`] gives it where the items of a port are listed.
 fn item(
     state: State,
     found: impl Into<String>,
@@ -353,19 +354,19 @@ fn xdp(port: &Port) -> Item {
         }
         SelfTest::NotDone { .. } => {}
     }
-    let (lacks, found) = match features {
+    let (in_stack, found) = match features {
         Some(features) => (!features.has(XdpFeatures::BASIC), found),
         None => {
-            let lacks = known_xdp(&port.facts) == Xdp::Stack;
-            (lacks, found + &known_mode(&port.facts))
+            let in_stack = known_xdp(&port.facts) == Xdp::Stack;
+            (in_stack, found + &known_mode(&port.facts))
         }
     };
-    if lacks && port.wanted.xdp == XdpMode::Driver {
+    if in_stack && port.wanted.xdp == XdpMode::Driver {
         let mend = "say ports.xdp = \"auto\" in the testbed: slower, in the stack";
         return problem(found, "basic, for ports.xdp = \"driver\"", mend);
     }
     match features {
-        Some(_) if lacks => ok(format!("{found}: programs run in the stack (skb)")),
+        Some(_) if in_stack => ok(format!("{found}: programs run in the stack (skb)")),
         Some(_) => ok(found),
         None => unknown(
             found,

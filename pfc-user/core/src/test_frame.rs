@@ -27,8 +27,9 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Tells a program by which addresses it knows damaged test frames.
-    pub fn tell(&self, config: &mut Config) {
+    /// Writes the addresses into the configuration of a program, which knows damaged test frames
+    /// by them.
+    pub fn write_to(&self, config: &mut Config) {
         let octets = match (self.source_ip, self.destination_ip) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 [source.octets(), destination.octets()].concat()

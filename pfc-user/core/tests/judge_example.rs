@@ -20,7 +20,7 @@ fn judge(folder: &Path) -> Output {
 #[test]
 fn stored_evidence_is_judged_without_the_rest_of_the_tool() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/evidence");
-    for (seed, code, said) in [
+    for (seed, code, expected) in [
         ("mad-good", 0, "mad.c13-013  pass"),
         ("rc-no-retry", 1, "rc.c09-142-01  fail"),
     ] {
@@ -31,7 +31,7 @@ fn stored_evidence_is_judged_without_the_rest_of_the_tool() {
         let output = judge(folder.path());
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{seed}: {text}");
-        assert!(text.contains(said), "{seed}: {text}");
+        assert!(text.contains(expected), "{seed}: {text}");
         // Nothing but the evidence and the mark of the folder are there afterwards.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
@@ -42,9 +42,9 @@ fn a_directory_without_evidence_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let output = judge(folder.path());
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.starts_with("judge: ") && said.contains("no evidence.json here"),
-        "{said}"
+        stderr.starts_with("judge: ") && stderr.contains("no evidence.json here"),
+        "{stderr}"
     );
 }

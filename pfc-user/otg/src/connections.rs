@@ -67,7 +67,7 @@ struct Place {
     /// Deadline for the first request that is let in.
     by: Instant,
     /// Set once that request has come.
-    come: AtomicBool,
+    admitted: AtomicBool,
     /// Time at which the client last sent or took something.
     heard: Mutex<Instant>,
     /// Requests that have no reply yet.
@@ -99,7 +99,7 @@ impl Places {
         let now = Instant::now();
         let place = Arc::new(Place {
             by: now + FIRST,
-            come: AtomicBool::new(false),
+            admitted: AtomicBool::new(false),
             heard: Mutex::new(now),
             under_way: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
@@ -137,7 +137,7 @@ impl Place {
     /// Waits until the first request is late; for ever if it has come.
     async fn late(&self) {
         sleep_until(self.by).await;
-        if self.come.load(Relaxed) {
+        if self.admitted.load(Relaxed) {
             pending::<()>().await;
         }
     }
@@ -162,7 +162,7 @@ impl Handle {
     /// Lets a request in, which is under way until the value is dropped.
     pub fn let_in(&self) -> UnderWay {
         if let Some(place) = self.0.upgrade() {
-            place.come.store(true, Relaxed);
+            place.admitted.store(true, Relaxed);
             place.under_way.fetch_add(1, Relaxed);
         }
         UnderWay(Weak::clone(&self.0))
@@ -196,7 +196,7 @@ pub async fn serve<F, C>(
     listener: TcpListener,
     tls: TlsAcceptor,
     mut stopped: watch::Receiver<()>,
-    tell: fn(&str),
+    warn: fn(&str),
     begin: impl Fn(Connection) -> F + Clone + Send + 'static,
 ) where
     F: Future<Output = io::Result<C>> + Send + 'static,
@@ -217,7 +217,7 @@ pub async fn serve<F, C>(
             Ok(accepted) => accepted,
             // A connection that was reset before it was accepted, or no descriptors for now.
             Err(error) => {
-                tell(&format!("cannot accept a connection: {error}"));
+                warn(&format!("cannot accept a connection: {error}"));
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }

@@ -37,7 +37,7 @@ pub async fn serve(
     shared: Arc<Shared>,
     stopped: watch::Receiver<()>,
 ) {
-    let tell = shared.tell;
+    let warn = shared.warn;
     let begin = move |connection: Connection| {
         let shared = Arc::clone(&shared);
         let (peer, handle) = (connection.peer, connection.handle());
@@ -52,7 +52,7 @@ pub async fn serve(
                 .serve_connection(TokioIo::new(connection), call))
         }
     };
-    connections::serve(listener, tls, stopped, tell, begin).await;
+    connections::serve(listener, tls, stopped, warn, begin).await;
 }
 
 /// Waits until a connection has begun to speak HTTP/2, for which hyper would wait for ever.

@@ -43,7 +43,7 @@ pub async fn serve(
     shared: Arc<Shared>,
     stopped: watch::Receiver<()>,
 ) {
-    let tell = shared.tell;
+    let warn = shared.warn;
     let local = listener.local_addr();
     let local = local.is_ok_and(|address| address.ip().is_loopback());
     let router = router(shared, local);
@@ -60,7 +60,7 @@ pub async fn serve(
                 TowerToHyperService::new(router),
             )))
     };
-    connections::serve(listener, tls, stopped, tell, begin).await;
+    connections::serve(listener, tls, stopped, warn, begin).await;
 }
 
 /// All paths; `local`: they are offered on loopback alone.

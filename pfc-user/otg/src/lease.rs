@@ -34,12 +34,12 @@ pub async fn keep(shared: Arc<Shared>, mut requests: watch::Receiver<Instant>, l
         match shared.look(stop).await {
             Ok(None) => continue,
             Ok(Some(0)) => {}
-            Ok(Some(stopped)) => (shared.tell)(&format!(
+            Ok(Some(stopped)) => (shared.warn)(&format!(
                 "no request for {} s: flows without an end are stopped (--lease), {stopped} of them",
                 lease.as_secs_f64()
             )),
             Err(refusal) => {
-                (shared.tell)(&format!(
+                (shared.warn)(&format!(
                     "cannot stop flows, and will try again in {} s: {}",
                     AGAIN.as_secs(),
                     refusal.errors.join("; ")

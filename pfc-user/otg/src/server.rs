@@ -35,7 +35,7 @@ pub struct Options {
     /// Time without a request after which flows without an end are stopped.
     pub lease: Duration,
     /// Sink of messages that no client asks for.
-    pub tell: fn(&str),
+    pub warn: fn(&str),
 }
 
 /// A server that listens, and does not serve yet.
@@ -60,7 +60,7 @@ impl Server {
             let allowed = options.access.listens(address);
             allowed.map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
             if let Some(warning) = options.access.exposes(address) {
-                (options.tell)(&warning);
+                (options.warn)(&warning);
             }
         }
         Ok(Self {
@@ -87,9 +87,9 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) {
         let (last, requests) = watch::channel(Instant::now());
-        let tell = self.options.tell;
-        let session = Session::new(engine, places, tell);
-        let shared = Arc::new(Shared::new(session, self.options.access, tell, last));
+        let warn = self.options.warn;
+        let session = Session::new(engine, places, warn);
+        let shared = Arc::new(Shared::new(session, self.options.access, warn, last));
         let (stopping, stopped) = watch::channel(());
         let tls = |protocol| self.options.tls.acceptor(protocol);
         let (of_grpc, of_http) = (tls(grpc::PROTOCOL), tls(http::PROTOCOL));

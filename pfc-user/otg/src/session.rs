@@ -29,7 +29,7 @@ pub type Warnings = Vec<String>;
 pub struct Session {
     engine: Box<dyn Engine>,
     places: Places,
-    tell: fn(&str),
+    warn: fn(&str),
     /// The configuration in force, as it was sent.
     config: DynamicMessage,
     /// The names of that configuration; the engine has its plan.
@@ -39,12 +39,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes a session without a configuration. `tell` gets messages that no client asks for.
-    pub fn new(engine: Box<dyn Engine>, places: Places, tell: fn(&str)) -> Self {
+    /// Makes a session without a configuration. `warn` gets messages that no client asks for.
+    pub fn new(engine: Box<dyn Engine>, places: Places, warn: fn(&str)) -> Self {
         Self {
             engine,
             places,
-            tell,
+            warn,
             config: model::message("Config"),
             force: Translated::default(),
             pending: Warnings::new(),

@@ -24,7 +24,7 @@ pub struct Shared {
     /// Clients that may use the server.
     pub access: Access,
     /// Sink of messages that no client asks for.
-    pub tell: fn(&str),
+    pub warn: fn(&str),
     /// Memory for requests that are coming in or are carried out.
     pub room: Room,
     /// Time of the last sign of life of a client.
@@ -36,14 +36,14 @@ impl Shared {
     pub fn new(
         session: Session,
         access: Access,
-        tell: fn(&str),
+        warn: fn(&str),
         last: watch::Sender<Instant>,
     ) -> Self {
         Self {
             session: Mutex::new(Some(session)),
             turn: Mutex::default(),
             access,
-            tell,
+            warn,
             room: Room::new(),
             last,
         }
@@ -165,7 +165,7 @@ mod tests {
             session: Mutex::new(None),
             turn: Mutex::default(),
             access: Access::open(),
-            tell: |_| {},
+            warn: |_| {},
             room: Room::new(),
             last: watch::channel(Instant::now()).0,
         });

@@ -83,13 +83,13 @@ pub(super) fn read(document: &Document, testbed: &Testbed) -> Result<Plan, Confi
     let of_plan = |misfit: Misfit| document.error(&misfit.key, misfit.problem);
     let pfc = testbed.pfc.as_ref();
     let is_ipv4 = pfc.is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4());
-    let is_tagged = pfc.is_some_and(|pfc| pfc.vlan || pfc.trust == Trust::Pcp);
+    let is_tagged = pfc.is_some_and(|pfc| pfc.qos.vlan || pfc.qos.trust == Trust::Pcp);
     let tables = PlanTables {
         durations: file.durations,
         storm: file.storm,
         short: file.short,
         frame: parameters::frame(file.traffic.frame, is_ipv4, is_tagged).map_err(of_plan)?,
-        line_rate: testbed.pfc.as_ref().and_then(|pfc| pfc.line_rate),
+        line_rate: testbed.pfc.as_ref().and_then(|pfc| pfc.ports.line_rate),
     };
     let mut cases: Vec<PlannedCase> = Vec::new();
     for (index, table) in file.case.into_iter().enumerate() {

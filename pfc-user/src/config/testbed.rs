@@ -1,27 +1,71 @@
-//! The testbed: the tester's ports, the DUT, and the limits that verdicts are judged against.
+//! The testbed: the tester's ports, the DUT, and the limits that verdicts are judged against. Each
+//! table of its file has a module, with what it is read as.
 
-mod file;
+mod addresses;
+mod dut;
+mod facts;
+mod hooks;
+mod limits;
 pub mod mad;
+mod ports;
+mod qos;
 pub mod rc;
 
-use std::net::IpAddr;
-
-use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use serde::Deserialize;
 
-pub use file::TESTBED;
-pub(super) use file::{Preset, all_dscps, read};
+pub use addresses::{Addresses, Destination};
+pub use dut::Dut;
+pub use facts::{Facts, Switched};
+pub use hooks::Hooks;
+pub use limits::Tolerances;
 pub use mad::{MadTestbed, MadTransport};
+pub use ports::{Port, Ports, Sender};
+pub use qos::Qos;
+pub(super) use qos::{Preset, all_dscps};
 pub use rc::{RcDut, RcTestbed};
-
 use validator_core::evidence;
 pub use validator_core::evidence::xdp::XdpMode;
-use validator_core::fault::switch::Fault;
 use validator_core::keys;
-use validator_core::plan::{self, Nanos};
 
-use crate::dut::switch::config::Scheduler;
+use super::ConfigError;
+use super::constraints::{given, refuse};
+use super::document::Document;
+
+/// Tables of a testbed.
+pub const TESTBED: &[keys::Table] = &[
+    keys::table! {
+        /// A testbed has a name and at least one of the tables `[dut]`, `[mad]` and `[rc]`.
+        "", "" {
+            /// Its name in reports. Mandatory.
+            name = "text", "";
+        }
+    },
+    dut::Table::TABLE,
+    ports::Table::TABLE,
+    Port::TABLE,
+    qos::Table::TABLE,
+    addresses::Table::TABLE,
+    limits::Table::TABLE,
+    Facts::TABLE,
+    hooks::Table::TABLE,
+    mad::Table::TABLE,
+    rc::Table::TABLE,
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    dut: Option<dut::Table>,
+    ports: Option<ports::Table>,
+    qos: Option<qos::Table>,
+    addresses: Option<addresses::Table>,
+    limits: Option<limits::Table>,
+    facts: Option<Facts>,
+    hooks: Option<hooks::Table>,
+    mad: Option<mad::Table>,
+    rc: Option<rc::Table>,
+}
 
 /// Ports and DUT by family of cases. The cases of an absent family are not applicable.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,140 +89,18 @@ pub struct Testbed {
 pub struct PfcTestbed {
     /// The device under test.
     pub dut: Dut,
-    /// Speed of the ports. `None`: the speed of the link; never with a simulated DUT or a bridge.
-    pub line_rate: Option<LineRate>,
-    /// Mode in which the XDP programs are attached.
-    pub xdp: XdpMode,
-    /// Sender of the test traffic.
-    pub sender: Sender,
-    /// The field that tells the DUT a frame's priority.
-    pub trust: Trust,
-    /// True: frames are tagged although the DSCP is that field.
-    pub vlan: bool,
-    /// Priority by DSCP.
-    pub dscp_map: [Priority; Dscp::COUNT],
-    /// Lossless priorities that an external DUT has without being configured, in ascending order;
-    /// none of a DUT that the tool makes, which is given those of each repetition.
-    pub lossless: Vec<Priority>,
+    /// The tester's ports.
+    pub ports: Ports,
+    /// Its priorities.
+    pub qos: Qos,
     /// Addresses of the test frames.
     pub addresses: Addresses,
     /// Limits that verdicts are judged against.
     pub limits: Tolerances,
-    /// The PFC watchdog: `off` or `on` where it is known. A DUT that the tool makes has none.
-    pub watchdog: Option<String>,
-    /// The other end of each port that is a veth is the DUT's own.
-    pub direct: bool,
-    /// PAUSE/PFC frames of the DUT reach the program on the tx port.
-    pub pfc_visible: bool,
-    /// The DUT's own names of its ports to the tester's tx and rx port; empty where not declared.
-    pub dut_ports: [String; 2],
+    /// Facts that cannot be read.
+    pub facts: Facts,
     /// Commands of the user.
     pub hooks: Hooks,
-}
-
-/// The device under test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dut {
-    /// The simulated switch; the tool makes its ports.
-    Sim {
-        /// Faults in force.
-        faults: Vec<Fault>,
-        /// Further arguments for its process.
-        args: Vec<String>,
-        /// Order in which it serves its priorities.
-        scheduler: Scheduler,
-    },
-    /// A Linux bridge; the tool makes it and its ports.
-    Bridge,
-    /// A device that is there already.
-    External {
-        /// The port that sends data.
-        tx: Port,
-        /// The port that receives it, and sends the storm.
-        rx: Port,
-    },
-}
-
-keys::table! {
-    /// A port.
-    #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-    pub struct Port: "ports.tx, ports.rx, rc.port", "" {
-        /// Its interface. Mandatory.
-        pub interface: String = "text", "";
-        /// The named network namespace that it is in.
-        pub namespace: Option<String> = "text", "where the tool is started";
-    }
-}
-
-/// Sender of the test traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sender {
-    /// Live frames where the frame rate asks for them and the port takes them, else sendmmsg.
-    #[default]
-    Auto,
-    /// The XDP program that makes frames in the kernel.
-    LiveFrames,
-    /// A thread with a packet socket.
-    Sendmmsg,
-}
-
-/// Addresses of the test frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
-    /// Source address, of the same family as the destination.
-    pub source_ip: IpAddr,
-    /// Destination address.
-    pub destination_ip: IpAddr,
-    /// Source MAC address; `None`: the tx port's own.
-    pub source_mac: Option<[u8; 6]>,
-    /// Destination on the tx port's link.
-    pub destination: Destination,
-}
-
-/// Destination MAC address of the test frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// The DUT bridges: to the rx port's own address.
-    RxPort,
-    /// The DUT bridges: to this address.
-    Mac([u8; 6]),
-    /// The DUT routes, and this is its address: MAC addresses, TTL and checksum may change.
-    Gateway([u8; 6]),
-}
-
-/// The testbed's part of [`plan::Limits`], before the line rate is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerances {
-    /// Longest time from a pause frame to the last frame.
-    pub max_response: Nanos,
-    /// Octets per lossless priority that the DUT can take after its own XOFF.
-    pub headroom: u64,
-    /// Longest wait in the DUT without a drop.
-    pub max_residence: Nanos,
-    /// Share of the offered rate that has to arrive in the case on 802.3x.
-    pub min_throughput: f64,
-    /// Share of the line rate that counts as 100 %.
-    pub load: f64,
-    /// The sender's largest burst.
-    pub max_burst: Nanos,
-    /// Times that a repetition is measured at most, where the tester was disturbed; at least 1.
-    pub attempts: u32,
-}
-
-/// Commands of the user, run by the shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hooks {
-    /// Makes the DUT ready, once.
-    pub prepare: Option<String>,
-    /// Makes the priorities of `VALIDATOR_LOSSLESS` (such as `3,4`) lossless on the DUT.
-    pub configure: Option<String>,
-    /// Prints the DUT's counters.
-    pub counters: Option<String>,
-    /// Puts back what the others have changed.
-    pub restore: Option<String>,
-    /// Longest time for each.
-    pub timeout: Nanos,
 }
 
 impl PfcTestbed {
@@ -188,28 +110,11 @@ impl PfcTestbed {
     }
 }
 
-impl Hooks {
-    /// True if there is one.
-    pub(super) fn any(&self) -> bool {
-        let all = [
-            &self.prepare,
-            &self.configure,
-            &self.counters,
-            &self.restore,
-        ];
-        all.iter().any(|hook| hook.is_some())
-    }
-}
-
 impl Testbed {
     /// Its record in the evidence.
     pub fn record(&self) -> evidence::Testbed {
-        let pfc = self.pfc.as_ref().map(|pfc| match pfc.dut {
-            Dut::Sim { .. } => "sim",
-            Dut::Bridge => "bridge",
-            Dut::External { .. } => "external",
-        });
-        let mut duts: Vec<&str> = pfc.into_iter().collect();
+        let mut duts: Vec<&str> = Vec::new();
+        duts.extend(self.pfc.as_ref().map(|pfc| pfc.dut.kind()));
         duts.extend(self.mad.as_ref().map(|mad| mad.transport.kind()));
         duts.extend(self.rc.as_ref().map(|rc| rc.dut.kind()));
         duts.dedup();
@@ -222,16 +127,60 @@ impl Testbed {
     }
 }
 
-impl Tolerances {
-    /// The limits for ports of that speed.
-    pub fn at(&self, line_rate: LineRate) -> plan::Limits {
-        plan::Limits {
-            line_rate,
-            max_response: self.max_response,
-            headroom: self.headroom,
-            max_residence: self.max_residence,
-            min_throughput: self.min_throughput,
-            max_burst: self.max_burst,
+/// The testbed in `document`, checked.
+pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigError> {
+    let mut file: File = document.decode()?;
+    let name = std::mem::take(&mut file.name);
+    let mad = file.mad.take().map(|table| mad::read(document, table));
+    let mad = mad.transpose()?;
+    let rc = file.rc.take().map(|table| rc::read(document, table));
+    let rc = rc.transpose()?;
+    let mut table = file.dut.take();
+    let identity = table.as_mut().map(dut::Table::identity).unwrap_or_default();
+    let described = identity.known().next().is_some() && (mad.is_some() || rc.is_some());
+    let pfc = match table.map(|table| (table.kind, table)) {
+        Some((Some(kind), table)) => Some(pfc(document, kind, table, file)?),
+        Some((None, _)) if !described => {
+            let problem = "missing: expected \"sim\", \"bridge\" or \"external\"";
+            return Err(document.error("dut.kind", problem));
         }
+        Some((None, _)) | None => {
+            let tables = given!(file at "": ports qos addresses limits facts hooks);
+            let problem = "it goes with dut.kind, which is missing: say what the DUT of the PFC \
+                           cases is";
+            refuse(document, &tables, problem)?;
+            None
+        }
+    };
+    if pfc.is_none() && mad.is_none() && rc.is_none() {
+        let problem = "missing: expected [dut] for the PFC cases, [mad] for the MAD cases, [rc] \
+         for the RC cases, or several of them";
+        return Err(document.error("dut", problem));
     }
+    Ok(Testbed {
+        name,
+        toml: document.record(),
+        identity,
+        pfc,
+        mad,
+        rc,
+    })
+}
+
+fn pfc(
+    document: &Document,
+    kind: dut::Kind,
+    dut: dut::Table,
+    file: File,
+) -> Result<PfcTestbed, ConfigError> {
+    let mut ports = file.ports.unwrap_or_default();
+    Ok(PfcTestbed {
+        facts: facts::read(document, kind, file.facts.unwrap_or_default())?,
+        dut: dut::read(document, kind, dut, &mut ports)?,
+        ports: ports::read(document, kind, &ports)?,
+        qos: qos::read(document, kind, file.qos.unwrap_or_default())?,
+        addresses: addresses::read(document, &file.addresses.unwrap_or_default())?,
+        limits: limits::read(document, &file.limits.unwrap_or_default())?,
+        hooks: hooks::read(document, file.hooks.unwrap_or_default())?,
+    })
 }

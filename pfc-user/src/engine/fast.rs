@@ -19,7 +19,7 @@ use crate::driver::traffic::lacks;
 
 /// Demands of a port's flows on the kernel.
 #[derive(Clone, Copy, Debug)]
-struct Wish {
+struct Demand {
     /// Frames a second, of all flows.
     frames: u64,
     /// Frames a second of flows whose frames the kernel cannot make.
@@ -28,28 +28,28 @@ struct Wish {
     length: usize,
 }
 
-impl Wish {
+impl Demand {
     fn of(flows: &[&Flow], line_rate: LineRate) -> Self {
         let pace = |flow: &Flow| flow.pace(line_rate);
         let rates = flows.iter().map(|flow| pace(flow).rate().0);
-        let mut wish = Self {
+        let mut demand = Self {
             frames: rates.sum(),
             by_thread: 0,
             length: 0,
         };
-        if wish.frames <= CARRIES {
-            return wish;
+        if demand.frames <= CARRIES {
+            return demand;
         }
         for flow in flows {
             let length = pace(flow).steady().map(|steady| steady.length as usize);
             let length = length.map(|length| length - LineRate::FCS as usize);
             let template = Template::new(&flow.packet, &[], flow.metrics.stamp);
             match length.filter(|length| Kind::of(&template, *length).is_some()) {
-                Some(length) => wish.length = wish.length.max(length),
-                None => wish.by_thread += pace(flow).rate().0,
+                Some(length) => demand.length = demand.length.max(length),
+                None => demand.by_thread += pace(flow).rate().0,
             }
         }
-        wish
+        demand
     }
 
     /// More than a thread sends for certain.
@@ -78,8 +78,8 @@ impl LiveEngine {
         for (place, port) in self.ports.iter_mut().enumerate() {
             let data = |flow: &&Flow| flow.from.0 == place && !flow.packet.is_pause();
             let flows = self.plan.flows.iter().filter(data);
-            let wish = Wish::of(&flows.collect::<Vec<_>>(), port.line_rate);
-            let Some((frames, reason)) = port.slow(&wish, sender) else {
+            let demand = Demand::of(&flows.collect::<Vec<_>>(), port.line_rate);
+            let Some((frames, reason)) = port.slow(&demand, sender) else {
                 port.slow_warned = false;
                 continue;
             };
@@ -98,22 +98,22 @@ impl LiveEngine {
 impl LivePort {
     /// Has the kernel send what a thread cannot. Frames a second that are left to the thread and
     /// more than it sends, and why; `None` where there are none.
-    fn slow(&mut self, wish: &Wish, sender: Sender) -> Option<(u64, String)> {
-        if !wish.is_fast() {
+    fn slow(&mut self, demand: &Demand, sender: Sender) -> Option<(u64, String)> {
+        if !demand.is_fast() {
             return None;
         }
-        if wish.length > 0
+        if demand.length > 0
             && !self.is_fast
-            && let Err(reason) = self.fasten(wish.length, sender)
+            && let Err(reason) = self.fasten(demand.length, sender)
         {
-            return Some((wish.frames, reason.to_string()));
+            return Some((demand.frames, reason.to_string()));
         }
         let reason = format!(
             "the kernel makes frames of one length, up to {} octets, whose headers are all the \
              same, which these are not",
             LONGEST as u64 + LineRate::FCS
         );
-        (wish.by_thread > CARRIES).then_some((wish.by_thread, reason))
+        (demand.by_thread > CARRIES).then_some((demand.by_thread, reason))
     }
 
     /// Has the kernel send frames of up to `length` octets without FCS; an error says why it does

@@ -48,11 +48,11 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
             access,
             tls,
             lease: Duration::from_nanos(args.lease.0),
-            tell: |text| output::note(format_args!("validator: {text}")),
+            warn: |text| output::note(format_args!("validator: {text}")),
         })
         .await?;
-        for said in Journal::open().recover()? {
-            output::note(format_args!("validator: {said}"));
+        for line in Journal::open().recover()? {
+            output::note(format_args!("validator: {line}"));
         }
         let engine = LiveEngine::new(engine::Options::default())
             .map_err(|problem| Error::msg(problem.to_string()))?;

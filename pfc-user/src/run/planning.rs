@@ -133,10 +133,10 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         max_response: testbed.limits.at(line_rate).max_response,
         max_residence: testbed.limits.at(line_rate).max_residence,
         load: testbed.limits.load,
-        trust: testbed.trust,
-        dscp_map: testbed.dscp_map,
-        vlan: testbed.vlan,
-        fixed_lossless: testbed.is_fixed().then(|| testbed.lossless.clone()),
+        trust: testbed.qos.trust,
+        dscp_map: testbed.qos.dscp_map,
+        vlan: testbed.qos.vlan,
+        fixed_lossless: testbed.is_fixed().then(|| testbed.qos.lossless.clone()),
     }
 }
 
@@ -234,7 +234,7 @@ pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
 
 /// The state of the PFC watchdog that the testbed declares.
 pub(super) fn declared_watchdog(config: &Config) -> Option<&str> {
-    config.testbed.pfc.as_ref()?.watchdog.as_deref()
+    Some(config.testbed.pfc.as_ref()?.facts.watchdog?.word())
 }
 
 /// Fails where a case of the plan cannot be judged with the PFC watchdog in that state.

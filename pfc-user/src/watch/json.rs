@@ -53,7 +53,7 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
         "total": total,
         "per_second": rate,
     });
-    tell_priorities(&mut value, port);
+    add_classification(&mut value, port);
     stamp(&mut value, elapsed);
     value
 }
@@ -69,7 +69,7 @@ pub fn loss(
     value["tx_line_rate_bits_per_second"] = json!(line_rate(tx));
     value["rx_line_rate_bits_per_second"] = json!(line_rate(rx));
     // The field and the map are those of both.
-    tell_priorities(&mut value, rx);
+    add_classification(&mut value, rx);
     stamp(&mut value, elapsed);
     Ok(value)
 }
@@ -79,7 +79,7 @@ fn line_rate(port: &PortName) -> Option<u64> {
 }
 
 /// Adds the field that tells priorities, the map, and whether it was asked for.
-fn tell_priorities(value: &mut Value, port: &PortName) {
+fn add_classification(value: &mut Value, port: &PortName) {
     value["trust"] = json!(port.trust());
     value["dscp_map"] = json!(port.map.as_ref().map(|map| &map.name));
     value["dscp_map_source"] = json!(port.map_source());

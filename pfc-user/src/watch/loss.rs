@@ -14,7 +14,7 @@
 mod compared;
 
 pub use self::compared::{Compared, compare};
-use self::compared::{balanced, different, told_by_comparison, told_by_stamps};
+use self::compared::{balanced, different, none_lost_by_comparison, none_lost_by_stamps};
 
 use std::collections::BTreeSet;
 
@@ -438,7 +438,7 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
             window.own_of_flows.bound(),
         );
     }
-    if told_by_comparison(window, &rows) || told_by_stamps(window, &flows) {
+    if none_lost_by_comparison(window, &rows) || none_lost_by_stamps(window, &flows) {
         let balanced = rows
             .iter_mut()
             .filter(|row| row.verdict == Verdict::Balanced);

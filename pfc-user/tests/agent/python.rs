@@ -57,18 +57,18 @@ fn the_example_in_the_book_is_an_agent() {
     assert_eq!(kind, Some(FailureKind::Request), "{none}");
 
     // Two requests, T_tr of 4.2 ms.
-    let wanted = OpenChannel {
+    let settings = OpenChannel {
         timeout: 10,
         retry_count: 1,
         ..open_channel()
     };
-    let opened = agent.open(&wanted).unwrap();
+    let opened = agent.open(&settings).unwrap();
     assert_eq!(opened.attributes.state, State::Rts);
     assert_eq!(
         (opened.attributes.timeout, opened.attributes.psn),
-        (10, wanted.psn)
+        (10, settings.psn)
     );
-    assert!(agent.open(&wanted).is_err());
+    assert!(agent.open(&settings).is_err());
     let mut flushed = read();
     for (status, state) in [(12, State::Error), (5, State::Error)] {
         flushed.work_request -= 1;
@@ -83,11 +83,11 @@ fn the_example_in_the_book_is_an_agent() {
     }
     assert_eq!(agent.poll(Duration::ZERO).unwrap(), []);
     agent.close().unwrap();
-    agent.open(&wanted).unwrap();
+    agent.open(&settings).unwrap();
     // The next tester finds nothing of it.
     drop(agent);
     let mut agent = Agent::connect(&example.1, Some("secret"), PATIENCE).unwrap();
-    agent.open(&wanted).unwrap();
+    agent.open(&settings).unwrap();
 }
 
 #[test]

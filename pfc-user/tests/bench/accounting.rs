@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::account::{OffenceKind, PauseState, SEEN_WINDOW};
+use pfc_ebpf::abi::account::{LATENCY_BUCKETS, OffenceKind, PauseState, SEEN_WINDOW};
 use pfc_ebpf::stamp::{LEN, Phase, Stamp, UDP_PORT};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
@@ -288,26 +288,7 @@ impl Accounting {
         let flow = self
             .flows
             .entry((stamp.flow, stamp.phase))
-            .or_insert_with(|| FlowReceived {
-                flow: stamp.flow,
-                phase: stamp.phase,
-                frames: 0,
-                octets: 0,
-                duplicate: 0,
-                reordered: 0,
-                beyond_window: 0,
-                verified: None,
-                corrupt: 0,
-                altered: 0,
-                resized: 0,
-                remarked: 0,
-                untagged: 0,
-                first: time,
-                last: time,
-                latency_max: 0,
-                latency_mean: 0,
-                latency: [0; 32],
-            });
+            .or_insert_with(|| none_received(stamp.flow, stamp.phase, time));
         if self.logged[usize::from(stamp.flow)].contains(&stamp.phase) {
             self.arrivals.push(Arrival {
                 time,
@@ -369,5 +350,29 @@ impl Accounting {
         for kind in offences {
             self.offence(time, kind, length);
         }
+    }
+}
+
+/// The account of a flow of which nothing has come at that time.
+pub fn none_received(flow: u16, phase: Phase, time: Nanos) -> FlowReceived {
+    FlowReceived {
+        flow,
+        phase,
+        frames: 0,
+        octets: 0,
+        duplicate: 0,
+        reordered: 0,
+        beyond_window: 0,
+        verified: None,
+        corrupt: 0,
+        altered: 0,
+        resized: 0,
+        remarked: 0,
+        untagged: 0,
+        first: time,
+        last: time,
+        latency_max: 0,
+        latency_mean: 0,
+        latency: [0; LATENCY_BUCKETS],
     }
 }

@@ -19,14 +19,14 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
     // /sys shows the interfaces of the namespace in which it was mounted; the mount ends with the
     // command.
     let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
-    let said = Command::new("unshare")
+    let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", &script])
         .output()
         .context("unshare")?;
     ensure!(
-        said.status.success(),
+        output.status.success(),
         "no threaded NAPI (Linux 5.12) of {end}: {}",
-        String::from_utf8_lossy(&said.stderr).trim()
+        String::from_utf8_lossy(&output.stderr).trim()
     );
     let thread: Vec<Pid> = threads(end)?
         .into_iter()

@@ -9,7 +9,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cli::Cli;
 use validator::config::{
     self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, PfcParameters, PfcTestbed,
-    PlanChoice, PlannedCase, PlannedRepetition, Port, Sender, XdpMode,
+    PlanChoice, PlannedCase, PlannedRepetition, Port, Sender, Switched, XdpMode,
 };
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
@@ -258,14 +258,20 @@ fn the_simulated_testbed_has_the_defaults() {
         }
     );
     assert_eq!(
-        testbed.line_rate.map(LineRate::bits_per_second),
+        testbed.ports.line_rate.map(LineRate::bits_per_second),
         Some(1_000_000_000)
     );
-    assert_eq!((testbed.xdp, testbed.sender), (XdpMode::Auto, Sender::Auto));
-    assert_eq!((testbed.trust, testbed.dscp_map), (Trust::Dscp, mod_8()));
-    assert_eq!(testbed.lossless, []);
+    assert_eq!(
+        (testbed.ports.xdp, testbed.ports.sender),
+        (XdpMode::Auto, Sender::Auto)
+    );
+    assert_eq!(
+        (testbed.qos.trust, testbed.qos.dscp_map),
+        (Trust::Dscp, mod_8())
+    );
+    assert_eq!(testbed.qos.lossless, []);
     assert_eq!(testbed.addresses.destination, Destination::RxPort);
-    let limits = testbed.limits.at(testbed.line_rate.unwrap());
+    let limits = testbed.limits.at(testbed.ports.line_rate.unwrap());
     assert_eq!(
         (
             limits.max_response,
@@ -290,9 +296,9 @@ fn the_bridge_testbed_differs_in_the_dut() {
 fn the_watchdog_is_off_where_the_tool_makes_the_dut_and_else_as_declared() {
     let watchdog = |testbed: &str, sets: &[&str]| {
         let testbed = file(&format!("testbeds/{testbed}.toml"));
-        pfc(load(&testbed, "smoke", sets)).watchdog
+        pfc(load(&testbed, "smoke", sets)).facts.watchdog
     };
-    let (on, off) = (Some("on".to_owned()), Some("off".to_owned()));
+    let (on, off) = (Some(Switched::On), Some(Switched::Off));
     for made_by_us in ["sim", "bridge"] {
         assert_eq!(watchdog(made_by_us, &[]), off);
         assert_eq!(watchdog(made_by_us, &["testbed.facts.watchdog=on"]), on);
@@ -370,26 +376,27 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
         example.dut,
         Dut::External {
             tx: port("eth1"),
-            rx: port("eth2")
+            rx: port("eth2"),
+            names: Default::default(),
         }
     );
     assert_eq!(
         (
-            example.line_rate,
-            example.watchdog.as_deref(),
+            example.ports.line_rate,
+            example.facts.watchdog,
             example.hooks.timeout
         ),
-        (None, Some("off"), 60_000 * MS)
+        (None, Some(Switched::Off), 60_000 * MS)
     );
     assert_eq!(
-        (example.dscp_map[48], example.limits.load),
+        (example.qos.dscp_map[48], example.limits.load),
         (Priority::from_low_bits(6), 0.9998)
     );
 
     // Only one of the two destinations may be given.
     let full = pfc(uncommented("lab-example", "destination_mac"));
     assert_eq!(
-        full.line_rate.map(LineRate::bits_per_second),
+        full.ports.line_rate.map(LineRate::bits_per_second),
         Some(25_000_000_000)
     );
     assert_eq!(
@@ -452,8 +459,8 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
         }
     );
     assert_eq!(
-        (testbed.dscp_map[46], testbed.watchdog.as_deref()),
-        (Priority::from_low_bits(5), Some("on"))
+        (testbed.qos.dscp_map[46], testbed.facts.watchdog),
+        (Priority::from_low_bits(5), Some(Switched::On))
     );
 }
 
@@ -479,7 +486,7 @@ fn a_third_of_the_pause_of_fast_links_is_taken_and_may_be_asked_for() {
         let rate = LineRate::from_bits_per_second(gbits * 1_000_000_000).unwrap();
         let line_rate = format!("testbed.ports.line_rate={gbits}G");
         let config = sim("smoke", &[&line_rate]);
-        assert_eq!(pfc(sim("smoke", &[&line_rate])).line_rate, Some(rate));
+        assert_eq!(pfc(sim("smoke", &[&line_rate])).ports.line_rate, Some(rate));
         assert!(
             parameters(&config)
                 .iter()
@@ -510,10 +517,10 @@ fn ipv6_and_pcp_testbeds_are_read() {
     std::fs::write(&path, text).unwrap();
     let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=84"]));
     assert_eq!(
-        (testbed.trust, testbed.xdp, testbed.watchdog),
+        (testbed.qos.trust, testbed.ports.xdp, testbed.facts.watchdog),
         (Trust::Pcp, XdpMode::Skb, None)
     );
-    assert_eq!(testbed.lossless, priorities(&[3, 4]));
+    assert_eq!(testbed.qos.lossless, priorities(&[3, 4]));
     assert_eq!(testbed.addresses.source_mac, Some([2, 0, 0, 0, 0, 1]));
     assert_eq!(
         testbed.addresses.destination,

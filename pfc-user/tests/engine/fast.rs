@@ -410,12 +410,12 @@ fn root_what_was_due_and_the_kernel_never_sent_is_told() {
         return;
     }
     // A machine that stands still at the end of the flow leaves more behind than is forgotten.
-    until_not_spoilt("less was told than never left", told_what_never_left);
+    until_not_spoilt("less was told than never left", counts_what_never_left);
 }
 
 /// False: the time that was told is more than what may still be owed at the end short of that of
 /// the frames that never left.
-fn told_what_never_left() -> bool {
+fn counts_what_never_left() -> bool {
     // No port sends as many: the line carries them, the CPU does not.
     const MANY: u64 = 60_000_000;
     const LASTS: u64 = 1000;

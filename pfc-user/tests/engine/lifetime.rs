@@ -274,13 +274,13 @@ fn root_a_plan_with_defects_leaves_the_one_before_in_force() {
     );
     wrong.flows[2].from = PortIndex(7);
     let problems = bench.engine.configure(wrong).unwrap_err();
-    let said = |name: &str| {
+    let is_named = |name: &str| {
         problems
             .iter()
             .any(|problem| problem.to_string().contains(&format!("\"{name}\"")))
     };
     assert!(
-        said("short") && said("back") && said("lost"),
+        is_named("short") && is_named("back") && is_named("lost"),
         "{problems:?}"
     );
     let long = flow("long", 9600, Rate::FramesPerSecond(1), End::Never);

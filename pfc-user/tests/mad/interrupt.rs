@@ -99,12 +99,12 @@ fn a_second_ctrl_c_leaves_a_silent_dut_to_the_next_run() {
     let pid = Pid::from_raw(run.id() as i32);
     kill(pid, Signal::SIGINT).unwrap();
     let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
-    let mut said = String::new();
+    let mut output = String::new();
     let waits = lines.by_ref().map_while(Result::ok).any(|line| {
-        said += &line;
+        output += &line;
         line.contains("another Ctrl-C")
     });
-    assert!(waits, "{said}");
+    assert!(waits, "{output}");
     kill(pid, Signal::SIGINT).unwrap();
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));

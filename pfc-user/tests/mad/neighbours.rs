@@ -32,8 +32,8 @@ fn a_second_run_on_the_same_dut_is_refused_before_anything_is_sent() {
             .env("VALIDATOR_JOURNAL", journal);
         let ended = Ended::of(second.output().unwrap());
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        let said = format!("process {} tests the node at path 0,1", first.id());
-        assert!(ended.stderr.contains(&said), "{ended:?}");
+        let expected = format!("process {} tests the node at path 0,1", first.id());
+        assert!(ended.stderr.contains(&expected), "{ended:?}");
         assert!(!out.join("evidence.json").exists(), "{ended:?}");
     }
     kill(Pid::from_raw(first.id() as i32), Signal::SIGINT).unwrap();

@@ -142,11 +142,11 @@ fn a_lease_is_a_time_above_0() {
     ] {
         let lease = format!("--lease={lease}");
         let refused = run(&namespace, journal.path(), &["otg", &lease]);
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert_eq!(refused.status.code(), Some(2), "{said}");
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{stderr}");
         assert!(
-            said.contains("--lease") && said.contains(why),
-            "{lease}: {said}"
+            stderr.contains("--lease") && stderr.contains(why),
+            "{lease}: {stderr}"
         );
     }
 }

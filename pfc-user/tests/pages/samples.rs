@@ -7,7 +7,7 @@ use validator_core::evidence::preflight::{
 use validator_core::evidence::xdp::XdpMode;
 use validator_core::evidence::{CaseEvidence, Evidence, Omitted, Repetition};
 
-use crate::report::samples::evidence;
+pub use crate::report::samples::run;
 use crate::verdicts::corpus;
 
 /// Families, each with a device that fails and one that decides nothing.
@@ -46,15 +46,6 @@ pub fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
     }
     assert!(has_device, "no evidence of {device} in {family}");
     found
-}
-
-/// A run with these cases.
-pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
-    Evidence {
-        planned: cases.iter().map(|case| case.case.clone()).collect(),
-        cases,
-        ..evidence()
-    }
 }
 
 /// The PFC repetitions of a run.
@@ -193,7 +184,7 @@ pub fn preflight() -> Preflight {
 }
 
 /// A run that its user ended, on ports that are looked at, whose repetitions were measured again.
-fn again() -> Evidence {
+fn measured_again() -> Evidence {
     let mut evidence = run(on("pfc", "good"));
     undecided(&mut evidence);
     measure_again(&mut evidence, 3);
@@ -215,6 +206,6 @@ pub fn samples() -> Vec<(String, Evidence)> {
         undecided(&mut evidence);
         all.push((format!("{family}-inconclusive"), evidence));
     }
-    all.push(("pfc-again".into(), again()));
+    all.push(("pfc-again".into(), measured_again()));
     all
 }

@@ -57,8 +57,8 @@ fn a_page_says_what_the_other_reports_say() {
             let requirements = [known.title, known.document, known.requirement].into_iter();
             let of_checks = known.checks.iter();
             let of_checks = of_checks.flat_map(|check| [check.passes_when, check.tolerance]);
-            for said in requirements.chain(of_checks) {
-                assert!(whole.contains(&words(said)), "{name}: {said}");
+            for text in requirements.chain(of_checks) {
+                assert!(whole.contains(&words(text)), "{name}: {text}");
             }
             for check in known.checks.iter().filter(|check| check.step != "-") {
                 let clause = words(&format!("step {}", check.step));
@@ -74,11 +74,11 @@ fn a_page_says_what_the_other_reports_say() {
                     .assertions
                     .iter()
                     .find(|made| made.verdict == check.verdict);
-                for said in first
+                for text in first
                     .iter()
                     .flat_map(|made| [&made.what, &made.expected, &made.actual])
                 {
-                    assert!(whole.contains(&words(said)), "{name}: {said}");
+                    assert!(whole.contains(&words(text)), "{name}: {text}");
                 }
             }
             for figure in &result.figures {
@@ -162,7 +162,9 @@ fn printed_pages_have_numbers_and_no_card_is_split() {
     let rules = print.split('}').filter_map(|rule| rule.split_once('{'));
     let rules: Vec<_> = rules.collect();
     let with = |declaration: &str| -> Vec<&str> {
-        let of = rules.iter().filter(|(_, said)| said.contains(declaration));
+        let of = rules
+            .iter()
+            .filter(|(_, remedy)| remedy.contains(declaration));
         let parts = of.flat_map(|(parts, _)| parts.split(','));
         parts.map(str::trim).collect()
     };

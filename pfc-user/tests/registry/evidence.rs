@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pfc_ebpf::abi::account::LATENCY_BUCKETS;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;
@@ -16,11 +15,13 @@ use serde_json::{Value, json};
 use validator_core::cases;
 use validator_core::evidence::mac::{Frames, MacCounter, MacReport, Reading, Source, Subject};
 use validator_core::evidence::pfc::{
-    Arrival, Arrivals, ClassReceived, ControlReceived, Departure, DropCounter, DutReport,
-    FlowReceived, FlowSent, Gap, GapHistogram, LeftOut, PortReceived, SenderReport, Stall,
-    StormReport, Windows, Withheld, WithheldLeftOut,
+    Arrival, Arrivals, ClassReceived, ControlReceived, Departure, DropCounter, DutReport, FlowSent,
+    Gap, GapHistogram, LeftOut, PortReceived, SenderReport, Stall, StormReport, Windows, Withheld,
+    WithheldLeftOut,
 };
 use validator_core::evidence::whole::Rule;
+
+use crate::bench::accounting::none_received;
 
 use self::Reader::{Checks, Nobody, Preconditions, Shown, Whole};
 
@@ -447,29 +448,6 @@ const FIELDS: &[(&str, &[Reader])] = &[
     ("dut.faults", &[SELF_REPORT]),
 ];
 
-fn received() -> FlowReceived {
-    FlowReceived {
-        flow: 0,
-        phase: Phase::Storm,
-        frames: 0,
-        octets: 0,
-        duplicate: 0,
-        reordered: 0,
-        beyond_window: 0,
-        verified: None,
-        corrupt: 0,
-        altered: 0,
-        resized: 0,
-        remarked: 0,
-        untagged: 0,
-        first: 0,
-        last: 0,
-        latency_max: 0,
-        latency_mean: 0,
-        latency: [0; LATENCY_BUCKETS],
-    }
-}
-
 fn port() -> PortReceived {
     PortReceived {
         frames: 0,
@@ -617,7 +595,7 @@ fn dut() -> DutReport {
 /// The measured parts of evidence under their names there; no list of structures is empty.
 fn measured() -> Value {
     json!({
-        "received": [received()],
+        "received": [none_received(0, Phase::Storm, 0)],
         "tx_port": port(),
         "rx_port": port(),
         "sender": sender(),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use validator::report::{self, Folder};
-use validator_core::evidence::{CaseEvidence, Evidence};
+use validator_core::evidence::CaseEvidence;
 
-use super::samples::evidence;
+use super::samples::run;
 use crate::common;
 use crate::verdicts::corpus;
 
@@ -31,12 +31,7 @@ fn store(folder: &Path, device: &str) -> PathBuf {
 }
 
 fn store_cases(dir: &Path, cases: Vec<CaseEvidence>) {
-    let evidence = Evidence {
-        planned: cases.iter().map(|case| case.case.clone()).collect(),
-        cases,
-        ..evidence()
-    };
-    report::write_evidence(&mut Folder::make(dir).unwrap(), &evidence).unwrap();
+    report::write_evidence(&mut Folder::make(dir).unwrap(), &run(cases)).unwrap();
 }
 
 fn report(arguments: &[&Path]) -> Output {

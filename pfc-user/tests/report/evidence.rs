@@ -7,7 +7,7 @@ use std::process::Command;
 use validator::report::{self, Folder};
 use validator_core::evidence::{Evidence, digest, numbers};
 
-use super::samples::evidence;
+use super::samples::{evidence, run};
 use crate::common;
 use crate::verdicts::corpus;
 
@@ -56,12 +56,7 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
 
 /// Evidence of the corpus: the RC case on a good device.
 fn recorded() -> Evidence {
-    let case = corpus::recorded("rc", "rc.c09-142-01", "good");
-    Evidence {
-        planned: vec![case.case.clone()],
-        cases: vec![case],
-        ..evidence()
-    }
+    run(vec![corpus::recorded("rc", "rc.c09-142-01", "good")])
 }
 
 /// Exit code of `validator COMMAND DIR` and what it said, on standard output and standard error.

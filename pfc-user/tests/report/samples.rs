@@ -10,9 +10,7 @@ use validator_core::evidence::pfc::{
     Arrivals, Counting, Instruments, Offence, PfcEvidence, PortReceived, Ports, SenderReport,
     Windows,
 };
-use validator_core::evidence::{
-    CaseEvidence, Evidence, Host, Identity, Invocation, Repetition, SCHEMA, Testbed,
-};
+use validator_core::evidence::{CaseEvidence, Evidence, Host, Repetition, Testbed};
 use validator_core::plan::{Durations, Limits, RepetitionPlan, StormKind, StormPlan};
 use validator_core::verdict::{Assertion, CaseResult, CheckResult, Figure, Verdict};
 
@@ -100,7 +98,6 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
 
 pub fn evidence() -> Evidence {
     Evidence {
-        schema: SCHEMA,
         version: "1.2.3".to_owned(),
         started: 1_800_000_000,
         seconds: 12.5,
@@ -111,23 +108,27 @@ pub fn evidence() -> Evidence {
             ..Host::default()
         },
         testbed: Testbed {
-            identity: Identity::default(),
             name: "sim".to_owned(),
             dut: "sim".to_owned(),
             toml: "name = \"sim\"\n".to_owned(),
+            ..Testbed::default()
         },
-        invocation: Invocation::default(),
-        preflight: None,
-        planned: vec!["pfc.x".to_owned()],
-        hooks: Vec::new(),
-        cases: vec![CaseEvidence::of(
+        ..Evidence::of(vec![CaseEvidence::of(
             "pfc.x",
             vec![
                 repetition("lossless 3+4, storm on 3", &FRAMES),
                 repetition("lossless 5", &[]),
             ],
-        )],
-        interrupted: false,
+        )])
+    }
+}
+
+/// A run with these cases.
+pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
+    Evidence {
+        planned: cases.iter().map(|case| case.case.clone()).collect(),
+        cases,
+        ..evidence()
     }
 }
 

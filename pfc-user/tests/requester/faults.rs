@@ -4,7 +4,7 @@ use validator::agent::protocol::{FailureKind, State};
 use validator::dut::requester::model::Model;
 use validator_core::fault::requester::Fault;
 
-use crate::requester::virtual_time::{FIRST_PSN, Outcome, READ, adapter, wanted};
+use crate::requester::virtual_time::{FIRST_PSN, Outcome, READ, adapter, settings};
 
 /// Asserts that `fault` changes the outcome of a DUT without a fault as `change` does.
 #[track_caller]
@@ -174,7 +174,7 @@ fn a_channel_is_refused() {
         ),
     ] {
         let error = Model::new(adapter(), &[fault])
-            .open(0, &wanted(2, 14))
+            .open(0, &settings(2, 14))
             .unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (kind, message));
     }
@@ -186,7 +186,7 @@ fn every_fault_of_the_catalogue_has_an_effect() {
     for entry in Fault::CATALOGUE {
         let fault: Fault = entry.name.parse().unwrap();
         let refused = Model::new(adapter(), &[fault])
-            .open(0, &wanted(2, 14))
+            .open(0, &settings(2, 14))
             .is_err();
         assert!(refused || Outcome::of(&[fault]) != good, "{fault}");
     }

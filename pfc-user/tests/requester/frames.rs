@@ -11,7 +11,7 @@ use validator::dut::requester::frame::{Path, ReadResponse};
 use validator::dut::requester::model::Adapter;
 
 use crate::common::{self, PYTHON};
-use crate::requester::virtual_time::{Lab, READ, adapter, wanted};
+use crate::requester::virtual_time::{Lab, READ, adapter, settings};
 
 /// Returns scapy's reading of `frames`.
 pub fn scapy(frames: &[Vec<u8>]) -> String {
@@ -44,7 +44,7 @@ fn addresses(v6: bool) -> (IpAddr, IpAddr) {
     if v6 {
         ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap())
     } else {
-        (adapter().address, wanted(0, 1).remote)
+        (adapter().address, settings(0, 1).remote)
     }
 }
 
@@ -66,7 +66,7 @@ fn scapy_reads_the_requests_and_finds_their_icrc_right() {
             &[],
             &OpenChannel {
                 remote,
-                ..wanted(2, 14)
+                ..settings(2, 14)
             },
         );
         lab.post(READ);

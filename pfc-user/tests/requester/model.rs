@@ -7,7 +7,7 @@ use validator::dut::requester::frame::Path;
 use validator::dut::requester::model::{Adapter, Model};
 
 use crate::requester::virtual_time::{
-    Answer, FIRST_PSN, Lab, READ, START, TESTER_QUEUE_PAIR, adapter, wanted,
+    Answer, FIRST_PSN, Lab, READ, START, TESTER_QUEUE_PAIR, adapter, settings,
 };
 
 const SUCCESS: u32 = 0;
@@ -99,14 +99,14 @@ fn a_read_of_each_path_mtu_over_each_ip_version_succeeds_when_it_is_answered() {
         |last: u16| IpAddr::from(<[u16; 8]>::try_from([&v6[..], &[last]].concat()).unwrap());
     for path_mtu in [256, 512, 1024, 2048, 4096] {
         for (own, remote) in [
-            (adapter().address, wanted(0, 1).remote),
+            (adapter().address, settings(0, 1).remote),
             (address(1), address(2)),
         ] {
             for length in [0, 1, 2, 3, u32::from(path_mtu)] {
-                let wanted = OpenChannel {
+                let settings = OpenChannel {
                     path_mtu,
                     remote,
-                    ..wanted(0, 1)
+                    ..settings(0, 1)
                 };
                 let mut lab = Lab::on(
                     Adapter {
@@ -114,7 +114,7 @@ fn a_read_of_each_path_mtu_over_each_ip_version_succeeds_when_it_is_answered() {
                         ..adapter()
                     },
                     &[],
-                    &wanted,
+                    &settings,
                 );
                 lab.post(Read { length, ..READ });
                 assert_eq!(lab.requests()[0].2.length, length);
@@ -135,7 +135,7 @@ fn a_read_of_each_path_mtu_over_each_ip_version_succeeds_when_it_is_answered() {
 fn an_answer_after_any_number_of_drops_succeeds_and_gives_all_retries_back() {
     for retry_count in 0..=7 {
         for drops in 0..=retry_count {
-            let mut lab = Lab::open(&[], &wanted(retry_count, 14));
+            let mut lab = Lab::open(&[], &settings(retry_count, 14));
             lab.post(READ);
             for _ in 0..drops {
                 lab.step();
@@ -177,7 +177,7 @@ fn an_answer_that_comes_after_the_last_time_out_is_too_late() {
 
 #[test]
 fn the_timer_starts_when_the_request_has_left_and_never_twice_for_one_wait() {
-    let mut lab = Lab::open(&[], &wanted(1, 14));
+    let mut lab = Lab::open(&[], &settings(1, 14));
     let period = 4096 << 14;
     lab.model.post_read(START, &READ).unwrap();
     assert_eq!(lab.model.next_event(), Some(0));
@@ -203,7 +203,7 @@ fn with_time_out_0_it_waits_for_ever() {
 
 #[test]
 fn what_is_posted_before_and_after_the_error_is_flushed_in_order() {
-    let mut lab = Lab::open(&[], &wanted(1, 14));
+    let mut lab = Lab::open(&[], &settings(1, 14));
     for work_request in [1, 2, 3] {
         lab.post(Read {
             work_request,
@@ -231,7 +231,7 @@ fn what_is_posted_before_and_after_the_error_is_flushed_in_order() {
 
 #[test]
 fn reads_that_wait_are_sent_one_after_the_other() {
-    let mut lab = Lab::open(&[], &wanted(0, 14));
+    let mut lab = Lab::open(&[], &settings(0, 14));
     for work_request in [1, 2] {
         lab.post(Read {
             work_request,
@@ -252,7 +252,7 @@ fn reads_that_wait_are_sent_one_after_the_other() {
 #[test]
 fn a_wrong_answer_is_none() {
     let lab = || {
-        let mut lab = Lab::open(&[], &wanted(0, 14));
+        let mut lab = Lab::open(&[], &settings(0, 14));
         lab.post(READ);
         lab
     };
@@ -384,7 +384,7 @@ fn no_frame_makes_it_panic() {
         state
     };
     for case in 0..20_000 {
-        let mut lab = Lab::open(&[], &wanted(1, 14));
+        let mut lab = Lab::open(&[], &settings(1, 14));
         lab.post(Read { length: 16, ..READ });
         let mut frame = Answer {
             length: 16,
@@ -412,8 +412,8 @@ fn there_is_one_queue_pair_at_a_time_and_never_the_same_again() {
     let none = "there is no queue pair: open one first";
     assert_eq!(model.query().unwrap_err().to_string(), none);
     assert_eq!(model.post_read(0, &READ).unwrap_err().to_string(), none);
-    let first = model.open(0, &wanted(2, 14)).unwrap();
-    let error = model.open(0, &wanted(2, 14)).unwrap_err();
+    let first = model.open(0, &settings(2, 14)).unwrap();
+    let error = model.open(0, &settings(2, 14)).unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str()),
         (
@@ -431,7 +431,7 @@ fn there_is_one_queue_pair_at_a_time_and_never_the_same_again() {
         ),
         (None, None, Vec::new())
     );
-    let second = model.open(0, &wanted(2, 14)).unwrap();
+    let second = model.open(0, &settings(2, 14)).unwrap();
     assert_ne!(first.queue_pair, second.queue_pair);
     assert_eq!(second.attributes, model.query().unwrap());
     assert_eq!(
@@ -453,9 +453,9 @@ fn attributes_that_cannot_be_had_are_refused_with_what_was_expected() {
         },
         &[],
     );
-    let base = wanted(2, 14);
+    let base = settings(2, 14);
     let remote = "fd00::2".parse().unwrap();
-    for (wanted, kind, message) in [
+    for (settings, kind, message) in [
         (
             OpenChannel {
                 path_mtu: 300,
@@ -483,7 +483,7 @@ fn attributes_that_cannot_be_had_are_refused_with_what_was_expected() {
              as 192.0.2.1, found fd00::2",
         ),
     ] {
-        let error = model.open(0, &wanted).unwrap_err();
+        let error = model.open(0, &settings).unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (kind, message));
     }
     model.open(0, &base).unwrap();

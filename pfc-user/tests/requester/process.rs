@@ -7,11 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
-    socket, sockopt,
-};
-use nix::sys::time::TimeVal;
+use nix::sys::socket::{MsgFlags, recv, send};
 use nix::unistd::Pid;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use pfc_ebpf::wire::roce::{self, Bth, Packet};
@@ -24,8 +20,9 @@ use validator::driver::stall;
 use validator::dut::requester::frame::Path;
 
 use crate::common::{need_root, need_tool};
+use crate::packet_socket::packet_socket;
 use crate::requester::frames::scapy;
-use crate::requester::virtual_time::{Answer, FIRST_PSN, READ, adapter, wanted};
+use crate::requester::virtual_time::{Answer, FIRST_PSN, READ, adapter, settings};
 
 /// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -74,10 +71,10 @@ impl Lab {
             mac,
             peer_mac,
             address: adapter().address,
-            peer: wanted(0, 0).remote,
+            peer: settings(0, 0).remote,
         };
         Self {
-            wire: tester.run(|| packet_socket("tester")).unwrap(),
+            wire: tester.run(|| wire("tester")).unwrap(),
             host,
             path,
         }
@@ -150,21 +147,8 @@ impl Lab {
     }
 }
 
-fn packet_socket(interface: &str) -> OwnedFd {
-    let fd = socket(
-        AddressFamily::Packet,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::EthAll,
-    )
-    .unwrap();
-    let mut addresses = nix::ifaddrs::getifaddrs()
-        .unwrap()
-        .filter(|address| address.interface_name == interface);
-    let address = addresses
-        .find_map(|address| address.address?.as_link_addr().copied())
-        .expect("an interface of the lab");
-    bind(fd.as_raw_fd(), &address).unwrap();
+fn wire(interface: &str) -> OwnedFd {
+    let fd = packet_socket(interface, PATIENCE);
     // Excludes frames sent from here.
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
@@ -178,12 +162,6 @@ fn packet_socket(interface: &str) -> OwnedFd {
         )
     };
     assert_eq!(set, 0);
-    setsockopt(
-        &fd,
-        sockopt::ReceiveTimeout,
-        &TimeVal::new(PATIENCE.as_secs() as i64, 0),
-    )
-    .unwrap();
     fd
 }
 
@@ -286,7 +264,7 @@ fn root_a_read_without_an_answer_is_retried_fails_and_leaves_the_queue_pair_in_e
         ),
         ("dut", "simulated", Some(false), 1024)
     );
-    let channel = dut.agent.open(&wanted(2, 12)).unwrap();
+    let channel = dut.agent.open(&settings(2, 12)).unwrap();
     assert_eq!(
         (
             channel.address,
@@ -328,11 +306,11 @@ fn root_an_answer_after_a_drop_succeeds_and_the_kernel_keeps_out_of_it() {
     let lab = Lab::with_mtu(4500);
     let mut dut = lab.start("");
     assert_eq!(dut.agent.device().active_mtu, 4096);
-    let wanted = OpenChannel {
+    let settings = OpenChannel {
         path_mtu: 4096,
-        ..wanted(7, 16)
+        ..settings(7, 16)
     };
-    let channel = dut.agent.open(&wanted).unwrap();
+    let channel = dut.agent.open(&settings).unwrap();
     let read = Read {
         length: 4096,
         ..READ
@@ -367,7 +345,7 @@ fn root_faults_are_in_force_and_a_client_that_goes_leaves_nothing_behind() {
     let lab = Lab::new();
     let mut dut = lab.start("--fault no-retry --fault wrong-status=7 --fault apm");
     assert_eq!(dut.agent.device().apm, Some(true));
-    let first = dut.agent.open(&wanted(2, 12)).unwrap();
+    let first = dut.agent.open(&settings(2, 12)).unwrap();
     drop(dut.agent);
     // Until the server has seen the first client go, it refuses a second.
     let patience = Instant::now() + PATIENCE;
@@ -381,7 +359,7 @@ fn root_faults_are_in_force_and_a_client_that_goes_leaves_nothing_behind() {
             Err(error) => assert!(Instant::now() < patience, "{error}"),
         }
     };
-    let second = dut.agent.open(&wanted(2, 12)).unwrap();
+    let second = dut.agent.open(&settings(2, 12)).unwrap();
     assert_ne!(first.queue_pair, second.queue_pair);
     dut.agent.post_read(&READ).unwrap();
     assert_eq!(dut.completion(), (READ.work_request, 7));
@@ -395,7 +373,7 @@ fn root_sigterm_ends_it() {
     }
     let lab = Lab::new();
     let mut dut = lab.start("");
-    dut.agent.open(&wanted(2, 31)).unwrap();
+    dut.agent.open(&settings(2, 31)).unwrap();
     dut.agent.post_read(&READ).unwrap();
     lab.request();
     kill(Pid::from_raw(dut.child.id() as i32), Signal::SIGTERM).unwrap();

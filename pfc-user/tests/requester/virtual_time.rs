@@ -32,7 +32,7 @@ pub fn adapter() -> Adapter {
     }
 }
 
-pub fn wanted(retry_count: u8, timeout: u8) -> OpenChannel {
+pub fn settings(retry_count: u8, timeout: u8) -> OpenChannel {
     OpenChannel {
         path_mtu: 1024,
         retry_count,
@@ -80,11 +80,11 @@ pub struct Lab {
 }
 
 impl Lab {
-    pub fn open(faults: &[Fault], wanted: &OpenChannel) -> Self {
-        Self::on(adapter(), faults, wanted)
+    pub fn open(faults: &[Fault], settings: &OpenChannel) -> Self {
+        Self::on(adapter(), faults, settings)
     }
 
-    pub fn on(adapter: Adapter, faults: &[Fault], wanted: &OpenChannel) -> Self {
+    pub fn on(adapter: Adapter, faults: &[Fault], settings: &OpenChannel) -> Self {
         let Adapter {
             mac,
             peer_mac,
@@ -95,10 +95,10 @@ impl Lab {
             mac,
             peer_mac,
             address,
-            peer: wanted.remote,
+            peer: settings.remote,
         };
         let mut model = Model::new(adapter, faults);
-        let channel = model.open(START, wanted).unwrap();
+        let channel = model.open(START, settings).unwrap();
         Self {
             model,
             channel,
@@ -112,7 +112,7 @@ impl Lab {
 
     /// Posts [`READ`] at [`START`], and runs until nothing more happens by itself.
     pub fn unanswered(faults: &[Fault], retry_count: u8, timeout: u8) -> Self {
-        let mut lab = Self::open(faults, &wanted(retry_count, timeout));
+        let mut lab = Self::open(faults, &settings(retry_count, timeout));
         lab.post(READ);
         lab.run();
         lab
@@ -273,7 +273,7 @@ impl Outcome {
     }
 
     fn control(faults: &[Fault]) -> Vec<u32> {
-        let mut lab = Lab::open(faults, &wanted(Self::RETRIES, Self::TIMEOUT));
+        let mut lab = Lab::open(faults, &settings(Self::RETRIES, Self::TIMEOUT));
         lab.post(READ);
         let first = lab.sent.len();
         lab.step();

@@ -1,7 +1,7 @@
 //! No device at all: the tester's two ports on one cable. Its own storm reaches its own sender.
 
 use crate::run::external::External;
-use crate::run::lab::{Lab, ip};
+use crate::run::lab::Lab;
 use crate::run::settle;
 
 #[test]
@@ -10,17 +10,7 @@ fn root_a_straight_cable_stops_nothing_and_forwards_the_storm() {
     let Some(mut lab) = Lab::new(test) else {
         return;
     };
-    let tester = lab.namespace("cable");
-    ip(&format!(
-        "-n {tester} link add name tx type veth peer name rx"
-    ));
-    for port in ["tx", "rx"] {
-        ip(&format!("-n {tester} link set dev {port} up"));
-    }
-    let external = External {
-        dut: tester.clone(),
-        tester,
-    };
+    let external = External::cabled(&mut lab, "");
     let hooks = "hooks.configure = \"true\"\n";
     let testbed = lab.file("testbed.toml", &external.testbed("[3, 4]", hooks));
     let expected = [

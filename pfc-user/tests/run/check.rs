@@ -13,7 +13,7 @@ use validator::driver::kernel::netns::Namespace;
 use validator::report;
 
 use crate::run::external::External;
-use crate::run::lab::{Lab, PROGRAM, ip, of_repository, plan};
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository};
 use crate::run::outcome::Outcome;
 
 fn json(outcome: &Outcome) -> Value {
@@ -170,17 +170,7 @@ fn root_ports_that_are_cabled_together_show_that_pause_frames_arrive() {
     else {
         return;
     };
-    let tester = lab.namespace("loop");
-    ip(&format!(
-        "-n {tester} link add name tx numrxqueues 2 numtxqueues 2 type veth peer name rx"
-    ));
-    for port in ["tx", "rx"] {
-        ip(&format!("-n {tester} link set dev {port} up"));
-    }
-    let external = External {
-        dut: tester.clone(),
-        tester,
-    };
+    let external = External::cabled(&mut lab, "numrxqueues 2 numtxqueues 2 ");
     let testbed = lab.file("testbed.toml", &external.undeclared("[3]"));
     let checked = lab.run(&format!("check --testbed {testbed}"));
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -515,10 +505,7 @@ fn root_a_fix_is_kept_until_it_is_undone() {
     );
 
     // A run leaves it and reports it.
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-lossy", "lossless = [3]")]),
-    );
+    let plan = lab.plan("200ms", &[("pause-lossy", "lossless = [3]")]);
     let run = lab.run(&format!(
         "run --testbed {testbed} --plan {plan} --out {}{SKB}",
         lab.out().display()
@@ -563,10 +550,7 @@ fn root_a_run_keeps_what_was_found_before_it() {
         "testbed.toml",
         &external.testbed("[3]", "ports.xdp = \"skb\"\n"),
     );
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-lossy", "lossless = [3]")]),
-    );
+    let plan = lab.plan("200ms", &[("pause-lossy", "lossless = [3]")]);
     let run = lab.run(&format!(
         "run --testbed {testbed} --plan {plan} --out {}",
         lab.out().display()
@@ -673,10 +657,10 @@ fn root_a_journal_of_another_user_is_named() {
     assert_eq!(undo(0), (Some(0), nothing));
     let (code, found) = undo(NOBODY);
     assert_eq!((code, &found["complete"]), (Some(1), &false.into()));
-    let said = found["done"][0].as_str().unwrap();
+    let message = found["done"][0].as_str().unwrap();
     let words = format!("journal {}: another user's", journal.display());
     assert!(
-        said.starts_with(&words) && said.contains("as root"),
-        "{said}"
+        message.starts_with(&words) && message.contains("as root"),
+        "{message}"
     );
 }

@@ -10,7 +10,7 @@ use validator_core::evidence::Repetition;
 use validator_core::evidence::pfc::PfcEvidence;
 
 use crate::run::external::External;
-use crate::run::lab::{Lab, ip, of_repository, plan};
+use crate::run::lab::{Lab, ip, of_repository};
 use crate::run::outcome::{Outcome, set};
 
 /// Far above the largest burst, which is all that a sender makes up for.
@@ -26,10 +26,7 @@ fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External))
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-    let plan = lab.file(
-        "plan.toml",
-        &plan("1s", &[("pause-single-lossless", "lossless = [3]")]),
-    );
+    let plan = lab.plan("1s", &[("pause-single-lossless", "lossless = [3]")]);
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));
     let dut = lab.wait_for_data_in_the_storm();
     disturb(&external);
@@ -150,7 +147,7 @@ fn root_a_repetition_that_the_tester_disturbed_is_measured_again() {
     let test = "root_a_repetition_that_the_tester_disturbed_is_measured_again";
     let Some(lab) = Lab::new(test) else { return };
     let cases = [("pause-single-lossless", "lossless = [3]")];
-    let plan = lab.file("plan.toml", &plan("1s", &cases));
+    let plan = lab.plan("1s", &cases);
     let sim = of_repository("configs/testbeds/sim.toml");
     let run = lab.start(&format!("--testbed {sim} --plan {plan} --format json"));
     lab.wait_for_data_in_the_storm();

@@ -10,7 +10,7 @@ use validator::driver::kernel::netns::Namespace;
 use validator::report;
 use validator_core::evidence::pfc::PfcEvidence;
 
-use crate::run::lab::{Lab, PROGRAM, ip, of_repository, plan};
+use crate::run::lab::{Lab, PROGRAM, ip, of_repository};
 use crate::run::outcome::Outcome;
 use crate::run::settle;
 
@@ -41,6 +41,19 @@ impl External {
             ip(&format!("-n {tester} link set dev {near} up"));
             ip(&format!("-n {dut} link set dev {far} up"));
         }
+        Self { tester, dut }
+    }
+
+    /// The ports cabled together, with `options` of their link, and no device between them.
+    pub fn cabled(lab: &mut Lab, options: &str) -> Self {
+        let tester = lab.namespace("cable");
+        ip(&format!(
+            "-n {tester} link add name tx {options}type veth peer name rx"
+        ));
+        for port in ["tx", "rx"] {
+            ip(&format!("-n {tester} link set dev {port} up"));
+        }
+        let dut = tester.clone();
         Self { tester, dut }
     }
 
@@ -149,17 +162,8 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
          hooks.counters = \"echo counted; echo aside >&2; exit 5\"\n"
     );
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", &hooks));
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]),
-    );
-    let run = || {
-        Outcome::of(
-            lab.start(&format!("--testbed {testbed} --plan {plan} --format json"))
-                .wait_with_output()
-                .unwrap(),
-        )
-    };
+    let plan = lab.plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]);
+    let run = || lab.finish(&format!("--testbed {testbed} --plan {plan} --format json"));
     let Some(ended) = settle::until_none_fails(test, run) else {
         return;
     };
@@ -180,12 +184,12 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
             })
             .collect()
     };
-    for (index, said) in ["lossless 3\n", "lossless 4\n"].into_iter().enumerate() {
+    for (index, printed) in ["lossless 3\n", "lossless 4\n"].into_iter().enumerate() {
         let counters = |when| ("counters", when, 5, "counted\n", "aside\n");
         assert_eq!(
             hooks(index),
             [
-                ("configure", "before", 0, said, ""),
+                ("configure", "before", 0, printed, ""),
                 counters("before"),
                 counters("after")
             ]
@@ -238,12 +242,9 @@ fn root_what_the_hook_lets_through_is_seen_by_the_self_test() {
             .replace("facts.direct = true\n", "");
         let testbed = lab.file("testbed.toml", &undeclared);
         // No lossless priority fills the switch, which thus sends no PFC of its own.
-        let plan = lab.file(
-            "plan.toml",
-            &plan("200ms", &[("global-pause", "lossless = [3]")]),
-        );
+        let plan = lab.plan("200ms", &[("global-pause", "lossless = [3]")]);
         let arguments = format!("--testbed {testbed} --plan {plan} --format json");
-        let ended = Outcome::of(lab.start(&arguments).wait_with_output().unwrap());
+        let ended = lab.finish(&arguments);
         assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
         let measured = measured(&lab);
         assert_eq!(measured.len(), 1);
@@ -298,10 +299,7 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
         &format!("--lossless 3,4 --dscp-map {}", sonic_map()),
     );
     let arguments = format!("{} --plan smoke", lab_example(&external));
-    let run = || {
-        let ended = lab.start(&format!("{arguments} --format json"));
-        Outcome::of(ended.wait_with_output().unwrap())
-    };
+    let run = || lab.finish(&format!("{arguments} --format json"));
     let Some(ended) = settle::until_none_fails(test, run) else {
         return;
     };
@@ -326,7 +324,7 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
             "repetitions": ["lossless 3", "lossless 4"],
         })
     );
-    let said = "the DUT's lossless set is fixed (3+4)";
+    let expected = "the DUT's lossless set is fixed (3+4)";
     let read = |name: &str| fs::read_to_string(lab.out().join(name)).unwrap();
     let (page, fixed) = (read("report.html"), "lossless set is fixed (3+4)");
     assert_eq!(page.matches(fixed).count(), 1);
@@ -338,7 +336,7 @@ fn root_without_a_hook_the_repetitions_follow_the_set_of_the_dut() {
         again
             .stdout
             .replace("\n           ", " ")
-            .matches(said)
+            .matches(expected)
             .count(),
         1,
         "{again:?}"
@@ -418,22 +416,19 @@ fn root_a_repetition_that_the_hook_cannot_configure_is_undecided_and_the_next_on
         "testbed.toml",
         &external.testbed("[4]", &format!("hooks.configure = \"sh {configure}\"\n")),
     );
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]),
-    );
+    let plan = lab.plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]);
     let ended = lab.run(&format!(
         "run --testbed {testbed} --plan {plan} --format json"
     ));
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     let report = ended.report();
     let reasons = report.reasons("inconclusive");
-    let said = "the hook `configure` failed with exit status 9: no such priority";
+    let reason = "the hook `configure` failed with exit status 9: no such priority";
     assert!(
-        reasons.contains(&format!("\"lossless 3\": \"{said}\"")),
+        reasons.contains(&format!("\"lossless 3\": \"{reason}\"")),
         "{reasons}"
     );
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(ended.stderr.contains(reason), "{}", ended.stderr);
     assert_eq!(report.case("pause-single-lossless")["reason"], "");
     let of_4 = |(_, check, _): &(String, String, String)| check.ends_with("[lossless 4]");
     let outcomes = report.outcomes();
@@ -451,15 +446,11 @@ fn root_priorities_by_pcp() {
     let Some(lab) = Lab::new("root_priorities_by_pcp") else {
         return;
     };
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
-    );
+    let plan = lab.plan("200ms", &[("pause-single-lossless", "lossless = [3]")]);
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.start(&format!(
+    assert_good(&lab.finish(&format!(
         "--testbed {testbed} --plan {plan} --format json --set testbed.qos.trust=pcp"
-    ));
-    assert_good(&Outcome::of(run.wait_with_output().unwrap()));
+    )));
     let measured = &measured(&lab)[0];
     // Alive: frames of every priority were classified by their tag, which alone tells the paused
     // one.
@@ -483,10 +474,7 @@ fn root_priorities_by_pcp() {
 fn root_a_remarked_pcp_is_seen() {
     let test = "root_a_remarked_pcp_is_seen";
     let Some(lab) = Lab::new(test) else { return };
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
-    );
+    let plan = lab.plan("200ms", &[("pause-single-lossless", "lossless = [3]")]);
     let testbed = of_repository("configs/testbeds/sim.toml");
     let set_arguments = "--set testbed.qos.trust=pcp --set testbed.dut.faults=[\"remarks\"]";
     settle::until_all_fail(test, &["single no-remark"], &[], |_| {
@@ -504,17 +492,13 @@ fn root_ipv6() {
     let Some(lab) = Lab::new("root_ipv6") else {
         return;
     };
-    let plan = lab.file(
-        "plan.toml",
-        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
-    );
+    let plan = lab.plan("200ms", &[("pause-single-lossless", "lossless = [3]")]);
     let addresses = "--set testbed.addresses.source_ip=2001:db8::1 \
                      --set testbed.addresses.destination_ip=2001:db8::2";
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.start(&format!(
+    assert_good(&lab.finish(&format!(
         "--testbed {testbed} --plan {plan} --format json {addresses}"
-    ));
-    assert_good(&Outcome::of(run.wait_with_output().unwrap()));
+    )));
     let measured = &measured(&lab)[0];
     assert!(measured.received(0, Phase::Baseline).unwrap().frames > 0);
 }
@@ -545,14 +529,8 @@ fn root_live_frames_serve_the_cases() {
         ("pause-lossy", "lossless = [3]"),
         ("global-pause", "lossless = [3]"),
     ];
-    let plan = lab.file("plan.toml", &plan("200ms", &cases));
-    let run = || {
-        Outcome::of(
-            lab.start(&format!("--testbed {testbed} --plan {plan} --format json"))
-                .wait_with_output()
-                .unwrap(),
-        )
-    };
+    let plan = lab.plan("200ms", &cases);
+    let run = || lab.finish(&format!("--testbed {testbed} --plan {plan} --format json"));
     let Some(ended) = settle::until_none_fails(test, run) else {
         return;
     };

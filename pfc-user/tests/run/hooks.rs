@@ -104,7 +104,7 @@ fn root_hooks_are_told_what_they_are_run_for_and_what_they_count_is_reported() {
     let hooks: Vec<_> = evidence
         .hooks
         .iter()
-        .map(|said| said.hook.as_str())
+        .map(|output| output.hook.as_str())
         .collect();
     assert_eq!(hooks, ["prepare", "restore"]);
     let measured = &measured(lab)[0];

@@ -25,7 +25,7 @@ const MINUTE: &[(&str, &str)] = &[
 /// terminal does.
 fn interrupted_by(test: &str, signals: &[Signal]) {
     let Some(lab) = Lab::new(test) else { return };
-    let plan = lab.file("plan.toml", &plan("1min", MINUTE));
+    let plan = lab.plan("1min", MINUTE);
     let run = lab.start(&format!(
         "--testbed {} --plan {plan}",
         of_repository("configs/testbeds/sim.toml")
@@ -150,7 +150,7 @@ fn a_dut_ends_early(test: &str, signal: Signal, how: &str) {
     let Some(lab) = Lab::new(test) else {
         return;
     };
-    let plan = lab.file("plan.toml", &plan("1s", MINUTE));
+    let plan = lab.plan("1s", MINUTE);
     let run = lab.start(&format!(
         "--testbed {} --plan {plan} --format json",
         of_repository("configs/testbeds/sim.toml")
@@ -190,7 +190,7 @@ fn root_a_program_whose_file_is_replaced_meanwhile_goes_on() {
     fs::copy(PROGRAM, &program).unwrap();
     let testbed = of_repository("configs/testbeds/sim.toml");
     // The second case starts a switch of its own.
-    let plan = lab.file("plan.toml", &plan("200ms", MINUTE));
+    let plan = lab.plan("200ms", MINUTE);
     let arguments = format!("run --testbed {testbed} --plan {plan} --format json");
     let mut command = lab.command(program.to_str().unwrap(), &arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -211,7 +211,7 @@ fn root_an_interface_that_vanishes_is_named() {
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-    let plan = lab.file("plan.toml", &plan("2s", &MINUTE[..1]));
+    let plan = lab.plan("2s", &MINUTE[..1]);
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));
     lab.wait_for_data_in_the_storm();
     ip(&format!("-n {} link del dev tx", external.tester));

@@ -68,6 +68,11 @@ impl Lab {
         path.display().to_string()
     }
 
+    /// Writes a short plan, as [`plan`] makes it, and returns its path as an argument.
+    pub fn plan(&self, traffic: &str, cases: &[(&str, &str)]) -> String {
+        self.file("plan.toml", &plan(traffic, cases))
+    }
+
     /// The directory for `--out`, which does not exist yet.
     pub fn out(&self) -> PathBuf {
         self.path("out")
@@ -104,6 +109,11 @@ impl Lab {
             .process_group(0)
             .spawn()
             .unwrap()
+    }
+
+    /// Runs `validator run` to its end, with results in [`Lab::out`].
+    pub fn finish(&self, arguments: &str) -> Outcome {
+        Outcome::of(self.start(arguments).wait_with_output().unwrap())
     }
 
     /// Makes a named network namespace and returns its full name.

@@ -12,7 +12,7 @@ use validator_core::evidence::Repetition;
 use crate::common;
 use crate::napi;
 use crate::run::external::External;
-use crate::run::lab::{Lab, ip, plan, wait_until};
+use crate::run::lab::{Lab, ip, wait_until};
 use crate::run::outcome::{Outcome, set};
 
 /// The sender's words for frames that the port did not take.
@@ -43,10 +43,7 @@ impl Disturbed {
             ip(&format!("-n {dut} link set dev {port} master bridge"));
         }
         let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-        let plan = lab.file(
-            "plan.toml",
-            &plan("3s", &[("pause-lossy", "lossless = [3]")]),
-        );
+        let plan = lab.plan("3s", &[("pause-lossy", "lossless = [3]")]);
         let run = lab.start(&format!(
             "--testbed {testbed} --plan {plan} --format json --set testbed.ports.sender=live-frames \
              --set testbed.limits.attempts=1"

@@ -98,8 +98,8 @@ fn root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_
     );
     // The report wraps long lines.
     let words: Vec<_> = ended.stdout.split_whitespace().collect();
-    let said = format!(
+    let expected = format!(
         "{FIGURE} one reading of the clock for up to 8 frames, octets verified of one frame in 16"
     );
-    assert!(words.join(" ").contains(&said), "{}", ended.stdout);
+    assert!(words.join(" ").contains(&expected), "{}", ended.stdout);
 }

@@ -166,7 +166,7 @@ fn a_repetition_that_cannot_work_is_left_out_and_named() {
 #[test]
 fn too_long_a_response_for_a_fast_link_is_named_before_anything_is_sent() {
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let said = |set: &str| {
+    let is_refused = |set: &str| {
         let arguments = format!(
             "run --dry-run --testbed {testbed} --case pfc.pause-lossy \
              --set testbed.ports.line_rate=400G{set}"
@@ -189,6 +189,6 @@ fn too_long_a_response_for_a_fast_link_is_named_before_anything_is_sent() {
         )
     };
     // The testbed has 1ms.
-    assert!(said(""));
-    assert!(!said(" --set testbed.limits.max_response=41us"));
+    assert!(is_refused(""));
+    assert!(!is_refused(" --set testbed.limits.max_response=41us"));
 }

@@ -16,7 +16,7 @@ fn root_trace_log_has_the_frames_of_both_ports_and_is_not_there_unasked() {
     let arguments = format!("--testbed {testbed} --plan {plan}");
     let log = lab.out().join("trace.log");
 
-    let plain = Outcome::of(lab.start(&arguments).wait_with_output().unwrap());
+    let plain = lab.finish(&arguments);
     assert!(!log.exists(), "{}", plain.stdout);
     let results = || {
         let entries = fs::read_dir(lab.out()).unwrap();

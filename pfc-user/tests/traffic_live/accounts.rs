@@ -11,26 +11,6 @@ use crate::common::need_two_cpus;
 use crate::traffic_live::bench::*;
 use crate::traffic_wire::wire::ip;
 
-fn received(wire: &Wire, flow: u16) -> u64 {
-    wire.rx
-        .flows()
-        .unwrap()
-        .iter()
-        .filter(|received| received.flow == flow)
-        .map(|received| received.frames)
-        .sum()
-}
-
-fn endless(phase: Phase) -> Burst {
-    let from = clock::now();
-    Burst {
-        phase,
-        from,
-        to: from + HOUR,
-        load: 100,
-    }
-}
-
 #[test]
 fn root_every_frame_let_go_is_received_or_told_as_lost() {
     on_a_wire(|| {
@@ -106,8 +86,10 @@ fn root_an_interface_that_goes_down_ends_the_burst() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
         let mut wire = Setup::new(&flows).open().unwrap();
-        wire.sender.start(endless(Phase::Baseline)).unwrap();
-        until(|| received(&wire, 0) > 0);
+        wire.sender
+            .start(endless(Phase::Baseline, clock::now()))
+            .unwrap();
+        until(|| wire.received(0) > 0);
         ip("link set dev a down");
         let error = wire.sender.wait(clock::now() + HOUR).unwrap_err();
         assert_eq!(error.to_string(), "a is down; `ip link set a up`");
@@ -128,28 +110,23 @@ fn root_nothing_leaves_after_stop_and_the_next_burst_goes_on_from_there() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
         let mut wire = Setup::new(&flows).open().unwrap();
-        wire.sender.start(endless(Phase::Baseline)).unwrap();
+        wire.sender
+            .start(endless(Phase::Baseline, clock::now()))
+            .unwrap();
         assert!(matches!(
-            wire.sender.start(endless(Phase::Storm)),
+            wire.sender.start(endless(Phase::Storm, clock::now())),
             Err(TrafficError::Running)
         ));
         assert!(!wire.sender.wait(clock::now()).unwrap());
-        until(|| received(&wire, 0) > 0);
+        until(|| wire.received(0) > 0);
         wire.sender.stop().unwrap();
         let stopped = clock::now();
         let sent = wire.sender.report().unwrap();
         assert!(sent.report.flows[0].last <= stopped);
         assert_exact(&wire, &sent);
         // One that is stopped before it begins sends nothing.
-        let from = clock::now() + HOUR;
-        wire.sender
-            .start(Burst {
-                phase: Phase::Storm,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
+        let later = clock::now() + HOUR;
+        wire.sender.start(endless(Phase::Storm, later)).unwrap();
         wire.sender.stop().unwrap();
         wire.send(Phase::Resume, 1000);
         let again = wire.sender.report().unwrap();
@@ -167,15 +144,12 @@ fn root_half_the_load_is_at_most_half_the_frames() {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
         let mut wire = Setup::new(&flows).open().unwrap();
         let from = clock::now();
-        wire.sender
-            .start(Burst {
-                phase: Phase::Probe,
-                from,
-                to: from + HOUR,
-                load: 50,
-            })
-            .unwrap();
-        until(|| received(&wire, 0) > 10_000);
+        let burst = Burst {
+            load: 50,
+            ..endless(Phase::Probe, from)
+        };
+        wire.sender.start(burst).unwrap();
+        until(|| wire.received(0) > 10_000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         let flow = sent.report.flows[0];
@@ -192,7 +166,9 @@ fn root_4096_flows_all_send_in_turn() {
             .map(|id| flow(id, id as u8 % 64, None, rate(500, 64), 64))
             .collect();
         let mut wire = Setup::new(&flows).open().unwrap();
-        wire.sender.start(endless(Phase::Baseline)).unwrap();
+        wire.sender
+            .start(endless(Phase::Baseline, clock::now()))
+            .unwrap();
         until(|| wire.rx.flows().unwrap().len() == 4096);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
@@ -217,7 +193,9 @@ fn root_two_cores_share_the_flows() {
         }
         .open()
         .unwrap();
-        wire.sender.start(endless(Phase::Baseline)).unwrap();
+        wire.sender
+            .start(endless(Phase::Baseline, clock::now()))
+            .unwrap();
         until(|| wire.rx.flows().unwrap().len() == 9);
         wire.sender.stop().unwrap();
         wire.send(Phase::Resume, 100);
@@ -241,8 +219,10 @@ fn root_a_core_without_a_flow_sends_nothing() {
         }
         .open()
         .unwrap();
-        wire.sender.start(endless(Phase::Baseline)).unwrap();
-        until(|| received(&wire, 0) >= 1000);
+        wire.sender
+            .start(endless(Phase::Baseline, clock::now()))
+            .unwrap();
+        until(|| wire.received(0) >= 1000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_eq!(sent.report.method, "live frames, 1 core");
@@ -261,7 +241,9 @@ fn root_a_sender_that_is_dropped_leaves_nothing_running() {
             mut sender,
             ..
         } = Setup::new(&flows).open().unwrap();
-        sender.start(endless(Phase::Baseline)).unwrap();
+        sender
+            .start(endless(Phase::Baseline, clock::now()))
+            .unwrap();
         until(|| rx.received(Phase::Baseline).unwrap() > 0);
         drop(sender);
         // Its threads have ended: what they had let go is on its way at the most.

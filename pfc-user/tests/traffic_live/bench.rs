@@ -11,7 +11,7 @@ use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, T
 use validator_core::plan::{FlowPlan, Nanos};
 
 use crate::traffic_wire::wire;
-pub use crate::traffic_wire::{flow, priority, v4, v6};
+pub use crate::traffic_wire::{endless, flow, priority, v4, v6};
 
 pub const MS: Nanos = 1_000_000;
 pub const HOUR: Nanos = 3_600_000 * MS;
@@ -155,6 +155,13 @@ fn configure(
 }
 
 impl Wire {
+    /// Frames of a flow that have arrived.
+    pub fn received(&self, flow: u16) -> u64 {
+        let received = self.rx.flows().unwrap();
+        let of_it = received.iter().filter(|received| received.flow == flow);
+        of_it.map(|received| received.frames).sum()
+    }
+
     /// Runs a burst of that length to its end. On a busy machine it may be over before a frame has
     /// left.
     pub fn burst(&mut self, phase: Phase, length: Nanos) -> Burst {
@@ -180,13 +187,7 @@ impl Wire {
                 .unwrap()
         };
         let wanted = let_go() + frames;
-        let from = clock::now() + MS;
-        let burst = Burst {
-            phase,
-            from,
-            to: from + HOUR,
-            load: 100,
-        };
+        let burst = endless(phase, clock::now() + MS);
         self.sender.start(burst).unwrap();
         until(|| let_go() >= wanted);
         self.sender.stop().unwrap();
@@ -206,10 +207,10 @@ pub fn until(mut event: impl FnMut() -> bool) {
 
 /// Asserts that every frame sent was received once and in order, or is reported as lost.
 pub fn assert_exact(wire: &Wire, sent: &Sent) {
-    let gone = lost(sent);
+    let missing = lost(sent);
     let received = || wire.rx.flows().unwrap();
     // Frames in the last batch may still be on their way.
-    until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - gone);
+    until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - missing);
     let received = received();
     for flow in &received {
         let left = sent
@@ -231,14 +232,14 @@ pub fn assert_exact(wire: &Wire, sent: &Sent) {
         );
         assert!(flow.frames <= left.frames, "{flow:?} {left:?}");
         assert!(left.first <= flow.first, "{flow:?} {left:?}");
-        if gone == 0 {
+        if missing == 0 {
             assert_eq!(flow.frames, left.frames);
             assert!(left.last <= flow.last, "{flow:?} {left:?}");
         }
     }
     assert_eq!(
         received.iter().map(|flow| flow.frames).sum::<u64>(),
-        total(sent) - gone
+        total(sent) - missing
     );
     let offered: u64 = sent
         .offered

@@ -7,7 +7,9 @@ use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::clock;
 use validator::driver::storm::ControlSender;
-use validator::driver::traffic::{Burst, Source};
+use validator::driver::traffic::Source;
+use validator_core::evidence::pfc::Departure;
+use validator_core::plan::FlowPlan;
 
 use crate::common::need_two_cpus;
 use crate::traffic_live::bench::*;
@@ -17,14 +19,21 @@ const DUT: [u8; 6] = [2, 0, 0, 0, 1, 1];
 /// At this speed the longest pause is 33 s.
 const SLOW: u64 = 1_000_000;
 
-fn received(wire: &Wire, flow: u16) -> u64 {
-    wire.rx
-        .flows()
-        .unwrap()
-        .iter()
-        .filter(|received| received.flow == flow)
-        .map(|received| received.frames)
-        .sum()
+/// A wire with its pause times at `line`, and a sender of pause frames at the far end.
+fn open(flows: &[FlowPlan], line: u64, cpus: &[usize]) -> (Wire, ControlSender) {
+    let setup = Setup {
+        pause_line: line,
+        cpus,
+        ..Setup::new(flows)
+    };
+    let wire = setup.open().unwrap();
+    (wire, ControlSender::open("b", DUT).unwrap())
+}
+
+/// Pauses priority 3.
+fn pause(control: &ControlSender, quanta: Quanta) -> Departure {
+    let frame = MacControl::pfc([priority(3)], quanta);
+    control.send(&frame).unwrap()
 }
 
 #[test]
@@ -34,35 +43,18 @@ fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
             flow(0, 3, None, rate(200_000, 64), 64),
             flow(1, 4, None, rate(200_000, 64), 64),
         ];
-        let mut wire = Setup {
-            pause_line: SLOW,
-            ..Setup::new(&flows)
-        }
-        .open()
-        .unwrap();
-        let control = ControlSender::open("b", DUT).unwrap();
+        let (mut wire, control) = open(&flows, SLOW, &[0]);
         let from = clock::now();
-        wire.sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
-        until(|| received(&wire, 0) > 100);
-        let xoff = control
-            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
-            .unwrap();
+        wire.sender.start(endless(Phase::Baseline, from)).unwrap();
+        until(|| wire.received(0) > 100);
+        let xoff = pause(&control, Quanta::MAX);
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
         let paused = clock::now();
-        let before = received(&wire, 1);
-        until(|| received(&wire, 1) > before + 10_000);
-        let held = received(&wire, 0);
-        let xon = control
-            .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
-            .unwrap();
-        until(|| received(&wire, 0) > held + 100);
+        let before = wire.received(1);
+        until(|| wire.received(1) > before + 10_000);
+        let held = wire.received(0);
+        let xon = pause(&control, Quanta::ZERO);
+        until(|| wire.received(0) > held + 100);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
@@ -98,34 +90,17 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
             flow(0, 3, None, rate(200_000, 64), 64),
             flow(1, 4, None, rate(200_000, 64), 64),
         ];
-        let mut wire = Setup {
-            pause_line: SLOW,
-            ..Setup::new(&flows)
-        }
-        .open()
-        .unwrap();
-        let control = ControlSender::open("b", DUT).unwrap();
-        control
-            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
-            .unwrap();
+        let (mut wire, control) = open(&flows, SLOW, &[0]);
+        pause(&control, Quanta::MAX);
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
         let pauses = wire.tx.pause_view();
         // As a sender that did not run from long before the XOFF on.
         let from = pauses.state(3).since - 50 * MS;
-        wire.sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
-        until(|| received(&wire, 1) > 1000);
-        assert_eq!(received(&wire, 0), 0);
-        control
-            .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
-            .unwrap();
-        until(|| received(&wire, 0) > 1000);
+        wire.sender.start(endless(Phase::Baseline, from)).unwrap();
+        until(|| wire.received(1) > 1000);
+        assert_eq!(wire.received(0), 0);
+        pause(&control, Quanta::ZERO);
+        until(|| wire.received(0) > 1000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
@@ -158,26 +133,11 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
 fn root_no_frame_of_a_priority_is_stamped_in_its_pause() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(200_000, 64), 64)];
-        let mut wire = Setup {
-            pause_line: SLOW,
-            ..Setup::new(&flows)
-        }
-        .open()
-        .unwrap();
-        let control = ControlSender::open("b", DUT).unwrap();
+        let (mut wire, control) = open(&flows, SLOW, &[0]);
         let from = clock::now();
-        wire.sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
-        until(|| received(&wire, 0) > 100);
-        control
-            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
-            .unwrap();
+        wire.sender.start(endless(Phase::Baseline, from)).unwrap();
+        until(|| wire.received(0) > 100);
+        pause(&control, Quanta::MAX);
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
         let paused = clock::now();
         wire.sender.stop().unwrap();
@@ -213,33 +173,15 @@ fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
             flow(0, 3, None, rate(100_000, 64), 64),
             flow(1, 3, None, rate(100_000, 64), 64),
         ];
-        let mut wire = Setup {
-            pause_line: SLOW,
-            cpus: &cpus,
-            ..Setup::new(&flows)
-        }
-        .open()
-        .unwrap();
-        let control = ControlSender::open("b", DUT).unwrap();
+        let (mut wire, control) = open(&flows, SLOW, &cpus);
         let from = clock::now();
-        wire.sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
-        until(|| received(&wire, 0) > 100 && received(&wire, 1) > 100);
-        control
-            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
-            .unwrap();
+        wire.sender.start(endless(Phase::Baseline, from)).unwrap();
+        until(|| wire.received(0) > 100 && wire.received(1) > 100);
+        pause(&control, Quanta::MAX);
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
-        control
-            .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
-            .unwrap();
-        let [a, b] = [received(&wire, 0), received(&wire, 1)];
-        until(|| received(&wire, 0) > a + 1000 && received(&wire, 1) > b + 1000);
+        pause(&control, Quanta::ZERO);
+        let [a, b] = [wire.received(0), wire.received(1)];
+        until(|| wire.received(0) > a + 1000 && wire.received(1) > b + 1000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         // One worker tells, so that no span counts twice; both have stood still for so long.
@@ -264,33 +206,16 @@ fn root_what_left_after_an_xoff_is_no_more_than_two_of_the_senders_batches() {
         // The rate is low enough for short batches, and high enough that a frame is due in every
         // run of the program.
         let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
-        let mut wire = Setup {
-            pause_line: SLOW,
-            ..Setup::new(&flows)
-        }
-        .open()
-        .unwrap();
-        let control = ControlSender::open("b", DUT).unwrap();
+        let (mut wire, control) = open(&flows, SLOW, &[0]);
         let from = clock::now();
-        wire.sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
-        for pause in 0..20 {
-            let before = received(&wire, 0);
-            until(|| received(&wire, 0) > before + 1000);
-            control
-                .send(&MacControl::pfc([priority(3)], Quanta::MAX))
-                .unwrap();
-            until(|| wire.tx.port().unwrap().pfc_frames == 2 * pause + 1);
-            control
-                .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
-                .unwrap();
-            until(|| wire.tx.port().unwrap().pfc_frames == 2 * pause + 2);
+        wire.sender.start(endless(Phase::Baseline, from)).unwrap();
+        for pauses in 0..20 {
+            let before = wire.received(0);
+            until(|| wire.received(0) > before + 1000);
+            pause(&control, Quanta::MAX);
+            until(|| wire.tx.port().unwrap().pfc_frames == 2 * pauses + 1);
+            pause(&control, Quanta::ZERO);
+            until(|| wire.tx.port().unwrap().pfc_frames == 2 * pauses + 2);
         }
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
@@ -307,29 +232,14 @@ fn root_what_left_after_an_xoff_counts_though_its_pause_ends_before_the_next_loo
     on_a_wire(|| {
         // A frame is due in every run, and a quantum is 5 ns.
         let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
-        let mut wire = Setup {
-            pause_line: 100_000_000_000,
-            ..Setup::new(&flows)
-        }
-        .open()
-        .unwrap();
-        let control = ControlSender::open("b", DUT).unwrap();
+        let (mut wire, control) = open(&flows, 100_000_000_000, &[0]);
         let from = clock::now();
-        wire.sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
-        for pause in 0..20 {
-            let before = received(&wire, 0);
-            until(|| received(&wire, 0) > before + 1000);
-            control
-                .send(&MacControl::pfc([priority(3)], Quanta(1)))
-                .unwrap();
-            until(|| wire.tx.port().unwrap().pfc_frames == pause + 1);
+        wire.sender.start(endless(Phase::Baseline, from)).unwrap();
+        for pauses in 0..20 {
+            let before = wire.received(0);
+            until(|| wire.received(0) > before + 1000);
+            pause(&control, Quanta(1));
+            until(|| wire.tx.port().unwrap().pfc_frames == pauses + 1);
         }
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();

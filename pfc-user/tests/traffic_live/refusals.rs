@@ -11,7 +11,7 @@ use validator::driver::kernel::clock;
 use validator::driver::kernel::packet::PacketError;
 use validator::driver::storm::ControlSender;
 use validator::driver::traffic::live_frames::LiveFrames;
-use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choice};
+use validator::driver::traffic::{FlowControl, Source, TrafficError, choice};
 use validator_core::pacing::pacer::PacingError;
 use validator_core::plan::FlowPlan;
 
@@ -322,15 +322,8 @@ fn root_pfc_is_ignored_where_the_sender_was_told_to() {
             .send(&MacControl::pfc([priority(3)], Quanta::MAX))
             .unwrap();
         until(|| tx.port().unwrap().pfc_frames == 1);
-        let from = clock::now();
-        sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
+        let burst = endless(Phase::Baseline, clock::now());
+        sender.start(burst).unwrap();
         until(|| rx.received(Phase::Baseline).unwrap() > 100);
         sender.stop().unwrap();
         let sent = sender.report().unwrap().report;

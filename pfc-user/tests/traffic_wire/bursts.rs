@@ -11,10 +11,11 @@ use validator::driver::kernel::packet::{BATCH, PacketError};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Burst, FlowControl, PauseSource, Source, TrafficError};
 use validator_core::evidence::pfc::Withheld;
+use validator_core::plan::{FlowPlan, Nanos};
 
 use crate::traffic_wire::wire::{Capture, ip, on_a_wire};
 use crate::traffic_wire::{
-    HOUR, MAX_BURST, MS, assert_complete, burst, flow, of, open, plan, priority, total, v4,
+    HOUR, MAX_BURST, MS, assert_complete, burst, endless, flow, of, open, plan, priority, total, v4,
 };
 
 /// Stands for the pause map and counts the reads.
@@ -35,6 +36,12 @@ impl PauseSource for FakePause {
     }
 }
 
+/// A sender that `pause` holds.
+fn open_paused(flows: &[FlowPlan], epoch: Nanos, pause: &FakePause) -> Sendmmsg {
+    let control = FlowControl::Software(Box::new(pause.clone()));
+    Sendmmsg::open(&plan(flows, v4(), epoch), control).unwrap()
+}
+
 #[test]
 fn root_every_frame_arrives_as_planned_and_as_accounted() {
     on_a_wire(|| {
@@ -46,11 +53,8 @@ fn root_every_frame_arrives_as_planned_and_as_accounted() {
         ];
         let capture = Capture::open();
         let epoch = clock::now();
-        let mut sender = Sendmmsg::open(
-            &plan(&flows, v4(), epoch),
-            FlowControl::Unaware("no DUT".into()),
-        )
-        .unwrap();
+        let control = FlowControl::Unaware("no DUT".into());
+        let mut sender = Sendmmsg::open(&plan(&flows, v4(), epoch), control).unwrap();
         let bursts = [
             burst(&mut sender, Phase::Baseline, 100 * MS),
             burst(&mut sender, Phase::Resume, 100 * MS),
@@ -135,11 +139,7 @@ fn root_a_withheld_priority_sends_nothing_and_the_others_go_on() {
         let capture = Capture::open();
         let pause = FakePause::default();
         pause.until[3].store(u64::MAX, Ordering::SeqCst);
-        let mut sender = Sendmmsg::open(
-            &plan(&flows, v4(), clock::now()),
-            FlowControl::Software(Box::new(pause.clone())),
-        )
-        .unwrap();
+        let mut sender = open_paused(&flows, clock::now(), &pause);
 
         let held = burst(&mut sender, Phase::Storm, 100 * MS);
         let sent = sender.report().unwrap();
@@ -190,11 +190,7 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
         let (from, since, until) = (now - 50 * MS, now - 10 * MS, now + 10 * MS);
         pause.since[3].store(since, Ordering::SeqCst);
         pause.until[3].store(until, Ordering::SeqCst);
-        let mut sender = Sendmmsg::open(
-            &plan(&flows, v4(), from),
-            FlowControl::Software(Box::new(pause)),
-        )
-        .unwrap();
+        let mut sender = open_paused(&flows, from, &pause);
         sender
             .start(Burst {
                 phase: Phase::Storm,
@@ -282,15 +278,9 @@ fn root_stop_ends_a_burst_and_the_next_goes_on_in_sequence() {
         let flows = [flow(0, 3, None, 900_000_000, 1024)];
         let capture = Capture::open();
         let mut sender = open(&flows);
-        let from = clock::now();
-        let endless = Burst {
-            phase: Phase::Baseline,
-            from,
-            to: from + HOUR,
-            load: 100,
-        };
-        sender.start(endless).unwrap();
-        assert!(matches!(sender.start(endless), Err(TrafficError::Running)));
+        let baseline = endless(Phase::Baseline, clock::now());
+        sender.start(baseline).unwrap();
+        assert!(matches!(sender.start(baseline), Err(TrafficError::Running)));
         let first = capture.next_test_frame().expect("traffic runs");
         assert!(!sender.wait(clock::now()).unwrap());
         sender.stop().unwrap();
@@ -300,14 +290,8 @@ fn root_stop_ends_a_burst_and_the_next_goes_on_in_sequence() {
         // No frame leaves after the stop. Then a burst that has yet to begin is stopped.
         let mut frames = vec![first];
         frames.extend(capture.test_frames(stopped - 1));
-        sender
-            .start(Burst {
-                phase: Phase::Storm,
-                from: clock::now() + HOUR,
-                to: clock::now() + 2 * HOUR,
-                load: 100,
-            })
-            .unwrap();
+        let later = clock::now() + HOUR;
+        sender.start(endless(Phase::Storm, later)).unwrap();
         sender.stop().unwrap();
         burst(&mut sender, Phase::Resume, 100 * MS);
         let sent = sender.report().unwrap();
@@ -326,20 +310,9 @@ fn root_frames_without_room_are_waited_for_and_leave_no_gap() {
         ];
         let capture = Capture::open();
         let pause = FakePause::default();
-        let mut sender = Sendmmsg::open(
-            &plan(&flows, v4(), clock::now()),
-            FlowControl::Software(Box::new(pause.clone())),
-        )
-        .unwrap();
-        let from = clock::now();
-        sender
-            .start(Burst {
-                phase: Phase::Baseline,
-                from,
-                to: from + HOUR,
-                load: 100,
-            })
-            .unwrap();
+        let mut sender = open_paused(&flows, clock::now(), &pause);
+        let baseline = endless(Phase::Baseline, clock::now());
+        sender.start(baseline).unwrap();
         let mut frames = vec![capture.next_test_frame().expect("traffic runs")];
         ip("link set dev b down");
         // Each of the sender's rounds reads all eight states at least once, and has frames to send.
@@ -374,14 +347,7 @@ fn root_what_the_interface_does_not_take_is_named() {
         let error = |length| {
             let mut sender = open(&[flow(0, 3, None, 100_000_000, length)]);
             let from = clock::now();
-            sender
-                .start(Burst {
-                    phase: Phase::Baseline,
-                    from,
-                    to: from + HOUR,
-                    load: 100,
-                })
-                .unwrap();
+            sender.start(endless(Phase::Baseline, from)).unwrap();
             let error = sender.wait(from + HOUR).unwrap_err();
             assert_eq!(total(&sender.report().unwrap()), 0);
             error

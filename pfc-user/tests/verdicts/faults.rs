@@ -15,7 +15,7 @@ use crate::bench;
 use crate::verdicts::frame_faults;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
-type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
+pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
 const REPETITIONS: [Repetition; 8] = [
@@ -29,18 +29,24 @@ const REPETITIONS: [Repetition; 8] = [
     ("pfc.zero-time", &[3, 4], None),
 ];
 
+/// The check in every case.
+macro_rules! in_all {
+    ($check:literal) => {
+        &[
+            concat!("single ", $check),
+            concat!("multi ", $check),
+            concat!("lossy ", $check),
+            concat!("global ", $check),
+            concat!("enable ", $check),
+            concat!("zero ", $check),
+        ]
+    };
+}
+pub(super) use in_all;
+
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
-    (
-        "ignores-pfc",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-            "enable only-enabled",
-        ],
-    ),
+    ("ignores-pfc", NOT_PAUSED),
     ("ignores-refresh", NOT_PAUSED),
     (
         "off-by-one-class",
@@ -57,16 +63,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
         ],
     ),
-    (
-        "leaks",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-            "enable only-enabled",
-        ],
-    ),
+    ("leaks", NOT_PAUSED),
     (
         "pfc-pauses-all",
         &[
@@ -145,16 +142,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ),
     ("pauses-longer", LONGER),
     ("pauses-longer=10", LONGER),
-    (
-        "resumes-early",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-            "enable only-enabled",
-        ],
-    ),
+    ("resumes-early", NOT_PAUSED),
     ("resumes-early=1", NOT_PAUSED),
     // A switch that counts quanta of 10 Gbit/s.
     ("resumes-early=90", NOT_PAUSED),
@@ -252,17 +240,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "xoff-other-lossless",
         &["multi isolation", "enable only-enabled"],
     ),
-    (
-        "xoff-for-lossy",
-        &[
-            "single no-pfc-on-lossy",
-            "multi no-pfc-on-lossy",
-            "lossy no-pfc-on-lossy",
-            "global no-pfc-on-lossy",
-            "enable no-pfc-on-lossy",
-            "zero no-pfc-on-lossy",
-        ],
-    ),
+    ("xoff-for-lossy", in_all!("no-pfc-on-lossy")),
     // 10 ms of a pause for each 1000 frames: no rate that the tester missed.
     (
         "xoff-for-lossy=20000",
@@ -364,72 +342,12 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
-    (
-        "reorders",
-        &[
-            "single no-reorder",
-            "multi no-reorder",
-            "lossy no-reorder",
-            "global no-reorder",
-            "enable no-reorder",
-            "zero no-reorder",
-        ],
-    ),
-    (
-        "corrupts",
-        &[
-            "single no-corruption",
-            "multi no-corruption",
-            "lossy no-corruption",
-            "global no-corruption",
-            "enable no-corruption",
-            "zero no-corruption",
-        ],
-    ),
-    (
-        "remarks",
-        &[
-            "single no-remark",
-            "multi no-remark",
-            "lossy no-remark",
-            "global no-remark",
-            "enable no-remark",
-            "zero no-remark",
-        ],
-    ),
-    (
-        "forwards-control",
-        &[
-            "single no-mac-control-forwarded",
-            "multi no-mac-control-forwarded",
-            "lossy no-mac-control-forwarded",
-            "global no-mac-control-forwarded",
-            "enable no-mac-control-forwarded",
-            "zero no-mac-control-forwarded",
-        ],
-    ),
-    (
-        "reflects-control",
-        &[
-            "single no-mac-control-forwarded",
-            "multi no-mac-control-forwarded",
-            "lossy no-mac-control-forwarded",
-            "global no-mac-control-forwarded",
-            "enable no-mac-control-forwarded",
-            "zero no-mac-control-forwarded",
-        ],
-    ),
-    (
-        "reflects",
-        &[
-            "single no-reflection",
-            "multi no-reflection",
-            "lossy no-reflection",
-            "global no-reflection",
-            "enable no-reflection",
-            "zero no-reflection",
-        ],
-    ),
+    ("reorders", in_all!("no-reorder")),
+    ("corrupts", in_all!("no-corruption")),
+    ("remarks", in_all!("no-remark")),
+    ("forwards-control", in_all!("no-mac-control-forwarded")),
+    ("reflects-control", in_all!("no-mac-control-forwarded")),
+    ("reflects", in_all!("no-reflection")),
     // Losses that only some of the traffic shows. One frame in 100 is no dip below 0.99.
     // An odd number: frames of two lossless flows take turns.
     (
@@ -452,7 +370,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
 const RESPONSE: &[&str] = &["single response", "multi response"];
 
 /// Frames that leave in a storm.
-const NOT_PAUSED: &[&str] = &[
+pub(super) const NOT_PAUSED: &[&str] = &[
     "single paused",
     "single response",
     "multi paused",
@@ -460,8 +378,8 @@ const NOT_PAUSED: &[&str] = &[
     "enable only-enabled",
 ];
 
-/// The wrong one of eight times, which show where they differ.
-const OTHER_TIME: &[&str] = &[
+/// Pauses that end too early: the wrong one of eight times shows where they differ.
+pub(super) const OTHER_TIME: &[&str] = &[
     "single paused",
     "single response",
     "multi paused",
@@ -472,44 +390,34 @@ const OTHER_TIME: &[&str] = &[
 const PAUSED_ON: &[&str] = &["single xon", "multi xon", "zero resumes"];
 
 /// Pauses that end too late.
-const LONGER: &[&str] = &[
+pub(super) const LONGER: &[&str] = &[
     "single lets-go",
     "single response",
     "multi lets-go",
     "multi response",
 ];
 
-/// Code points that are not held.
-pub(super) const MAPS: &[&str] = &[
+/// Traffic is paused by another field than it should be.
+const OTHER_FIELD: &[&str] = &[
+    "single background",
+    "single no-dip",
     "single paused",
     "single response",
+    "multi background",
+    "multi no-dip",
     "multi paused",
     "multi response",
+    "lossy no-delay",
+    "global no-delay",
+    "enable no-delay",
+    "enable no-dip",
     "enable only-enabled",
+    "zero resumes",
 ];
 
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
 const MARKS: &[(&str, Marks, &[&str])] = &[
-    (
-        "trusts-dscp",
-        PCP,
-        &[
-            "single background",
-            "single no-dip",
-            "single paused",
-            "single response",
-            "multi background",
-            "multi no-dip",
-            "multi paused",
-            "multi response",
-            "lossy no-delay",
-            "global no-delay",
-            "enable no-delay",
-            "enable no-dip",
-            "enable only-enabled",
-            "zero resumes",
-        ],
-    ),
+    ("trusts-dscp", PCP, OTHER_FIELD),
     // In case 4 the low bits of a code point of priority 0 name a lossless one.
     (
         "maps-low-bits",
@@ -524,37 +432,8 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
         ],
     ),
     // Without a tag everything has priority 0.
-    (
-        "trusts-pcp",
-        DSCP,
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-            "enable only-enabled",
-        ],
-    ),
-    (
-        "trusts-pcp",
-        DSCP_TAGGED,
-        &[
-            "single background",
-            "single no-dip",
-            "single paused",
-            "single response",
-            "multi background",
-            "multi no-dip",
-            "multi paused",
-            "multi response",
-            "lossy no-delay",
-            "global no-delay",
-            "enable no-delay",
-            "enable no-dip",
-            "enable only-enabled",
-            "zero resumes",
-        ],
-    ),
+    ("trusts-pcp", DSCP, NOT_PAUSED),
+    ("trusts-pcp", DSCP_TAGGED, OTHER_FIELD),
 ];
 
 /// The field that the switch is to trust, and whether frames are tagged where that is the DSCP.

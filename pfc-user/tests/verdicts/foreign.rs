@@ -12,15 +12,13 @@ use validator_core::verdict::{CheckResult, Verdict};
 
 use self::switch::{Bug, Foreign, Order};
 use crate::bench;
+use crate::verdicts::faults::Repetition;
 
 const MS: u64 = 1_000_000;
 
 /// Shorter than in plans, which have 300 ms and 1 s, and enough for a switch that forgets pauses.
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
-
-/// Case, lossless priorities, and the storm where it is not on all of them.
-type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 const REPETITIONS: [Repetition; 10] = [
     ("pfc.pause-single-lossless", &[3], None),

@@ -1,15 +1,15 @@
 //! Faults in the frames themselves, and in which frames the simulated switch takes for which
 //! priority's, in virtual time: exactly these checks fail.
 
-use crate::verdicts::faults::{MAPS, all_fail_exactly};
+use crate::verdicts::faults::{NOT_PAUSED, all_fail_exactly, in_all};
 
 /// Every such fault, and the checks that fail for it.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
-    ("maps-own-dscp-alone", MAPS),
-    ("maps-low-dscps-alone", MAPS),
-    ("duplicates-late", &ALL.duplicate),
-    ("swaps-words", &ALL.corruption),
-    ("zeroes-tail", &ALL.corruption),
+    ("maps-own-dscp-alone", NOT_PAUSED),
+    ("maps-low-dscps-alone", NOT_PAUSED),
+    ("duplicates-late", in_all!("no-duplicate")),
+    ("swaps-words", in_all!("no-corruption")),
+    ("zeroes-tail", in_all!("no-corruption")),
     // A frame to another port is no frame of the flow: it is lost, too.
     (
         "changes-port",
@@ -34,7 +34,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero no-corruption",
         ],
     ),
-    ("appends", &ALL.resize),
+    ("appends", in_all!("no-resize")),
     // Cases 1 and 2 probe after the storm. Only in case 2 a priority beside the lossy ones goes on,
     // so that the first probe shows it.
     (
@@ -105,7 +105,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero resumes",
         ],
     ),
-    ("sends-pause", &ALL.pause),
+    ("sends-pause", in_all!("no-pause")),
     // A frame whose end is missing is lost.
     (
         "cuts",
@@ -131,49 +131,6 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-
-/// One check in all cases.
-struct InAll {
-    duplicate: [&'static str; 6],
-    corruption: [&'static str; 6],
-    resize: [&'static str; 6],
-    pause: [&'static str; 6],
-}
-
-const ALL: InAll = InAll {
-    duplicate: [
-        "single no-duplicate",
-        "multi no-duplicate",
-        "lossy no-duplicate",
-        "global no-duplicate",
-        "enable no-duplicate",
-        "zero no-duplicate",
-    ],
-    corruption: [
-        "single no-corruption",
-        "multi no-corruption",
-        "lossy no-corruption",
-        "global no-corruption",
-        "enable no-corruption",
-        "zero no-corruption",
-    ],
-    resize: [
-        "single no-resize",
-        "multi no-resize",
-        "lossy no-resize",
-        "global no-resize",
-        "enable no-resize",
-        "zero no-resize",
-    ],
-    pause: [
-        "single no-pause",
-        "multi no-pause",
-        "lossy no-pause",
-        "global no-pause",
-        "enable no-pause",
-        "zero no-pause",
-    ],
-};
 
 #[test]
 fn each_fault_fails_exactly_its_checks() {

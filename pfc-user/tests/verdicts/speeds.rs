@@ -18,11 +18,9 @@ use validator_core::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, e
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
+use crate::verdicts::faults::{LONGER, OTHER_TIME, Repetition};
 
 const MS: Nanos = 1_000_000;
-
-/// Case, lossless priorities, and the storm where it is not on all of them.
-type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 const REPETITIONS: [Repetition; 5] = [
     ("pfc.pause-single-lossless", &[3], None),
@@ -65,53 +63,13 @@ const FAST: [Speed; 4] = [
 /// Every fault of time, and the checks that fail for it at any speed.
 const FAULTS: [(&str, &[&str]); 8] = [
     // All that a storm of a few pauses holds arrives within the wait.
-    (
-        "adds-up-pauses",
-        &[
-            "single lets-go",
-            "single response",
-            "multi lets-go",
-            "multi response",
-        ],
-    ),
-    (
-        "pauses-longer",
-        &[
-            "single lets-go",
-            "single response",
-            "multi lets-go",
-            "multi response",
-        ],
-    ),
-    (
-        "resumes-early",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-        ],
-    ),
+    ("adds-up-pauses", LONGER),
+    ("pauses-longer", LONGER),
+    ("resumes-early", OTHER_TIME),
     ("ignores-xon", &["single xon", "multi xon"]),
-    (
-        "ignores-refresh",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-        ],
-    ),
+    ("ignores-refresh", OTHER_TIME),
     // Longer than the lead of the storm.
-    (
-        "slow-response=50",
-        &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-        ],
-    ),
+    ("slow-response=50", OTHER_TIME),
     (
         "never-resumes",
         &[
@@ -326,11 +284,11 @@ fn a_repetition_takes_as_long_as_it_says() {
         let phases = bench::run_at(&limits, &plan, &[]).phases;
         let from = phases.iter().map(|span| span.from).min().unwrap();
         let to = phases.iter().map(|span| span.to).max().unwrap();
-        let (said, took) = (stimulate::least(&plan, &limits), to - from);
+        let (planned, took) = (stimulate::least(&plan, &limits), to - from);
         // The first burst takes 2 ms to prepare. What a pause held back comes on top.
         assert!(
-            (said - 2 * MS..said + said / 10).contains(&took),
-            "{} {repetition:?}: says {said} ns, took {took} ns",
+            (planned - 2 * MS..planned + planned / 10).contains(&took),
+            "{} {repetition:?}: says {planned} ns, took {took} ns",
             speed.bits_per_second,
         );
     }

@@ -4,14 +4,11 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::net::if_::if_nametoindex;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
-};
-use nix::sys::time::TimeVal;
+use nix::sys::socket::{MsgFlags, recv};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use serde_json::{Value, json};
@@ -22,38 +19,14 @@ use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficP
 use validator_core::plan::{FlowPlan, Role};
 
 use crate::common::need_root;
+use crate::packet_socket::packet_socket;
 use crate::watch::lab::{BEYOND, Lab, MACS, with_room};
 use crate::watch::lifetime::wait_until_detached;
 
 /// All that arrives on an interface of the calling thread's namespace.
 pub fn capture(interface: &str) -> OwnedFd {
-    let fd = socket(
-        AddressFamily::Packet,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::EthAll,
-    )
-    .unwrap();
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
-        sll_ifindex: if_nametoindex(interface).unwrap() as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    // SAFETY: an address of the length given.
-    Errno::result(unsafe {
-        libc::bind(
-            fd.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of_val(&address) as u32,
-        )
-    })
-    .unwrap();
+    let fd = packet_socket(interface, Duration::from_millis(20));
     with_room(&fd);
-    setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::new(0, 20_000)).unwrap();
     fd
 }
 
@@ -110,6 +83,22 @@ pub fn judged(objects: &[Value]) -> &Value {
         .iter()
         .find(|object| object["type"] == "loss")
         .unwrap_or_else(|| panic!("no judgement: {objects:?}"))
+}
+
+/// Asserts the exit code and the verdict.
+#[track_caller]
+pub fn assert_verdict(report: &Value, code: Option<i32>, expected: (i32, &str)) {
+    let (expected_code, verdict) = expected;
+    assert_eq!(
+        (code, report["verdict"].as_str()),
+        (Some(expected_code), Some(verdict)),
+        "{report:#}"
+    );
+}
+
+/// The [`row`] of a priority.
+pub fn of_priority(report: &Value, priority: u8) -> Value {
+    row(report, &json!({ "priority": priority }))
 }
 
 /// Sent, received, lost, allowance and verdict of a subject.
@@ -177,13 +166,9 @@ fn root_a_loss_for_which_duplicates_make_up_is_not_called_none() {
         return;
     }
     let (report, code) = balanced(numbered);
+    assert_verdict(&report, code, (3, "inconclusive"));
     assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("inconclusive")),
-        "{report:#}"
-    );
-    assert_eq!(
-        row(&report, &json!({ "priority": 3 })),
+        of_priority(&report, 3),
         json!([1000, 1000, 0, 0, "balanced"])
     );
     let reason = report["reason"].as_str().unwrap();
@@ -194,11 +179,7 @@ fn root_a_loss_for_which_duplicates_make_up_is_not_called_none() {
     assert!((36..=40).contains(&others), "{reason}");
 
     let (report, code) = balanced(|_| [0; 100]);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("balanced")),
-        "{report:#}"
-    );
+    assert_verdict(&report, code, (3, "balanced"));
     let reason = report["reason"].as_str().unwrap();
     assert!(reason.contains("the frames are alike"), "{reason}");
 }
@@ -237,19 +218,9 @@ fn root_without_loss_there_is_none() {
     }
     let (objects, code) = through_the_stack(None);
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(0), &json!("no-loss")),
-        "{report}"
-    );
-    assert_eq!(
-        row(report, &json!({ "priority": 3 })),
-        json!([1000, 1000, 0, 0, "no-loss"])
-    );
-    assert_eq!(
-        row(report, &json!({ "priority": 0 })),
-        json!([500, 500, 0, 0, "no-loss"])
-    );
+    assert_verdict(report, code, (0, "no-loss"));
+    assert_eq!(of_priority(report, 3), json!([1000, 1000, 0, 0, "no-loss"]));
+    assert_eq!(of_priority(report, 0), json!([500, 500, 0, 0, "no-loss"]));
     assert_eq!(report["rows"].as_array().unwrap().len(), 2);
     assert_eq!(report["sender"], "what t0 sent was counted at tc egress");
 }
@@ -261,19 +232,9 @@ fn root_loss_is_counted_by_priority_and_exactly() {
     }
     let (objects, code) = through_the_stack(Some(100));
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(1), &json!("loss")),
-        "{report}"
-    );
-    assert_eq!(
-        row(report, &json!({ "priority": 3 })),
-        json!([1000, 990, 10, 0, "loss"])
-    );
-    assert_eq!(
-        row(report, &json!({ "priority": 0 })),
-        json!([500, 500, 0, 0, "no-loss"])
-    );
+    assert_verdict(report, code, (1, "loss"));
+    assert_eq!(of_priority(report, 3), json!([1000, 990, 10, 0, "loss"]));
+    assert_eq!(of_priority(report, 0), json!([500, 500, 0, 0, "no-loss"]));
 }
 
 /// Sends stamped frames by the validator's own sender, which bypasses tcx. A frame is lost if
@@ -350,11 +311,7 @@ fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
     let report = judged(&objects);
     let lost = sent / 300;
     assert!(lost > 0, "{sent}");
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(1), &json!("loss")),
-        "{report}"
-    );
+    assert_verdict(report, code, (1, "loss"));
     assert_eq!(
         row(report, &json!("all")),
         json!([sent, sent - lost, lost, 0, "loss"])
@@ -374,11 +331,7 @@ fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
 
     let (objects, code, sent) = past_the_stack(|_| false);
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(0), &json!("no-loss")),
-        "{report}"
-    );
+    assert_verdict(report, code, (0, "no-loss"));
     assert_eq!(
         row(report, &json!({ "flow": [77, 5] })),
         json!([sent, sent, 0, 0, "no-loss"])
@@ -418,7 +371,7 @@ fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
         },
     );
     let report = judged(&objects);
-    let row = row(report, &json!({ "priority": 3 }));
+    let row = of_priority(report, 3);
     // Frames of before it are in the window, or in its allowance, whichever it opened after.
     assert!(row[0].as_u64().unwrap() >= 100 && row[2] == 0, "{report:#}");
     assert_ne!(
@@ -436,10 +389,7 @@ fn root_nothing_sent_proves_nothing() {
     }
     let (objects, code) = Lab::new().watch("--loss t0:t1 --duration 100ms").end();
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("inconclusive"))
-    );
+    assert_verdict(report, code, (3, "inconclusive"));
     assert_eq!(report["reason"], "nothing was sent in the window");
 }
 
@@ -455,11 +405,7 @@ pub fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
     let (objects, code) = running.end();
     wait_until_detached(&lab);
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("inconclusive")),
-        "{report:#}"
-    );
+    assert_verdict(report, code, (3, "inconclusive"));
     report["reason"].clone()
 }
 
@@ -508,11 +454,7 @@ fn root_a_port_that_is_removed_while_frames_are_awaited_allows_no_verdict() {
         lab.ip(&lab.tester, &format!("link delete {port}"));
         let (objects, code) = running.end();
         let report = judged(&objects);
-        assert_eq!(
-            (code, &report["verdict"]),
-            (Some(3), &json!("inconclusive")),
-            "{report:#}"
-        );
+        assert_verdict(report, code, (3, "inconclusive"));
         assert_eq!(report["reason"], format!("{port} was removed"));
     }
 }
@@ -551,11 +493,7 @@ fn root_a_second_signal_ends_the_wait_for_frames_at_once() {
     running.signal(Signal::SIGINT);
     let (objects, code) = running.end();
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(130), &json!("inconclusive")),
-        "{report:#}"
-    );
+    assert_verdict(report, code, (130, "inconclusive"));
     assert_eq!(
         report["reason"],
         "interrupted while frames may have been on their way"

@@ -141,11 +141,11 @@ fn hold_merged(lab: &Lab, interface: &str, nanoseconds: u32) {
             .args(["--mount", "sh", "-c", &script])
             .output()
     };
-    let said = lab.tester.run(run).unwrap().unwrap();
+    let output = lab.tester.run(run).unwrap().unwrap();
     assert!(
-        said.status.success(),
+        output.status.success(),
         "{}",
-        String::from_utf8_lossy(&said.stderr)
+        String::from_utf8_lossy(&output.stderr)
     );
 }
 
@@ -153,11 +153,11 @@ fn hold_merged(lab: &Lab, interface: &str, nanoseconds: u32) {
 fn listens_to_vxlan(lab: &Lab, more: &str) -> bool {
     let device = format!("link add vx type vxlan id 7 dstport 4789 local 192.0.2.1 dev t0 {more}");
     let run = || Command::new("ip").args(device.trim().split(' ')).output();
-    let said = lab.tester.run(run).unwrap().unwrap();
-    if said.status.success() {
+    let output = lab.tester.run(run).unwrap().unwrap();
+    if output.status.success() {
         lab.ip(&lab.tester, "link set vx up");
     }
-    said.status.success()
+    output.status.success()
 }
 
 /// Frames of [`DSCP`] since `before`.

@@ -11,7 +11,7 @@ use validator::driver::kernel::link::{self, Feature};
 use crate::common::{need_root, need_tool};
 use crate::frames::TestFrame;
 use crate::watch::lab::{BEYOND, Lab, MACS};
-use crate::watch::loss::{capture, judged, row, with_middle};
+use crate::watch::loss::{assert_verdict, capture, judged, of_priority, row, with_middle};
 
 /// Runs `test` with a device that loses every `one_in`th frame and has an MTU of 500, so that the
 /// sending veth drops longer frames.
@@ -66,13 +66,9 @@ fn root_what_the_senders_driver_drops_is_no_loss_between_the_ports() {
         })
     };
     let (report, code) = through(1_000_000);
+    assert_verdict(&report, code, (3, "inconclusive"));
     assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("inconclusive")),
-        "{report:#}"
-    );
-    assert_eq!(
-        row(&report, &json!({ "priority": 3 })),
+        of_priority(&report, 3),
         json!([110, 100, 10, 0, "inconclusive"])
     );
     assert!(
@@ -84,15 +80,8 @@ fn root_what_the_senders_driver_drops_is_no_loss_between_the_ports() {
     assert!(notes(&report).contains("t0: tx_dropped 10"), "{report:#}");
 
     let (report, code) = through(5);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(1), &json!("loss")),
-        "{report:#}"
-    );
-    assert_eq!(
-        row(&report, &json!({ "priority": 3 })),
-        json!([110, 80, 30, 0, "loss"])
-    );
+    assert_verdict(&report, code, (1, "loss"));
+    assert_eq!(of_priority(&report, 3), json!([110, 80, 30, 0, "loss"]));
     assert_eq!(report["rows"][0]["own_side"], 10, "{report:#}");
 }
 
@@ -121,11 +110,7 @@ fn root_what_the_senders_queue_drops_is_no_loss_between_the_ports() {
         },
     );
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("inconclusive")),
-        "{report:#}"
-    );
+    assert_verdict(report, code, (3, "inconclusive"));
     let of_row = &report["rows"][0];
     let lost = of_row["lost"].as_u64().unwrap();
     assert!(lost > 0, "{report:#}");
@@ -187,11 +172,7 @@ fn root_frames_and_own_drops_from_before_the_window_count_nowhere() {
         (100..200).for_each(|sequence| send(sequence, 100));
         running.end()
     });
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(0), &json!("no-loss")),
-        "{report:#}"
-    );
+    assert_verdict(&report, code, (0, "no-loss"));
     for subject in [json!({ "flow": [77, 5] }), json!({ "priority": 3 })] {
         assert_eq!(
             row(&report, &subject),
@@ -229,15 +210,8 @@ fn root_more_flows_than_there_are_places_for_are_judged_by_priority() {
         },
     );
     let report = judged(&objects);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (Some(0), &json!("no-loss")),
-        "{report:#}"
-    );
-    assert_eq!(
-        row(report, &json!({ "priority": 3 })),
-        json!([1025, 1025, 0, 0, "no-loss"])
-    );
+    assert_verdict(report, code, (0, "no-loss"));
+    assert_eq!(of_priority(report, 3), json!([1025, 1025, 0, 0, "no-loss"]));
     assert!(
         // One at each port.
         notes(report).contains("2 test frames were of more flows than can be told apart"),
@@ -296,13 +270,9 @@ fn root_tags_that_xdp_does_not_see_make_no_loss() {
     };
     offload(true);
     let (report, code) = watch();
+    assert_verdict(&report, code, (3, "inconclusive"));
     assert_eq!(
-        (code, &report["verdict"]),
-        (Some(3), &json!("inconclusive")),
-        "{report:#}"
-    );
-    assert_eq!(
-        row(&report, &json!({ "priority": 5 })),
+        of_priority(&report, 5),
         json!([100, 0, 100, 0, "inconclusive"])
     );
     let reason = report["rows"][0]["reason"].as_str().unwrap();
@@ -315,7 +285,7 @@ fn root_tags_that_xdp_does_not_see_make_no_loss() {
     offload(false);
     let (report, code) = watch();
     assert_eq!(
-        (code, row(&report, &json!({ "priority": 5 }))),
+        (code, of_priority(&report, 5)),
         (Some(0), json!([100, 100, 0, 0, "no-loss"])),
         "{report:#}"
     );

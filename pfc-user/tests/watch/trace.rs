@@ -34,17 +34,17 @@ fn root_trace_says_what_each_program_sees_and_nothing_unasked() {
             running.wait_for("both frames", |object| {
                 object["total"]["frames"].as_u64() >= Some(2)
             });
-            let said = running.stopped();
+            let output = running.stopped();
             let expected = [
                 "t0: PFC: vector 0x8 times 0 0 0 65535 0 0 0 0: pass",
                 "t0: test frame: run 5 flow 2 phase drain sequence 9: pass",
             ];
             for line in expected {
-                let found = said.lines().filter(|found| *found == line).count();
+                let found = output.lines().filter(|found| *found == line).count();
                 assert_eq!(
                     found,
                     usize::from(!trace.is_empty()),
-                    "{attach}{trace}: {line}: {said}"
+                    "{attach}{trace}: {line}: {output}"
                 );
             }
         }

@@ -40,17 +40,18 @@ impl Machine {
         Self {
             cpu: cpu_model(&cpuinfo),
             cpus: thread::available_parallelism().map_or(1, usize::from),
-            virtualised: said(Command::new("systemd-detect-virt").arg("--vm"))
+            virtualised: stdout(Command::new("systemd-detect-virt").arg("--vm"))
                 .unwrap_or_else(|| hypervisor(&cpuinfo)),
             governor: known(read(
                 "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
             )),
             kernel: known(read("/proc/sys/kernel/osrelease")),
             mitigations: mitigations(),
-            rustc: known(said(Command::new("rustc").arg("--version")).unwrap_or_default()),
+            rustc: known(stdout(Command::new("rustc").arg("--version")).unwrap_or_default()),
             commit: commit(root),
             date: known(
-                said(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"])).unwrap_or_default(),
+                stdout(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"]))
+                    .unwrap_or_default(),
             ),
             load: load(&read("/proc/loadavg")),
             busy: 0.0,
@@ -137,9 +138,10 @@ fn read(file: &str) -> String {
 }
 
 /// Output of a command; `None` if it fails.
-fn said(command: &mut Command) -> Option<String> {
-    let said = command.output().ok()?;
-    Some(String::from_utf8_lossy(&said.stdout).trim().to_owned()).filter(|said| !said.is_empty())
+fn stdout(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .filter(|stdout| !stdout.is_empty())
 }
 
 fn known(text: String) -> String {

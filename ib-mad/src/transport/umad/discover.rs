@@ -14,21 +14,21 @@ pub(super) fn umad(device: &str, port: u8, sysfs: &Path) -> Result<String, OpenE
         sysfs.join("class/infiniband"),
         sysfs.join("class/infiniband_mad"),
     );
-    let there = names(&devices)?;
+    let present = names(&devices)?;
     // A name with a slash is never among them, so it cannot lead elsewhere.
-    if !there.iter().any(|name| name == device) {
+    if !present.iter().any(|name| name == device) {
         return Err(OpenError::NoDevice {
             device: device.to_owned(),
-            there,
+            present,
         });
     }
     let ports = devices.join(device).join("ports");
-    let there = names(&ports)?;
-    if !there.contains(&port.to_string()) {
+    let present = names(&ports)?;
+    if !present.contains(&port.to_string()) {
         return Err(OpenError::NoPort {
             device: device.to_owned(),
             port,
-            there,
+            present,
         });
     }
     let link_layer = read(&ports.join(port.to_string()).join("link_layer"))?;

@@ -31,9 +31,9 @@ impl HookOutput {
         if self.status == 0 {
             return None;
         }
-        let said = [&self.stderr, &self.stdout].map(|text| text.trim());
-        let said = said.into_iter().find(|text| !text.is_empty());
-        let lines: Vec<&str> = said.unwrap_or_default().lines().map(str::trim).collect();
+        let output = [&self.stderr, &self.stdout].map(|text| text.trim());
+        let output = output.into_iter().find(|text| !text.is_empty());
+        let lines: Vec<&str> = output.unwrap_or_default().lines().map(str::trim).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ");
         let last = if last.is_empty() {
             "it said nothing"
@@ -72,10 +72,10 @@ impl DutCounter {
 /// JSON. A counter that only one of them has is none.
 pub fn changes(hooks: &[HookOutput]) -> Vec<DutCounter> {
     let counted = |when: &str| {
-        let said = hooks
-            .iter()
-            .find(|said| said.hook == "counters" && said.when == when && said.status == 0)?;
-        counters(&said.stdout)
+        let output = hooks.iter().find(|output| {
+            output.hook == "counters" && output.when == when && output.status == 0
+        })?;
+        counters(&output.stdout)
     };
     let (Some(before), Some(after)) = (counted("before"), counted("after")) else {
         return Vec::new();
@@ -123,7 +123,7 @@ fn gather(value: &Value, name: String, found: &mut BTreeMap<String, u64>) {
 mod tests {
     use super::*;
 
-    fn said(hook: &str, when: &str, status: i32, stdout: &str, stderr: &str) -> HookOutput {
+    fn output(hook: &str, when: &str, status: i32, stdout: &str, stderr: &str) -> HookOutput {
         HookOutput {
             hook: hook.into(),
             when: when.into(),
@@ -139,8 +139,8 @@ mod tests {
         let before = r#"{"Ethernet0": {"pfc rx": {"3": 5, "4": 7}, "q": [1, 9]}, "name": "x"}"#;
         let after = r#"{"Ethernet0": {"pfc rx": {"3": 12, "4": 7, "5": 1}, "q": [1, 2]}}"#;
         let hooks = [
-            said("counters", "before", 0, before, ""),
-            said("counters", "after", 0, after, ""),
+            output("counters", "before", 0, before, ""),
+            output("counters", "after", 0, after, ""),
         ];
         let found: Vec<_> = changes(&hooks)
             .iter()
@@ -154,8 +154,8 @@ mod tests {
         let counts = "{\"a\": 1}";
         for (status, after) in [(0, "a 2"), (1, "{\"a\": 2}")] {
             let hooks = [
-                said("counters", "before", 0, counts, ""),
-                said("counters", "after", status, after, ""),
+                output("counters", "before", 0, counts, ""),
+                output("counters", "after", status, after, ""),
             ];
             assert_eq!(changes(&hooks), []);
         }
@@ -164,15 +164,15 @@ mod tests {
     #[test]
     fn a_failure_has_its_status_and_its_last_lines() {
         let lines = "one\ntwo\nthree\n four \n";
-        let failure = said("configure", "before", 7, "aside", lines).failure();
+        let failure = output("configure", "before", 7, "aside", lines).failure();
         assert_eq!(
             failure.unwrap(),
             "the hook `configure` failed with exit status 7: two / three / four"
         );
-        let failure = said("counters", "after", 1, "on stdout\n", "").failure();
+        let failure = output("counters", "after", 1, "on stdout\n", "").failure();
         assert!(failure.unwrap().ends_with("1: on stdout"));
-        let silent = said("counters", "after", 127, "", "").failure().unwrap();
+        let silent = output("counters", "after", 127, "", "").failure().unwrap();
         assert!(silent.ends_with("127: it said nothing"));
-        assert_eq!(said("counters", "after", 0, "x", "y").failure(), None);
+        assert_eq!(output("counters", "after", 0, "x", "y").failure(), None);
     }
 }

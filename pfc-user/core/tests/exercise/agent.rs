@@ -6,8 +6,8 @@ use validator_core::agent::protocol::{Request, Response};
 
 /// Reads the octets as either end does, and asserts that what is read is written as it was read.
 pub fn exercise(octets: &[u8]) {
-    if let Some(Request::Open(wanted)) = read::<Request>(octets) {
-        let _ = wanted.check();
+    if let Some(Request::Open(settings)) = read::<Request>(octets) {
+        let _ = settings.check();
     }
     read::<Response>(octets);
 }

@@ -84,7 +84,7 @@ fn requester(own: IpAddr, peer: IpAddr, frame: &[u8]) {
         active_mtu: 1024,
     };
     let mut model = Model::new(adapter, &[]);
-    let wanted = OpenChannel {
+    let settings = OpenChannel {
         path_mtu: 1024,
         retry_count: 1,
         timeout: 1,
@@ -93,7 +93,7 @@ fn requester(own: IpAddr, peer: IpAddr, frame: &[u8]) {
         psn: 1,
         remote_psn: 1,
     };
-    model.open(0, &wanted).expect("it can be opened");
+    model.open(0, &settings).expect("it can be opened");
     model.receive(1, frame);
     model.completions(2);
 }

@@ -7,21 +7,24 @@ use validator_core::evidence::hooks::{HookOutput, changes};
 pub fn exercise(octets: &[u8]) -> usize {
     let text: &str = &String::from_utf8_lossy(octets);
     let (before, after) = text.split_once('\0').unwrap_or((text, text));
-    let there = changes(&[said("before", before, 0), said("after", after, 0)]);
-    let back = changes(&[said("before", after, 0), said("after", before, 0)]);
-    assert_eq!(there.len(), back.len());
-    for (there, back) in there.iter().zip(&back) {
-        assert_eq!(there.counter, back.counter);
-        assert_eq!((there.before, there.after), (back.after, back.before));
-        assert_eq!(there.change()[1..], back.change()[1..]);
-        assert_ne!(there.change(), back.change());
+    let forward = changes(&[output("before", before, 0), output("after", after, 0)]);
+    let backward = changes(&[output("before", after, 0), output("after", before, 0)]);
+    assert_eq!(forward.len(), backward.len());
+    for (forward, backward) in forward.iter().zip(&backward) {
+        assert_eq!(forward.counter, backward.counter);
+        assert_eq!(
+            (forward.before, forward.after),
+            (backward.after, backward.before)
+        );
+        assert_eq!(forward.change()[1..], backward.change()[1..]);
+        assert_ne!(forward.change(), backward.change());
     }
-    let failure = said("after", text, 1).failure().expect("it failed");
+    let failure = output("after", text, 1).failure().expect("it failed");
     assert!(failure.lines().count() == 1 && failure.contains("exit status 1: "));
-    there.len()
+    forward.len()
 }
 
-fn said(when: &str, stdout: &str, status: i32) -> HookOutput {
+fn output(when: &str, stdout: &str, status: i32) -> HookOutput {
     HookOutput {
         hook: "counters".into(),
         when: when.into(),

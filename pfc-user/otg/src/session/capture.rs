@@ -64,7 +64,7 @@ impl Session {
             )));
         };
         if captured.missed > 0 {
-            (self.tell)(&overflow(name, capture, captured.missed));
+            (self.warn)(&overflow(name, capture, captured.missed));
         }
         File::new(&captured, capture, name)
             .map_err(|error| Refusal::internal(format!("cannot write the capture: {error}")))

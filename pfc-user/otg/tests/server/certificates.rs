@@ -181,7 +181,7 @@ async fn an_address_for_others_needs_an_authority_of_clients_or_a_token() {
             access: Access::open(),
             tls: Tls::new(&certificates).unwrap(),
             lease: Duration::from_secs(600),
-            tell: |text| println!("{text}"),
+            warn: |text| println!("{text}"),
         });
         assert_eq!(server.await.is_ok(), listens);
     }

@@ -76,30 +76,30 @@ const WRONG: [(&str, &str, &[&str]); 9] = [
 
 /// Content of a refusal.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct Refusal {
     kind: String,
     errors: Vec<String>,
 }
 
 /// Reads a refusal in JSON, which has its code, too.
-fn said(json: &Value, code: u16) -> Said {
+fn refusal(json: &Value, code: u16) -> Refusal {
     assert_eq!(json["code"], code, "{json}");
-    let said = Said {
+    let refusal = Refusal {
         kind: json["kind"].as_str().unwrap().to_owned(),
         errors: serde_json::from_value(json["errors"].clone()).unwrap(),
     };
-    assert!(!said.errors.is_empty(), "{json}");
-    said
+    assert!(!refusal.errors.is_empty(), "{json}");
+    refusal
 }
 
-fn over_http(reply: &Reply) -> (u16, Said) {
-    (reply.status, said(&reply.json(), reply.status))
+fn over_http(reply: &Reply) -> (u16, Refusal) {
+    (reply.status, refusal(&reply.json(), reply.status))
 }
 
-fn over_grpc(status: &Status) -> (Code, Said) {
+fn over_grpc(status: &Status) -> (Code, Refusal) {
     let json = serde_json::from_str(status.message());
     let json = json.unwrap_or_else(|error| panic!("{error}: {status:?}"));
-    (status.code(), said(&json, status.code() as u16))
+    (status.code(), refusal(&json, status.code() as u16))
 }
 
 #[tokio::test]
@@ -296,8 +296,8 @@ async fn beyond_loopback_any_name_is_served_and_a_token_in_clear_text_is_warned_
     static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
     const TOKEN: &str = "0123456789abcdef";
     let access = Access::token(TOKEN).unwrap();
-    let tell = |text: &str| WARNINGS.lock().unwrap().push(text.to_owned());
-    let served = Served::on([0; 4], access, &Certificates::default(), tell).await;
+    let warn = |text: &str| WARNINGS.lock().unwrap().push(text.to_owned());
+    let served = Served::on([0; 4], access, &Certificates::default(), warn).await;
     let headers = [
         "Host: tester.example".to_owned(),
         format!("Authorization: Bearer {TOKEN}"),

@@ -264,7 +264,7 @@ impl Served {
         address: [u8; 4],
         access: Access,
         certificates: &Certificates,
-        tell: fn(&str),
+        warn: fn(&str),
     ) -> Self {
         let address = SocketAddr::from((address, 0));
         let server = Server::bind(Options {
@@ -273,7 +273,7 @@ impl Served {
             access,
             tls: Tls::new(certificates).unwrap(),
             lease: LEASE,
-            tell,
+            warn,
         });
         let server = server.await.unwrap();
         let (grpc, http) = server.addresses().unwrap();

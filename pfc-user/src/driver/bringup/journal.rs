@@ -292,9 +292,9 @@ impl Journal {
         let (kept, all) = self.undo_kept()?;
         let left = self.left();
         let all = all && left.is_empty();
-        for said in kept.into_iter().chain(left) {
-            if !done.contains(&said) {
-                done.push(said);
+        for line in kept.into_iter().chain(left) {
+            if !done.contains(&line) {
+                done.push(line);
             }
         }
         Ok((done, all))

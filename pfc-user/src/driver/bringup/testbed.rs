@@ -114,7 +114,7 @@ impl Ports {
     /// Makes or finds them.
     pub fn lay(config: &config::PfcTestbed) -> Result<Self> {
         let (device, tx, rx) = match &config.dut {
-            Dut::External { tx, rx } => {
+            Dut::External { tx, rx, .. } => {
                 let [tx, rx] = find_both(tx, rx)?;
                 (Device::External, tx, rx)
             }
@@ -171,11 +171,12 @@ impl Ports {
             port.usable()?;
         }
         let line_rate = line_rate(
-            config.line_rate,
+            config.ports.line_rate,
             [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())),
         )?;
         let changes = [tx.without_merging()?, rx.without_merging()?];
-        let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes, trace.as_ref())?;
+        let [tx_account, rx_account] =
+            attach_both([&tx, &rx], config.ports.xdp, sizes, trace.as_ref())?;
         let [tx_changes, rx_changes] = changes;
         let mut tx = tx.open(config, tx_account, tx_changes)?;
         let mut rx = rx.open(config, rx_account, rx_changes)?;
@@ -235,7 +236,7 @@ impl Testbed {
             let numbers: Vec<String> = priorities.iter().map(Priority::to_string).collect();
             numbers.join(",")
         };
-        let trust = match config.trust {
+        let trust = match config.qos.trust {
             Trust::Pcp => "pcp",
             Trust::Dscp => "dscp",
         };
@@ -252,7 +253,7 @@ impl Testbed {
             "--trust",
             trust,
             "--dscp-map",
-            &list(&config.dscp_map),
+            &list(&config.qos.dscp_map),
             "--scheduler",
             scheduler.word(),
         ];
@@ -375,9 +376,9 @@ impl TesterPort {
 
 /// The testbed's word that PAUSE/PFC frames of the DUT reach the program on a port of that driver.
 pub fn declared_pfc(config: &config::PfcTestbed, driver: &str) -> Option<String> {
-    if config.pfc_visible {
+    if config.facts.pfc_visible {
         Some("declared by facts.pfc_visible".into())
-    } else if config.direct && driver == "veth" {
+    } else if config.facts.direct && driver == "veth" {
         Some("a veth whose other end is the DUT's own, declared by facts.direct".into())
     } else {
         None
@@ -509,7 +510,7 @@ impl Found {
             state,
         } = self;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
-        if config.trust == Trust::Pcp {
+        if config.qos.trust == Trust::Pcp {
             // XDP sees the tag only where it stays in the frame. Where the driver always takes it
             // out, frames without a tag are seen, and reported as such.
             changes.extend(Journal::open().with_tags(&namespace, &interface)?);

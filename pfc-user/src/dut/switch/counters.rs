@@ -28,7 +28,7 @@ impl Counters {
 
     /// Sends the counts of both ports to each client that has connected, as an array in JSON, and
     /// hangs up.
-    pub fn tell(&self, switch: &Switch) -> io::Result<()> {
+    pub fn publish(&self, switch: &Switch) -> io::Result<()> {
         loop {
             let mut client = match self.listener.accept() {
                 Ok((client, _)) => client,

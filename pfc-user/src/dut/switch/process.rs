@@ -117,7 +117,7 @@ pub fn run(
         if let Some(counters) = &counters
             && ready[0]
         {
-            counters.tell(&process.switch)?;
+            counters.publish(&process.switch)?;
         }
     }
 }

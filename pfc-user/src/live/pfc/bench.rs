@@ -61,7 +61,7 @@ impl Bench for LiveBench<'_, '_> {
 
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
         if burst.phase == Phase::Probe {
-            let flows = flows(self.plan, self.live.config.trust, burst.load);
+            let flows = flows(self.plan, self.live.config.qos.trust, burst.load);
             self.live.testbed.rx.account.describe(&flows);
         }
         Ok(self.sender.start(burst)?)

@@ -35,7 +35,7 @@ impl<'a> Moment<'a> {
             phase,
             case: "",
             repetition: "",
-            lossless: &testbed.lossless,
+            lossless: &testbed.qos.lossless,
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Moment<'a> {
     ) -> Vec<(String, String)> {
         let lossless: Vec<String> = self.lossless.iter().map(Priority::to_string).collect();
         let out = out.map_or(String::new(), |out| out.display().to_string());
-        let [tx, rx] = &testbed.dut_ports;
+        let [tx, rx] = testbed.dut.port_names();
         [
             ("VALIDATOR_PHASE", self.phase),
             ("VALIDATOR_CASE", self.case),
@@ -161,7 +161,7 @@ pub struct Hooks<'c> {
     /// State of the PFC watchdog, as `prepare` says or as declared, where it is known.
     pub watchdog: Option<String>,
     /// Output of `prepare`.
-    said: Vec<HookOutput>,
+    outputs: Vec<HookOutput>,
 }
 
 impl<'c> Hooks<'c> {
@@ -180,17 +180,17 @@ impl<'c> Hooks<'c> {
             testbed,
             out: out.map(Path::to_owned),
             note: note.transpose()?,
-            watchdog: testbed.watchdog.clone(),
-            said: Vec::new(),
+            watchdog: testbed.facts.watchdog.map(|state| state.word().into()),
+            outputs: Vec::new(),
         };
-        if let Some(said) = hooks.run("prepare", &Moment::of_run("prepare", testbed))? {
-            if let Some(failure) = said.failure() {
+        if let Some(output) = hooks.run("prepare", &Moment::of_run("prepare", testbed))? {
+            if let Some(failure) = output.failure() {
                 bail!("{failure}");
             }
-            if let Some(state) = watchdog(&said.stdout)? {
+            if let Some(state) = watchdog(&output.stdout)? {
                 hooks.watchdog = Some(state);
             }
-            hooks.said.push(said);
+            hooks.outputs.push(output);
         }
         Ok(hooks)
     }
@@ -221,8 +221,9 @@ impl<'c> Hooks<'c> {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let timeout = Duration::from_nanos(self.testbed.hooks.timeout);
-        let said = process::run_hook(hook, moment.phase, command, &variables, timeout);
-        said.map(Some)
+        let output = process::run_hook(hook, moment.phase, command, &variables, timeout);
+        output
+            .map(Some)
             .with_context(|| format!("the hook `{hook}` could not be run"))
     }
 
@@ -232,30 +233,30 @@ impl<'c> Hooks<'c> {
         let Some(note) = self.note.take() else {
             return (None, None);
         };
-        let (said, failure) = match note.restore() {
-            Ok(said) => {
-                let failure = said.failure();
-                (Some(said), failure)
+        let (output, failure) = match note.restore() {
+            Ok(output) => {
+                let failure = output.failure();
+                (Some(output), failure)
             }
             Err(error) => (None, Some(error.to_string())),
         };
         let note = failure.map(|failure| {
             format!("the DUT is NOT put back: {failure}; the next run tries it again")
         });
-        (said, note)
+        (output, note)
     }
 
     /// Puts the DUT back, or leaves it to the next run. Returns what the hooks around the run said,
     /// and in words that the DUT is not put back.
     pub fn finish(&mut self, leave: bool) -> (Vec<HookOutput>, Option<String>) {
-        let mut all = std::mem::take(&mut self.said);
+        let mut all = std::mem::take(&mut self.outputs);
         if leave {
             let note = "the DUT is NOT put back, as the user asked twice to stop: the next run \
                         does it, or `validator check --undo`";
             return (all, self.note.take().map(|_| note.to_owned()));
         }
-        let (said, note) = self.restore();
-        all.extend(said);
+        let (output, note) = self.restore();
+        all.extend(output);
         (all, note)
     }
 }
@@ -270,8 +271,8 @@ impl Drop for Hooks<'_> {
 
 /// The state of the watchdog in JSON that `prepare` printed; `None` where it says nothing of it.
 fn watchdog(printed: &str) -> Result<Option<String>> {
-    let said: Value = serde_json::from_str(printed).unwrap_or_default();
-    match said.get("watchdog") {
+    let json: Value = serde_json::from_str(printed).unwrap_or_default();
+    match json.get("watchdog") {
         None => Ok(None),
         Some(Value::String(state)) if ["off", "on"].contains(&state.as_str()) => {
             Ok(Some(state.clone()))

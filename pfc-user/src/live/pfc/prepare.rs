@@ -34,17 +34,17 @@ pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) ->
         window: WINDOW,
         windows: live.testbed.windows,
         run: live.run,
-        trust: live.config.trust as u8,
+        trust: live.config.qos.trust as u8,
         clock: clock as u8,
         line_rate: limits.line_rate.bits_per_second(),
         storm_source: live.testbed.rx.state.mac,
         exclusive: 1,
         verify_every,
-        dscp_to_priority: live.config.dscp_map.map(Priority::get),
+        dscp_to_priority: live.config.qos.dscp_map.map(Priority::get),
         ..maps::Config::NONE
     };
-    addresses(live.config, live.testbed).tell(&mut config);
-    let flows = flows(plan, live.config.trust, 100);
+    addresses(live.config, live.testbed).write_to(&mut config);
+    let flows = flows(plan, live.config.qos.trust, 100);
     for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
         port.account.configure(&config, &flows)?;
     }
@@ -145,7 +145,7 @@ pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) 
     let mut warning = None;
     let generator = || account.generator();
     let warn = |short| warning = Some(format!("{}: {short}", traffic.interface));
-    let (sender, events) = (live.config.sender, &mut live.events);
+    let (sender, events) = (live.config.ports.sender, &mut live.events);
     let opened =
         namespace.run(|| choice::open(&traffic, sender, flow_control, generator, warn))??;
     if let Some(warning) = warning {

@@ -19,19 +19,19 @@ pub enum Compared {
         distinct: bool,
     },
     /// Frames cannot be told apart; the text says why.
-    Untold(&'static str),
+    Unknown(&'static str),
 }
 
 /// Compares `sent` and `received` frames, all of a window. `counted` frames were sent by the
 /// counters; `allowance` of those received may have been in flight at its edges.
 pub fn compare(sent: &Sketch, received: &Sketch, counted: u64, allowance: u64) -> Compared {
     if sent.unsorted + received.unsorted > 0 {
-        return Compared::Untold(
+        return Compared::Unknown(
             "frames were merged where they were counted (`ethtool -K DEV gso off tso off gro off`)",
         );
     }
     if sent.sorted() != counted {
-        return Compared::Untold("frames were being sent while the window was read");
+        return Compared::Unknown("frames were being sent while the window was read");
     }
     let classes = sent.classes.iter().zip(received.classes);
     let missing: u64 = classes
@@ -43,7 +43,7 @@ pub fn compare(sent: &Sketch, received: &Sketch, counted: u64, allowance: u64) -
         return Compared::Different { least, distinct };
     }
     if !distinct {
-        return Compared::Untold("the frames are alike");
+        return Compared::Unknown("the frames are alike");
     }
     // A lost frame and a duplicate of one class are not seen where others are in flight.
     if allowance == 0 && sent.digest != received.digest {
@@ -66,7 +66,7 @@ fn are_distinct(sent: &Sketch) -> bool {
 }
 
 /// True if no more frames are missing by comparison than by counts.
-pub(super) fn told_by_comparison(window: &Window, rows: &[Row]) -> bool {
+pub(super) fn none_lost_by_comparison(window: &Window, rows: &[Row]) -> bool {
     match window.compared {
         Some(Compared::Same) => true,
         Some(Compared::Different { least, distinct }) => {
@@ -79,7 +79,7 @@ pub(super) fn told_by_comparison(window: &Window, rows: &[Row]) -> bool {
 
 /// True if all that came are test frames, none of them twice: then each that was sent and is not
 /// missing by number is one of those that came.
-pub(super) fn told_by_stamps(window: &Window, flows: &[Row]) -> bool {
+pub(super) fn none_lost_by_stamps(window: &Window, flows: &[Row]) -> bool {
     let received = &window.flows_received;
     !flows.is_empty()
         && flows.iter().all(|row| row.verdict == Verdict::NoLoss)
@@ -90,7 +90,7 @@ pub(super) fn told_by_stamps(window: &Window, flows: &[Row]) -> bool {
 /// Reason why frames that are balanced are not said to be without loss.
 pub(super) fn balanced(window: &Window) -> String {
     let why = match &window.compared {
-        Some(Compared::Untold(why)) => why,
+        Some(Compared::Unknown(why)) => why,
         _ => "the sender's were not to be seen",
     };
     format!(
@@ -165,7 +165,7 @@ mod tests {
             let sketch = sketch(std::iter::repeat_n(7, alike));
             assert_eq!(
                 compare(&sketch, &sketch, alike as u64, 0),
-                Compared::Untold("the frames are alike")
+                Compared::Unknown("the frames are alike")
             );
         }
         for distinct in [1, 2, 10, 100, 100_000] {
@@ -176,11 +176,11 @@ mod tests {
         merged.unsorted = 1;
         assert!(matches!(
             compare(&sketch(0..10), &merged, 10, 0),
-            Compared::Untold(_)
+            Compared::Unknown(_)
         ));
         assert!(matches!(
             compare(&sketch(0..10), &sketch(0..10), 11, 0),
-            Compared::Untold(_)
+            Compared::Unknown(_)
         ));
     }
 }

@@ -66,12 +66,12 @@ fn counts_that_agree_prove_no_loss_by_themselves() {
         };
         judge("a", "b", &window)
     };
-    let untold = report(Some(Compared::Untold("the frames are alike")), 0);
+    let unknown = report(Some(Compared::Unknown("the frames are alike")), 0);
     assert_eq!(
-        (untold.verdict, untold.rows[0].verdict),
+        (unknown.verdict, unknown.rows[0].verdict),
         (Verdict::Balanced, Verdict::Balanced)
     );
-    let reason = untold.reason.unwrap();
+    let reason = unknown.reason.unwrap();
     assert!(
         reason.contains("the frames are alike") && reason.contains("duplicates may make up"),
         "{reason}"
@@ -288,12 +288,12 @@ fn stamps_tell_no_loss_that_the_own_side_explains() {
 
 #[test]
 fn flows_that_cannot_be_told_apart_are_judged_by_their_priority() {
-    let untold = |received| Window {
+    let unknown = |received| Window {
         flows_sent: vec![flow(0, 100, 100)],
         flows_lost: 7,
         ..window(received)
     };
-    let report = judge("a", "b", &untold(100));
+    let report = judge("a", "b", &unknown(100));
     assert_eq!(
         (report.verdict, report.rows.len()),
         (Verdict::NoLoss, 1),
@@ -304,7 +304,7 @@ fn flows_that_cannot_be_told_apart_are_judged_by_their_priority() {
         "{:?}",
         report.notes
     );
-    assert_eq!(verdict(&untold(99)), Verdict::Loss);
+    assert_eq!(verdict(&unknown(99)), Verdict::Loss);
 }
 
 #[test]

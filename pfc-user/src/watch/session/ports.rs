@@ -120,7 +120,7 @@ pub struct Port {
     /// The interface's name now.
     named: String,
     /// The interface was removed.
-    pub gone: bool,
+    pub removed: bool,
     /// The change of its link that makes missing frames inexplicable, if there was one.
     pub disturbed: Option<String>,
     /// Priorities are told by tags that the NIC may take out before the frames are counted.
@@ -195,7 +195,7 @@ impl Ports {
 
     /// True if no port is left.
     pub fn all_gone(&self) -> bool {
-        self.ports.iter().all(|port| port.gone)
+        self.ports.iter().all(|port| port.removed)
     }
 
     /// True if a port of the pair is gone or has another name, so that no window can open.
@@ -203,7 +203,7 @@ impl Ports {
         self.args.loss.as_ref().is_some_and(|pair| {
             let pair = [self.find(&pair.tx, true), self.find(&pair.rx, false)];
             let mut ports = pair.into_iter();
-            ports.any(|port| port.gone || port.named != port.name.interface)
+            ports.any(|port| port.removed || port.named != port.name.interface)
         })
     }
 
@@ -235,7 +235,7 @@ impl Ports {
     /// Looks at every link, where the kernel had more to tell than it could.
     fn look_again(&mut self, output: &mut Output) -> Result<()> {
         let (elapsed, namespace) = (self.elapsed(), Namespace::current()?);
-        for port in self.ports.iter_mut().filter(|port| !port.gone) {
+        for port in self.ports.iter_mut().filter(|port| !port.removed) {
             let Some(name) = link::name_at(&namespace, port.wanted.state.index)? else {
                 port.note_gone(elapsed, output);
                 continue;
@@ -248,7 +248,7 @@ impl Ports {
                 Err(error) => return Err(error.into()),
             }
         }
-        let names = self.ports.iter().filter(|port| port.gone);
+        let names = self.ports.iter().filter(|port| port.removed);
         let names: Vec<_> = names.map(|port| port.name.interface.clone()).collect();
         for name in names {
             self.count_again(&name, output);
@@ -259,8 +259,8 @@ impl Ports {
     /// Counts an interface of that name on for the ports whose own is gone.
     fn count_again(&mut self, name: &str, output: &mut Output) {
         let elapsed = self.elapsed();
-        let gone = |port: &&mut Port| port.gone && port.name.interface == name;
-        for port in self.ports.iter_mut().filter(gone) {
+        let removed = |port: &&mut Port| port.removed && port.name.interface == name;
+        for port in self.ports.iter_mut().filter(removed) {
             let (event, message) = match port.attach_again(&self.args, output) {
                 Ok(()) => (
                     "counted-again",
@@ -276,18 +276,18 @@ impl Ports {
     fn of(&mut self, index: u32) -> impl Iterator<Item = &mut Port> {
         self.ports
             .iter_mut()
-            .filter(move |port| port.wanted.state.index == index && !port.gone)
+            .filter(move |port| port.wanted.state.index == index && !port.removed)
     }
 
     /// Shows what came since the last time.
     pub fn show(&mut self, output: &mut Output) -> Result<()> {
         let elapsed = self.elapsed();
         let mut before = Vec::new();
-        for port in self.ports.iter_mut().filter(|port| !port.gone) {
+        for port in self.ports.iter_mut().filter(|port| !port.removed) {
             let now = port.read()?;
             before.push(std::mem::replace(&mut port.last, now));
         }
-        let ports = self.ports.iter().filter(|port| !port.gone);
+        let ports = self.ports.iter().filter(|port| !port.removed);
         let shown = ports.zip(&before).map(|(port, before)| Shown {
             port: &port.name,
             before,
@@ -339,7 +339,7 @@ impl Ports {
             };
             Ok(Exposed {
                 labels,
-                present: (!port.gone).then(present).transpose()?,
+                present: (!port.removed).then(present).transpose()?,
             })
         };
         self.ports.iter().map(exposed).collect()
@@ -364,7 +364,7 @@ impl Ports {
 
 impl Port {
     fn note_gone(&mut self, elapsed: Nanos, output: &mut Output) {
-        self.gone = true;
+        self.removed = true;
         let interface = &self.name.interface;
         self.disturbed = Some(format!("{interface} was removed"));
         let message = "the interface is gone; what it counted until then stays, and one of its \
@@ -379,7 +379,7 @@ impl Port {
         self.watch.set_line_rate(self.wanted.settings.line_rate)?;
         self.wanted.attach(args, &mut self.watch, output)?;
         let (name, tags_hidden) = self.wanted.described(args, &self.watch)?;
-        (self.named, self.gone) = (name.interface.clone(), false);
+        (self.named, self.removed) = (name.interface.clone(), false);
         (self.name, self.tags_hidden) = (name, tags_hidden);
         Ok(())
     }

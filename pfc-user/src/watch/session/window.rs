@@ -294,9 +294,9 @@ impl<'w> Closing<'w> {
         let Pair { tx, rx } = &window.prelude.pair;
         let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
         let disturbed = [sender, receiver].into_iter().find_map(|port| {
-            let gone = port.gone;
-            let gone = gone.then(|| format!("{} was removed", port.name.interface));
-            gone.or_else(|| port.disturbed.clone())
+            let removed = port.removed;
+            let removed = removed.then(|| format!("{} was removed", port.name.interface));
+            removed.or_else(|| port.disturbed.clone())
         });
         let mut closing = Self {
             window,
@@ -438,12 +438,12 @@ impl<'w> Closing<'w> {
         let Err(error) = read else {
             return read.map(Some);
         };
-        let gone = match error.downcast_ref() {
+        let removed = match error.downcast_ref() {
             Some(LinkError::Unknown { .. }) => true,
             Some(LinkError::System { source, .. }) => source.raw_os_error() == Some(libc::ENODEV),
             _ => false,
         };
-        if !gone {
+        if !removed {
             return Err(error);
         }
         let Pair { tx, rx } = &self.window.prelude.pair;

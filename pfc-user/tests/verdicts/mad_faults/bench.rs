@@ -141,11 +141,11 @@ impl Bench {
         stop: Option<usize>,
     ) -> (MadEvidence, Vec<Event>) {
         let mut asked = 0;
-        let mut wishes = || {
+        let mut interrupts = || {
             asked += 1;
             u32::from(stop.is_some_and(|stop| asked > stop))
         };
-        self.with(journal, &mut wishes, |equipment, plans| {
+        self.with(journal, &mut interrupts, |equipment, plans| {
             stimulate::run(equipment, known(case), &plans(case)[index])
         })
     }
@@ -163,7 +163,7 @@ impl Bench {
     pub fn with<R>(
         &mut self,
         journal: Option<&mut dyn KeyJournal>,
-        wishes: &mut dyn FnMut() -> u32,
+        interrupts: &mut dyn FnMut() -> u32,
         run: impl FnOnce(&mut Equipment<'_>, &dyn Fn(&str) -> Vec<MadPlan>) -> R,
     ) -> (R, Vec<Event>) {
         let context = self.context();
@@ -173,7 +173,7 @@ impl Bench {
             route: &self.config.route,
             requester: &mut self.requester,
             transport: "simulated fabric".into(),
-            interrupted: wishes,
+            interrupted: interrupts,
             events: &mut |event| events.push(event),
             journal: Some(journal.unwrap_or(&mut self.journal)),
             guid: &mut self.guid,

@@ -17,34 +17,64 @@ use super::bench::{
 /// The key that a DUT has before the run where that matters.
 const FOUND: MKey = MKey(0x0123_4567_89ab_cdef);
 
+/// The check in every repetition.
+macro_rules! in_all {
+    ($check:literal) => {
+        &[
+            concat!("table ", $check),
+            concat!("bits-0 ", $check),
+            concat!("bits-1 ", $check),
+            concat!("bits-2 ", $check),
+            concat!("bits-3 ", $check),
+            concat!("port-info ", $check),
+            concat!("timed ", $check),
+        ]
+    };
+}
+
+/// The check with all protect bits.
+macro_rules! with_all_bits {
+    ($check:literal) => {
+        &[
+            concat!("bits-0 ", $check),
+            concat!("bits-1 ", $check),
+            concat!("bits-2 ", $check),
+            concat!("bits-3 ", $check),
+        ]
+    };
+}
+
+/// Answers to a wrong key.
+const ANSWERED: &[&str] = &["bits-2 no-answer", "bits-3 no-answer"];
+
+/// Wrong keys that do not count as one violation each.
+const ONE_VIOLATION: &[&str] = &["bits-2 one-violation", "bits-3 one-violation"];
+
+/// A wrong key that is taken for the DUT's.
+const TAKEN_FOR_KEY: &[&str] = &[
+    "bits-1 other-key-value",
+    "bits-2 no-answer",
+    "bits-2 one-violation",
+    "bits-3 no-answer",
+    "bits-3 one-violation",
+];
+
+/// Other answers about the linear table than the expected status.
+const STATUS: &[&str] = &["table set-status", "table get-status"];
+
 /// Every fault, and the checks that fail for it: repetition and check.
 const EXPECTED: &[(&str, &[&str])] = &[
-    (
-        "answers-wrong-key",
-        &["bits-2 no-answer", "bits-3 no-answer"],
-    ),
-    (
-        "answers-wrong-key-late",
-        &["bits-2 no-answer", "bits-3 no-answer"],
-    ),
+    ("answers-wrong-key", ANSWERED),
+    ("answers-wrong-key-late", ANSWERED),
     // The case has ended when the answers of protect bits 3 come.
     ("answers-wrong-key-late=4000", &["bits-2 no-answer"]),
-    (
-        "answers-wrong-key-late=250",
-        &["bits-2 no-answer", "bits-3 no-answer"],
-    ),
+    ("answers-wrong-key-late=250", ANSWERED),
     (
         "counts-own-key",
         &["bits-2 before-wrong-key", "bits-3 before-wrong-key"],
     ),
-    (
-        "counts-every-second",
-        &["bits-2 one-violation", "bits-3 one-violation"],
-    ),
-    (
-        "counts-every-third",
-        &["bits-2 one-violation", "bits-3 one-violation"],
-    ),
+    ("counts-every-second", ONE_VIOLATION),
+    ("counts-every-third", ONE_VIOLATION),
     (
         "counts-busy",
         &[
@@ -82,26 +112,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "shows-other-key",
         &["bits-2 dut-key-value", "bits-3 dut-key-value"],
     ),
-    (
-        "compares-upper-half",
-        &[
-            "bits-1 other-key-value",
-            "bits-2 no-answer",
-            "bits-2 one-violation",
-            "bits-3 no-answer",
-            "bits-3 one-violation",
-        ],
-    ),
-    (
-        "compares-lower-half",
-        &[
-            "bits-1 other-key-value",
-            "bits-2 no-answer",
-            "bits-2 one-violation",
-            "bits-3 no-answer",
-            "bits-3 one-violation",
-        ],
-    ),
+    ("compares-upper-half", TAKEN_FOR_KEY),
+    ("compares-lower-half", TAKEN_FOR_KEY),
     // Each subcase tries other bits.
     ("ignores-key-bit=1", &["bits-1 other-key-value"]),
     (
@@ -112,202 +124,30 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "ignores-key-bit=35",
         &["bits-3 no-answer", "bits-3 one-violation"],
     ),
-    (
-        "changes",
-        &[
-            "bits-0 nothing-else-changed",
-            "bits-1 nothing-else-changed",
-            "bits-2 nothing-else-changed",
-            "bits-3 nothing-else-changed",
-        ],
-    ),
-    (
-        "changes=lid",
-        &[
-            "bits-0 nothing-else-changed",
-            "bits-1 nothing-else-changed",
-            "bits-2 nothing-else-changed",
-            "bits-3 nothing-else-changed",
-        ],
-    ),
-    (
-        "changes=sm-lid",
-        &[
-            "bits-0 nothing-else-changed",
-            "bits-1 nothing-else-changed",
-            "bits-2 nothing-else-changed",
-            "bits-3 nothing-else-changed",
-        ],
-    ),
-    (
-        "changes=sm-sl",
-        &[
-            "bits-0 nothing-else-changed",
-            "bits-1 nothing-else-changed",
-            "bits-2 nothing-else-changed",
-            "bits-3 nothing-else-changed",
-        ],
-    ),
+    ("changes", with_all_bits!("nothing-else-changed")),
+    ("changes=lid", with_all_bits!("nothing-else-changed")),
+    ("changes=sm-lid", with_all_bits!("nothing-else-changed")),
+    ("changes=sm-sl", with_all_bits!("nothing-else-changed")),
     (
         "changes=capability-mask",
-        &[
-            "bits-0 nothing-else-changed",
-            "bits-1 nothing-else-changed",
-            "bits-2 nothing-else-changed",
-            "bits-3 nothing-else-changed",
-        ],
+        with_all_bits!("nothing-else-changed"),
     ),
-    (
-        "changes=gid-prefix",
-        &[
-            "bits-0 nothing-else-changed",
-            "bits-1 nothing-else-changed",
-            "bits-2 nothing-else-changed",
-            "bits-3 nothing-else-changed",
-        ],
-    ),
-    (
-        "header=base-version",
-        &[
-            "table single-answer",
-            "bits-0 single-answer",
-            "bits-1 single-answer",
-            "bits-2 single-answer",
-            "bits-3 single-answer",
-            "port-info single-answer",
-            "timed single-answer",
-        ],
-    ),
-    (
-        "header=class",
-        &[
-            "table single-answer",
-            "bits-0 single-answer",
-            "bits-1 single-answer",
-            "bits-2 single-answer",
-            "bits-3 single-answer",
-            "port-info single-answer",
-            "timed single-answer",
-        ],
-    ),
-    (
-        "header=method",
-        &[
-            "table single-answer",
-            "bits-0 single-answer",
-            "bits-1 single-answer",
-            "bits-2 single-answer",
-            "bits-3 single-answer",
-            "port-info single-answer",
-            "timed single-answer",
-        ],
-    ),
-    (
-        "header=attribute",
-        &[
-            "table port-state",
-            "bits-0 port-state",
-            "bits-1 port-state",
-            "bits-2 port-state",
-            "bits-3 port-state",
-            "port-info port-state",
-            "timed port-state",
-        ],
-    ),
-    (
-        "header=class-version",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
-    (
-        "header=direction",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
-    (
-        "header=tid",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
-    (
-        "header=tid-zero",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
-    (
-        "header=tid-swapped",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
-    (
-        "header=modifier",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
-    (
-        "header=path",
-        &[
-            "table header",
-            "bits-0 header",
-            "bits-1 header",
-            "bits-2 header",
-            "bits-3 header",
-            "port-info header",
-            "timed header",
-        ],
-    ),
+    ("changes=gid-prefix", with_all_bits!("nothing-else-changed")),
+    ("header=base-version", in_all!("single-answer")),
+    ("header=class", in_all!("single-answer")),
+    ("header=method", in_all!("single-answer")),
+    ("header=attribute", in_all!("port-state")),
+    ("header=class-version", in_all!("header")),
+    ("header=direction", in_all!("header")),
+    ("header=tid", in_all!("header")),
+    ("header=tid-zero", in_all!("header")),
+    ("header=tid-swapped", in_all!("header")),
+    ("header=modifier", in_all!("header")),
+    ("header=path", in_all!("header")),
     ("shows-key", &["bits-1 other-key-value"]),
     ("hides-key", &["bits-0 other-key-value"]),
-    (
-        "no-violations",
-        &["bits-2 one-violation", "bits-3 one-violation"],
-    ),
-    (
-        "counts-twice",
-        &["bits-2 one-violation", "bits-3 one-violation"],
-    ),
+    ("no-violations", ONE_VIOLATION),
+    ("counts-twice", ONE_VIOLATION),
     (
         "counts-good-key",
         &[
@@ -342,15 +182,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "refuses-other-key",
         &["bits-0 other-key-answered", "bits-1 other-key-answered"],
     ),
-    (
-        "forgets-key",
-        &[
-            "bits-0 own-key-value",
-            "bits-1 own-key-value",
-            "bits-2 own-key-value",
-            "bits-3 own-key-value",
-        ],
-    ),
+    ("forgets-key", with_all_bits!("own-key-value")),
     (
         "locks-out",
         &["bits-2 dut-key-answered", "bits-3 dut-key-answered"],
@@ -378,19 +210,13 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-3 reset",
         ],
     ),
-    ("lft-status=0", &["table set-status", "table get-status"]),
-    ("lft-status=3", &["table set-status", "table get-status"]),
+    ("lft-status=0", STATUS),
+    ("lft-status=3", STATUS),
     ("lft-get-status", &["table get-status"]),
     ("lft-set-status", &["table set-status"]),
-    ("lft-one-block=0", &["table set-status", "table get-status"]),
-    (
-        "lft-one-block=500",
-        &["table set-status", "table get-status"],
-    ),
-    (
-        "lft-one-block=767",
-        &["table set-status", "table get-status"],
-    ),
+    ("lft-one-block=0", STATUS),
+    ("lft-one-block=500", STATUS),
+    ("lft-one-block=767", STATUS),
     (
         "lft-attribute",
         &["table set-attribute", "table get-attribute"],
@@ -401,42 +227,9 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ),
     ("lft-data", &["table get-data"]),
     ("no-random-fdb", &["table random-fdb-cap"]),
-    (
-        "twice",
-        &[
-            "table single-answer",
-            "bits-0 single-answer",
-            "bits-1 single-answer",
-            "bits-2 single-answer",
-            "bits-3 single-answer",
-            "port-info single-answer",
-            "timed single-answer",
-        ],
-    ),
-    (
-        "other-tid",
-        &[
-            "table single-answer",
-            "bits-0 single-answer",
-            "bits-1 single-answer",
-            "bits-2 single-answer",
-            "bits-3 single-answer",
-            "port-info single-answer",
-            "timed single-answer",
-        ],
-    ),
-    (
-        "truncated",
-        &[
-            "table single-answer",
-            "bits-0 single-answer",
-            "bits-1 single-answer",
-            "bits-2 single-answer",
-            "bits-3 single-answer",
-            "port-info single-answer",
-            "timed single-answer",
-        ],
-    ),
+    ("twice", in_all!("single-answer")),
+    ("other-tid", in_all!("single-answer")),
+    ("truncated", in_all!("single-answer")),
     ("port-info-status", &["port-info status", "timed status"]),
     ("port-info-status=1", &["port-info status", "timed status"]),
     ("resp-time-value", &["port-info resp-time-value"]),
@@ -450,18 +243,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("late=11000", &["port-info in-time"]),
     ("silent=node-info", &["table node-info"]),
     ("silent=switch-info", &["table switch-info"]),
-    (
-        "silent=port-info",
-        &[
-            "table port-state",
-            "bits-0 port-state",
-            "bits-1 port-state",
-            "bits-2 port-state",
-            "bits-3 port-state",
-            "port-info port-state",
-            "timed port-state",
-        ],
-    ),
+    ("silent=port-info", in_all!("port-state")),
     (
         "silent=linear-forwarding-table",
         &["table set-answered", "table get-answered"],
@@ -469,15 +251,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
 ];
 
 /// On a DUT that has a key already.
-const EXPECTED_WITH_KEY: &[(&str, &[&str])] = &[(
-    "one-key",
-    &[
-        "bits-0 restored",
-        "bits-1 restored",
-        "bits-2 restored",
-        "bits-3 restored",
-    ],
-)];
+const EXPECTED_WITH_KEY: &[(&str, &[&str])] = &[("one-key", with_all_bits!("restored"))];
 
 /// Faults that nothing can be said of: the DUT does not answer, or not while it is waited for.
 const UNDECIDED: &[(&str, &str)] = &[
@@ -597,14 +371,7 @@ fn all_bits_of_a_key_are_tried_where_that_is_asked_for() {
         let mut bench = Bench::new(switch(), &[fault]);
         bench.key_bits = KeyBits::All;
         let outcomes = outcomes(KEYS, &bench.case(KEYS));
-        let expected = [
-            "bits-1 other-key-value",
-            "bits-2 no-answer",
-            "bits-2 one-violation",
-            "bits-3 no-answer",
-            "bits-3 one-violation",
-        ];
-        exactly(&fault.to_string(), &outcomes, &expected);
+        exactly(&fault.to_string(), &outcomes, TAKEN_FOR_KEY);
     }
 }
 
@@ -615,10 +382,9 @@ fn wrong_keys_that_are_not_counted_are_told_from_lost_requests() {
         master_sm_lid: Lid(0),
         ..switch()
     };
-    let both = ["bits-2 one-violation", "bits-3 one-violation"];
     for fault in ["counts-every-second", "counts-every-third", "no-violations"] {
         let mut bench = Bench::new(quiet.clone(), &[fault.parse().unwrap()]);
-        exactly(fault, &outcomes(KEYS, &bench.case(KEYS)), &both);
+        exactly(fault, &outcomes(KEYS, &bench.case(KEYS)), ONE_VIOLATION);
     }
     // One of three is what a lossy link may do too.
     let mut bench = Bench::new(quiet.clone(), &[]);

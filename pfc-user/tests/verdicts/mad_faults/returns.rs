@@ -155,7 +155,7 @@ fn a_second_wish_to_stop_leaves_the_rest_to_the_journal() {
         bench.config.m_key_current = MKey(0xabcd);
         // The first comes before the Get of step 1, the second in the restoration after it.
         let mut asked = 0;
-        let mut wishes = || {
+        let mut interrupts = || {
             asked += 1;
             match asked {
                 ..=6 => 0,
@@ -163,7 +163,7 @@ fn a_second_wish_to_stop_leaves_the_rest_to_the_journal() {
                 _ => 1,
             }
         };
-        let (evidence, events) = bench.with(None, &mut wishes, |equipment, plans| {
+        let (evidence, events) = bench.with(None, &mut interrupts, |equipment, plans| {
             stimulate::run(equipment, known(KEYS), &plans(KEYS)[2])
         });
         assert!(evidence.interrupted);

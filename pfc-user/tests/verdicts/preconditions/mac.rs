@@ -46,21 +46,23 @@ fn counters_shown_alive_that_stay_pass() {
         let evidence = lossy("", driver);
         expect(&format!("{driver:?}"), LOSSY, &evidence, &[KEEPS_PAUSE]);
         let results = results(LOSSY, &evidence);
-        let said = results
+        let result = results
             .iter()
             .find(|result| result.check == ON_LOSSY)
             .unwrap();
         assert!(
-            said.assertions
+            result
+                .assertions
                 .iter()
                 .all(|assertion| assertion.what.contains("by the MAC of tx (")),
-            "{said:?}"
+            "{result:?}"
         );
         assert!(
-            said.assertions
+            result
+                .assertions
                 .iter()
                 .all(|assertion| assertion.actual.contains(", which counts: ")),
-            "{said:?}"
+            "{result:?}"
         );
     }
 }

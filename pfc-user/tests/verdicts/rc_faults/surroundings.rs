@@ -551,11 +551,11 @@ fn a_repetition_takes_as_long_as_it_says() {
         let mut bench = Virtual::new(&[]);
         let begin = bench.now;
         bench.run(&plan);
-        let (said, took) = (plan.shortest(), bench.now - begin);
+        let (planned, took) = (plan.shortest(), bench.now - begin);
         // Beside the waits there are the exchanges with the agent.
         assert!(
-            (said..said + said / 10).contains(&took),
-            "{}: says {said} ns, took {took} ns",
+            (planned..planned + planned / 10).contains(&took),
+            "{}: says {planned} ns, took {took} ns",
             plan.name
         );
     }

@@ -57,7 +57,7 @@ pub struct Model {
 #[derive(Clone, Debug)]
 struct Requester {
     number: u32,
-    wanted: OpenChannel,
+    settings: OpenChannel,
     path: Path,
     state: State,
     /// Next PSN to send.
@@ -116,11 +116,11 @@ impl Model {
     ///
     /// # Errors
     /// If there is one already, or if no queue pair of this port can have an attribute.
-    pub fn open(&mut self, _now: Nanos, wanted: &OpenChannel) -> Result<Channel, Failure> {
+    pub fn open(&mut self, _now: Nanos, settings: &OpenChannel) -> Result<Channel, Failure> {
         if self.queue_pair.is_some() {
             return Err(refused("there is a queue pair already: close it first"));
         }
-        self.check(wanted)?;
+        self.check(settings)?;
         let number = self.next_number;
         // Never the number of the last one, so that an answer to that finds no queue pair.
         self.next_number = if number == MASK - 1 {
@@ -130,15 +130,15 @@ impl Model {
         };
         self.queue_pair = Some(Requester {
             number,
-            wanted: wanted.clone(),
+            settings: settings.clone(),
             path: Path {
                 mac: self.adapter.mac,
                 peer_mac: self.adapter.peer_mac,
                 address: self.adapter.address,
-                peer: wanted.remote,
+                peer: settings.remote,
             },
             state: State::Rts,
-            psn: wanted.psn,
+            psn: settings.psn,
             posted: VecDeque::new(),
             current: None,
             retries: 0,
@@ -150,9 +150,9 @@ impl Model {
         })
     }
 
-    fn check(&self, wanted: &OpenChannel) -> Result<(), Failure> {
-        wanted.check()?;
-        let (path_mtu, remote) = (wanted.path_mtu, wanted.remote);
+    fn check(&self, settings: &OpenChannel) -> Result<(), Failure> {
+        settings.check()?;
+        let (path_mtu, remote) = (settings.path_mtu, settings.remote);
         let (active_mtu, address) = (self.adapter.active_mtu, self.adapter.address);
         let rtr = |why: String| {
             let message = format!("cannot bring the queue pair to RTR: {why}");
@@ -186,7 +186,7 @@ impl Model {
     pub fn post_read(&mut self, _now: Nanos, read: &Read) -> Result<(), Failure> {
         let no_flush = self.has(Fault::NoFlush);
         let queue_pair = self.queue_pair.as_mut().ok_or_else(no_queue_pair)?;
-        let path_mtu = queue_pair.wanted.path_mtu;
+        let path_mtu = queue_pair.settings.path_mtu;
         if read.length > path_mtu.into() {
             return Err(refused(format!(
                 "only READs of one packet are simulated: expected at most {path_mtu} octets, found \
@@ -282,18 +282,18 @@ impl Model {
     /// If there is no queue pair.
     pub fn query(&self) -> Result<QueuePair, Failure> {
         let queue_pair = self.queue_pair.as_ref().ok_or_else(no_queue_pair)?;
-        let wanted = &queue_pair.wanted;
+        let settings = &queue_pair.settings;
         let used = match self.has(Fault::KeepsCount) {
             true => 0,
             false => queue_pair.retries,
         };
         Ok(QueuePair {
             state: queue_pair.state,
-            path_mtu: wanted.path_mtu,
-            retry_count: wanted.retry_count,
-            timeout: wanted.timeout,
+            path_mtu: settings.path_mtu,
+            retry_count: settings.retry_count,
+            timeout: settings.timeout,
             psn: queue_pair.psn,
-            retries_left: Some(wanted.retry_count.saturating_sub(used)),
+            retries_left: Some(settings.retry_count.saturating_sub(used)),
         })
     }
 
@@ -322,12 +322,12 @@ impl Model {
     /// Time to wait for an answer to the last requests; `None`: for ever.
     fn period(&self) -> Option<Nanos> {
         let queue_pair = self.queue_pair.as_ref()?;
-        let wanted = &queue_pair.wanted;
-        if wanted.timeout == 0 {
+        let settings = &queue_pair.settings;
+        if settings.timeout == 0 {
             return None;
         }
-        let period = RcPlan::transport_timer(wanted.timeout);
-        let last = queue_pair.retries >= self.retry_limit(wanted.retry_count);
+        let period = RcPlan::transport_timer(settings.timeout);
+        let last = queue_pair.retries >= self.retry_limit(settings.retry_count);
         Some(if last && self.has(Fault::LateCompletion) {
             LATE * period
         } else if self.has(Fault::ShortTimeout) {
@@ -373,7 +373,7 @@ impl Model {
         for length in lengths {
             requests.push(Request {
                 opcode,
-                destination: queue_pair.wanted.remote_queue_pair,
+                destination: queue_pair.settings.remote_queue_pair,
                 psn: queue_pair.take_psn(),
                 address,
                 r_key,
@@ -431,7 +431,7 @@ impl Model {
         let limit = self
             .queue_pair
             .as_ref()
-            .map_or(0, |pair| self.retry_limit(pair.wanted.retry_count));
+            .map_or(0, |pair| self.retry_limit(pair.settings.retry_count));
         let Some(queue_pair) = &mut self.queue_pair else {
             return;
         };

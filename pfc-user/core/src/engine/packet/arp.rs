@@ -8,7 +8,7 @@ pub const TABLE: Table = Table {
     name: "arp",
     octets: 28,
     ether_type: Some(0x0806),
-    behind: &[Ethernet, Vlan],
+    follows: &[Ethernet, Vlan],
     fields: &[
         value("hardware_type", 0, 16, 1),
         value("protocol_type", 16, 16, 0x0800),

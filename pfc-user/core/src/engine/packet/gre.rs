@@ -15,8 +15,8 @@ pub const PLAIN: Table = Table {
     octets: 4,
     number: Some(47),
     wrap: wrap::GRE,
-    behind: &[Ipv4, Ipv6, Segment],
-    bears: &[Ethernet, Ipv4, Ipv6],
+    follows: &[Ipv4, Ipv6, Segment],
+    carries: &[Ethernet, Ipv4, Ipv6],
     fields: &[
         value("checksum_present", 0, 1, 0),
         RESERVED0,

@@ -12,7 +12,7 @@ pub const V4: Table = Table {
     name: "icmp",
     octets: 8,
     number: Some(1),
-    behind: &[Ipv4],
+    follows: &[Ipv4],
     fields: &[
         value("type", 0, 8, REQUEST),
         value("code", 8, 8, 0),
@@ -28,7 +28,7 @@ pub const V6: Table = Table {
     name: "icmpv6",
     octets: 8,
     number: Some(58),
-    behind: &[Ipv6, Segment],
+    follows: &[Ipv6, Segment],
     fields: &[
         value("type", 0, 8, REQUEST_V6),
         value("code", 8, 8, 0),

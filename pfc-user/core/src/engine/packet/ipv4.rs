@@ -12,7 +12,7 @@ pub const TABLE: Table = Table {
     octets: 20,
     ether_type: Some(0x0800),
     number: Some(4),
-    behind: &[Ethernet, Vlan, Ipv4, Ipv6, Segment],
+    follows: &[Ethernet, Vlan, Ipv4, Ipv6, Segment],
     fields: &[
         value("version", 0, 4, 4),
         value("header_length", 4, 4, 5),

@@ -14,7 +14,7 @@ pub const TABLE: Table = Table {
     octets: OCTETS,
     ether_type: Some(0x86dd),
     number: Some(41),
-    behind: &[Ethernet, Vlan, Ipv4, Ipv6, Segment],
+    follows: &[Ethernet, Vlan, Ipv4, Ipv6, Segment],
     fields: &[
         value("version", 0, 4, 6),
         value("traffic_class", 4, 8, 0),

@@ -12,8 +12,8 @@ pub const TABLE: Table = Table {
     octets: 4,
     // Unicast with downstream-assigned labels (RFC 5332).
     ether_type: Some(0x8847),
-    behind: &[Ethernet, Vlan, Mpls, Gre, GreSum],
-    bears: &[Ethernet, Ipv4, Ipv6],
+    follows: &[Ethernet, Vlan, Mpls, Gre, GreSum],
+    carries: &[Ethernet, Ipv4, Ipv6],
     fields: &[
         value("label", 0, 20, LABEL),
         value("traffic_class", 20, 3, 0),

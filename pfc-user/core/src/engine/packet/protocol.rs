@@ -93,7 +93,9 @@ impl Protocol {
         match (before.table(), self.table()) {
             (None, _) => true,
             (_, None) => !before.is_pause() && before != Self::SegmentRouting,
-            (Some(table), Some(own)) => own.behind.contains(&before) || table.bears.contains(&self),
+            (Some(table), Some(own)) => {
+                own.follows.contains(&before) || table.carries.contains(&self)
+            }
         }
     }
 }

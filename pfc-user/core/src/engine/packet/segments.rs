@@ -13,7 +13,7 @@ pub const TABLE: Table = Table {
     name: "segment_routing",
     octets: 8,
     number: Some(43),
-    behind: &[Ipv6, Segment],
+    follows: &[Ipv6, Segment],
     fields: &[
         computed("next_header", 0, 8, LeftAlone::Protocol(ipv6::NOTHING)),
         // Length in units of 8 octets, without the first (RFC 8200, 4.4).
@@ -33,7 +33,7 @@ pub const TABLE: Table = Table {
 pub const SEGMENT: Table = Table {
     name: "segment",
     octets: 16,
-    behind: &[SegmentRouting, Segment],
+    follows: &[SegmentRouting, Segment],
     fields: &[value("segment", 0, 128, 0)],
     ..Table::BASE
 };
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(frame[54..59], [43, 2, 4, 1, 0]);
         assert_eq!(frame[78..83], [4, 6, 4, 3, 2]);
         assert_eq!(frame[134], 0x45);
-        for (stack, behind) in [
+        for (stack, follows) in [
             (
                 vec![Ethernet, SegmentRouting, Segment],
                 "header 2 (segment_routing): it cannot stand behind ethernet",
@@ -143,7 +143,7 @@ mod tests {
                 "header 3 (segment): it cannot stand behind ipv6",
             ),
         ] {
-            assert_eq!(packet(&stack).check(1500, WHOLE), [behind]);
+            assert_eq!(packet(&stack).check(1500, WHOLE), [follows]);
         }
     }
 }

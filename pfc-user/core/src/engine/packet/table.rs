@@ -19,10 +19,10 @@ pub struct Table {
     pub port: Option<u128>,
     /// Bit of [`wrap`] that says how frames are wrapped in it.
     pub wrap: u64,
-    /// Headers that it may stand behind, beside those that name it in `bears`.
-    pub behind: &'static [Protocol],
-    /// Headers that may stand behind it, beside those that name it in `behind`.
-    pub bears: &'static [Protocol],
+    /// Headers that it may stand behind, beside those that name it in `carries`.
+    pub follows: &'static [Protocol],
+    /// Headers that may stand behind it, beside those that name it in `follows`.
+    pub carries: &'static [Protocol],
     /// Fields in the order of the wire, each by its name in the OTG model.
     pub fields: &'static [Field],
 }
@@ -36,8 +36,8 @@ impl Table {
         number: None,
         port: None,
         wrap: wrap::PLAIN,
-        behind: &[],
-        bears: &[],
+        follows: &[],
+        carries: &[],
         fields: &[],
     };
 }

@@ -8,7 +8,7 @@ pub const TABLE: Table = Table {
     name: "tcp",
     octets: 20,
     number: Some(6),
-    behind: &[Ipv4, Ipv6, Segment],
+    follows: &[Ipv4, Ipv6, Segment],
     fields: &[
         value("src_port", 0, 16, 0),
         value("dst_port", 16, 16, 0),

@@ -8,7 +8,7 @@ pub const TABLE: Table = Table {
     name: "udp",
     octets: 8,
     number: Some(17),
-    behind: &[Ipv4, Ipv6, Segment],
+    follows: &[Ipv4, Ipv6, Segment],
     fields: &[
         value("src_port", 0, 16, 0),
         computed("dst_port", 16, 16, LeftAlone::Port),

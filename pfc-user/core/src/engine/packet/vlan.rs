@@ -14,7 +14,7 @@ pub const TABLE: Table = Table {
     name: "vlan",
     octets: 4,
     ether_type: Some(TPID),
-    behind: &[Ethernet, Vlan],
+    follows: &[Ethernet, Vlan],
     fields: &[
         value("priority", 0, 3, 0),
         value("cfi", 3, 1, 0),

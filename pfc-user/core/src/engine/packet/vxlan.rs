@@ -11,8 +11,8 @@ pub const TABLE: Table = Table {
     octets: 8,
     port: Some(4789),
     wrap: wrap::UDP_TUNNEL,
-    behind: &[Udp],
-    bears: &[Ethernet],
+    follows: &[Udp],
+    carries: &[Ethernet],
     fields: &[
         value("flags", 0, 8, 8),
         value("reserved0", 8, 24, 0),

@@ -57,8 +57,8 @@ impl RestoreEntry {
     pub(super) fn undo(&self) -> Result<(), String> {
         let folder = self.folder.to_string_lossy().replace('\'', r"'\''");
         let command = format!("cd '{folder}' || exit\n{}", self.restore);
-        let said = self.run(&command).map_err(|error| error.to_string())?;
-        match said.failure() {
+        let output = self.run(&command).map_err(|error| error.to_string())?;
+        match output.failure() {
             Some(failure) => Err(failure),
             None => {
                 self.forget();
@@ -120,12 +120,12 @@ impl RestoreNote {
 
     /// Runs the hook. The note stays where it fails, for the next run.
     pub fn restore(self) -> Result<HookOutput, ProcessError> {
-        let said = self.entry.run(&self.entry.restore)?;
-        if said.status == 0 {
+        let output = self.entry.run(&self.entry.restore)?;
+        if output.status == 0 {
             self.entry.forget();
             // Putting the DUT back once more would change nothing.
             let _ = remove(self.path);
         }
-        Ok(said)
+        Ok(output)
     }
 }

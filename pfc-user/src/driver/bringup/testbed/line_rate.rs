@@ -17,15 +17,15 @@ use crate::driver::kernel::link::LinkState;
 /// The line rate that a run would take, without bringing anything up.
 pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
     match &config.dut {
-        Dut::External { tx, rx } => {
+        Dut::External { tx, rx, .. } => {
             let ports = find_both(tx, rx)?;
             ports.iter().try_for_each(Found::usable)?;
             line_rate(
-                config.line_rate,
+                config.ports.line_rate,
                 ports.map(|port| (port.interface, port.state)),
             )
         }
-        _ => config.line_rate.context("ports.line_rate is missing"),
+        _ => config.ports.line_rate.context("ports.line_rate is missing"),
     }
 }
 

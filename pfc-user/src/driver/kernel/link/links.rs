@@ -55,8 +55,9 @@ impl Links {
     ) -> Result<Vec<LinkState>, LinkError> {
         // Each entry into a namespace takes a thread.
         let read = namespace.run(|| {
-            let tell = |interface: &&str| (ethtool::driver(interface), ethtool::speed(interface));
-            interfaces.iter().map(tell).collect::<Vec<_>>()
+            let of_ethtool =
+                |interface: &&str| (ethtool::driver(interface), ethtool::speed(interface));
+            interfaces.iter().map(of_ethtool).collect::<Vec<_>>()
         })?;
         let states = interfaces.iter().zip(read);
         states

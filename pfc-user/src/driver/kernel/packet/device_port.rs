@@ -99,7 +99,7 @@ impl DevicePort {
     }
 
     /// Fails if the interface was removed.
-    fn there(&self) -> io::Result<()> {
+    fn check_present(&self) -> io::Result<()> {
         if is_bound(&self.fd)? {
             Ok(())
         } else {
@@ -145,11 +145,11 @@ impl DevicePort {
         let count = match Errno::result(count) {
             Ok(count) => count as usize,
             Err(Errno::EAGAIN) if !self.down.load(Ordering::Relaxed) => return Ok(false),
-            Err(Errno::EAGAIN) => return self.there().map(|()| false),
+            Err(Errno::EAGAIN) => return self.check_present().map(|()| false),
             // The kernel reports this once, when the link goes down (net/packet/af_packet.c).
             Err(Errno::ENETDOWN) => {
                 self.down.store(true, Ordering::Relaxed);
-                return self.there().map(|()| false);
+                return self.check_present().map(|()| false);
             }
             Err(Errno::EINTR) => return Ok(true),
             Err(error) => return Err(error.into()),

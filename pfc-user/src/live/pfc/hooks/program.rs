@@ -95,7 +95,7 @@ fn shell_knows(word: &str, timeout: Duration) -> bool {
         &[("WORD", word)],
         timeout,
     );
-    asked.is_ok_and(|said| said.status == 0)
+    asked.is_ok_and(|output| output.status == 0)
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ fn one(args: &WatchArgs, wanted: Wanted, watch: Watch) -> Result<Port> {
         last: first.clone(),
         first,
         named: interface.clone(),
-        gone: false,
+        removed: false,
         disturbed: (!wanted.state.carrier).then(|| without_carrier(interface)),
         tags_hidden,
         wanted,
