@@ -165,15 +165,67 @@ pub enum Subject {
     Frame(Priority, Nanos),
 }
 
-/// A single comparison of what was expected with what was found.
+/// The flow that a comparison is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Its id in the plan of the repetition.
+    pub id: u16,
+    /// Its name in `what`, such as `flow 3 (DSCP 11)`.
+    pub name: String,
+}
+
+/// How a found number has to stand to those that are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Equal to the only one.
+    Exactly,
+    /// Not above the first.
+    AtMost,
+    /// Not below the first.
+    AtLeast,
+    /// Above the first.
+    Above,
+    /// Neither below the first nor above the second.
+    Between,
+}
+
+/// The numbers of both sides of a comparison, as they are shown there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sides {
+    /// Numbers of the value that would pass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Number>,
+    /// Numbers of the value that was found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actual: Vec<Number>,
+}
+
+impl Sides {
+    fn is_empty(&self) -> bool {
+        self.expected.is_empty() && self.actual.is_empty()
+    }
+}
+
+/// A single comparison of what was expected with what was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Assertion {
     /// The quantity that is compared.
     pub what: String,
+    /// Its flow, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
     /// The value that would pass.
     pub expected: String,
     /// The value that was found.
     pub actual: String,
+    /// How the first number that was found has to stand to those that are expected; `None` where
+    /// words are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// The numbers in both values.
+    #[serde(skip_deserializing, skip_serializing_if = "Sides::is_empty")]
+    pub numbers: Sides,
     /// Outcome.
     pub verdict: Verdict,
     /// Its subject, where that is a packet: drawings mark it.
@@ -241,7 +293,7 @@ pub struct Figure {
     pub form: String,
 }
 
-/// A number in the value of a figure.
+/// A number in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Number {
     /// Number of units.

@@ -13,11 +13,11 @@ use super::{MadCase, assertion, row};
 use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::remedy;
+use crate::cases::value::{self, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
-use crate::quantity::ms;
-use crate::verdict::{Case, DocumentAssertion};
+use crate::verdict::{Bound, Case, DocumentAssertion};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -132,7 +132,8 @@ fn resp_time_value(view: &View<'_>) -> Judgement {
     let read = view.port().zip(view.asking(Purpose::DutPort));
     let (port, read) = read.ok_or(Undecided::not_reached("PortInfo was not read"))?;
     let mut finding = Finding::new();
-    let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
+    let expected = (count(GREATEST.into(), "") + " at most").is(Bound::AtMost);
+    let found = port.response_time_value();
     let (subject, holds) = (read.last().subject(), found <= GREATEST);
     finding.expect_about([subject], "RespTimeValue", expected, found, holds);
     Ok(finding)
@@ -155,21 +156,15 @@ pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Judgement {
 /// Records how long the answer to `asked` took that came at `at`.
 fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, longest: Nanos) {
     let took = at.saturating_sub(asked.sent);
-    let expected = format!("within {}", ms(longest));
+    let (expected, found) = (value::within(longest), "after " + time(took));
     let what = format!("answer to {}", asked.name());
     if took > longest && view.stalls.excuse(asked.sent, at, longest) {
-        let found = format!("after {}, {STOOD_STILL}", ms(took));
+        let found = found + ", " + STOOD_STILL;
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
         finding.about([asked.subject()], |finding| {
-            finding.prove(
-                what,
-                expected,
-                format!("after {}", ms(took)),
-                took <= longest,
-                true,
-            )
+            finding.prove(what, expected, found, took <= longest, true)
         });
     }
 }

@@ -18,7 +18,7 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
-use crate::cases::value::{Value, count, time};
+use crate::cases::value::{Value, count, time, within};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
@@ -199,20 +199,17 @@ fn resp_time(view: &View<'_>) -> Judgement {
     let times = Times::of(view)?;
     let mut finding = Finding::new();
     let what = format!("least time of {} answers", times.answered.len());
-    let expected = format!("within {}", ms(times.longest + times.own));
-    let found = format!(
-        "{}; the tester's own port answers after {}",
-        ms(times.least),
-        ms(times.own)
-    );
+    let expected = within(times.longest + times.own);
+    let own = "; the tester's own port answers after " + time(times.own);
+    let found = time(times.least) + own;
     let holds = times.least <= times.longest + times.own;
     if times.own > times.longest / 3 {
-        let found = format!("{found}, which is above a third of the rest");
+        let found = found + ", which is above a third of the rest";
         finding.undecided(what, expected, found);
     } else if !holds && times.answered.len() < COUNT as usize {
-        finding.undecided(what, format!("{expected}, of {COUNT}"), found);
+        finding.undecided(what, expected + ", of " + COUNT, found);
     } else if !holds && times.is_excused(view) {
-        let found = format!("{found}, {STOOD_STILL}");
+        let found = found + ", " + STOOD_STILL;
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.
