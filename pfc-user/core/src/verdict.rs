@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pfc_ebpf::units::{Nanos, Priority};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The outcome of a case, a check or an assertion. Where verdicts are combined the greatest counts:
 /// the last one here.
@@ -57,8 +57,8 @@ impl fmt::Display for Verdict {
 pub struct Check {
     /// Name, such as `paused`.
     pub id: &'static str,
-    /// Step of the source document, or `-` where the check is ours.
-    pub step: &'static str,
+    /// Steps or sections of the source document, by number or name; empty where the check is ours.
+    pub steps: &'static [&'static str],
     /// True: not asked by the document, but expected by its users.
     #[serde(rename = "beyond")]
     pub extra: bool,
@@ -74,6 +74,54 @@ pub struct Check {
     pub fault: &'static str,
 }
 
+/// A step of the source document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Protect bits of the subcases that have it; empty: all.
+    pub of: &'static [u8],
+    /// Number, such as `init 1` or `12`; empty for a phase of ours.
+    pub number: &'static str,
+    /// Its words.
+    pub what: &'static str,
+}
+
+impl Step {
+    /// A step of every repetition.
+    pub const fn new(number: &'static str, what: &'static str) -> Self {
+        let of = &[];
+        Self { of, number, what }
+    }
+
+    /// A step of the subcases with these protect bits.
+    pub const fn of(of: &'static [u8], number: &'static str, what: &'static str) -> Self {
+        Self { of, number, what }
+    }
+
+    /// A phase that the document does not number.
+    pub const fn phase(what: &'static str) -> Self {
+        Self::new("", what)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of: Vec<_> = self.of.iter().map(u8::to_string).collect();
+        if !of.is_empty() {
+            write!(f, "{}: ", of.join(", "))?;
+        }
+        if !self.number.is_empty() {
+            write!(f, "{}  ", self.number)?;
+        }
+        f.write_str(self.what)
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The description of a case.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Case {
@@ -86,7 +134,7 @@ pub struct Case {
     /// Source document.
     pub document: &'static str,
     /// Steps of the document, with what the tool does for each.
-    pub steps: &'static [&'static str],
+    pub steps: &'static [Step],
     /// Assertions that the document names; empty where it names none.
     pub assertions: &'static [DocumentAssertion],
     /// The table of its checks.

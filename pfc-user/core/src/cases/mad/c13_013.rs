@@ -17,7 +17,7 @@ use crate::cases::value::{self, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
-use crate::verdict::{Bound, Case, DocumentAssertion};
+use crate::verdict::{Bound, Case, DocumentAssertion, Step};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -52,12 +52,18 @@ pub(super) const CASE: MadCase = MadCase {
 };
 
 /// Steps in our own words and numbers.
-const STEPS: &[&str] = &[
-    "init 1  PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
-    "1  SendMad (SubnGet(PortInfo)), and take the time",
-    "2  SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
-    "3  verify: PortInfo:RespTimeValue <= 20",
-    "4  verify: the time between is at most 4.3 s + 2 * 0.5 s",
+const STEPS: &[Step] = &[
+    Step::new(
+        "init 1",
+        "PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
+    ),
+    Step::new("1", "SendMad (SubnGet(PortInfo)), and take the time"),
+    Step::new(
+        "2",
+        "SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
+    ),
+    Step::new("3", "verify: PortInfo:RespTimeValue <= 20"),
+    Step::new("4", "verify: the time between is at most 4.3 s + 2 * 0.5 s"),
 ];
 
 /// Each assertion rests on all checks of the document: its text does not divide them.
@@ -71,7 +77,7 @@ const ROWS: [Row<Mad>; 6] = [
     PORT_STATE,
     row(
         "status",
-        "2",
+        &["2"],
         "Get(PortInfo) is answered with status 0 and PortInfo",
         &["port-state"],
         "port-info-status",
@@ -79,7 +85,7 @@ const ROWS: [Row<Mad>; 6] = [
     ),
     row(
         "resp-time-value",
-        "3",
+        &["3"],
         "PortInfo:RespTimeValue is 20 at most",
         &["status"],
         "resp-time-value",
@@ -90,7 +96,7 @@ const ROWS: [Row<Mad>; 6] = [
             where the tester or its simulated DUT stood still",
         ..row(
             "in-time",
-            "4",
+            &["4"],
             "each answer to Get(PortInfo) came within 5.3 s; a request that was not answered may \
              be lost, and the last of three tries waits 10 s",
             &["port-state"],

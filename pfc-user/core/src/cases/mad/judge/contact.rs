@@ -25,7 +25,7 @@ pub const PORT_STATE: Row<Mad> = Row {
     tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
     ..Row::<Mad>::new(
         "port-state",
-        "init 1",
+        &["init 1"],
         "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, \
          Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not \
          Get(PortInfo), or that with another attribute, fails",

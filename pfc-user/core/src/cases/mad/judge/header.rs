@@ -17,7 +17,7 @@ pub const HEADER: Row<Mad> = Row {
     needs: needs![LINK_IS_UP],
     ..Row::<Mad>::new(
         "header",
-        "-",
+        &[],
         "each answer has class version 1, attribute, modifier (where the request's is not 0), TID \
          (all of it where the transport leaves it alone) and path of its request, and the D bit of \
          a directed route; at protect bits 1 to 3 no octet of a trap, or of an answer to a request \

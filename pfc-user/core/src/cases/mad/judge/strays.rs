@@ -24,7 +24,7 @@ pub const SINGLE_ANSWER: Row<Mad> = Row {
         more packets came than are kept, but for traps",
     ..Row::<Mad>::new(
         "single-answer",
-        "-",
+        &[],
         "no request is answered twice, after its time, with another TID than its own, or by \
          anything but a whole GetResp of its class and of base version 1; no GetResp has a TID \
          that the tester never sent",
