@@ -9,10 +9,8 @@ use validator_core::verdict::{Assertion, Bound, Number, Verdict};
 use super::corpus;
 
 /// Words before a number that is a name, or the value of a field, and no quantity.
-const NAMES: [&str; 16] = [
-    "priority ",
-    "port ",
-    "path ",
+const NAMES: [&str; 14] = [
+    "testbed is ",
     "for block ",
     "in octet ",
     "octets ",
