@@ -72,7 +72,7 @@ fn check_row(check: &Check) -> String {
     format!(
         "| `{}`{beyond} | {} | {} | {} | {} | {} | {fault} |\n",
         check.id,
-        cell(check.step.trim_matches('-')),
+        cell(&check.steps.join(", ")),
         cell(check.passes_when),
         cell(check.tolerance),
         codes(check.preconditions),

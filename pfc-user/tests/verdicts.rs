@@ -2,6 +2,7 @@
 //!
 //! lane: computing
 
+mod compared;
 pub mod corpus;
 mod faults;
 mod fixed_set;

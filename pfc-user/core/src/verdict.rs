@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pfc_ebpf::units::{Nanos, Priority};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The outcome of a case, a check or an assertion. Where verdicts are combined the greatest counts:
 /// the last one here.
@@ -57,8 +57,8 @@ impl fmt::Display for Verdict {
 pub struct Check {
     /// Name, such as `paused`.
     pub id: &'static str,
-    /// Step of the source document, or `-` where the check is ours.
-    pub step: &'static str,
+    /// Steps or sections of the source document, by number or name; empty where the check is ours.
+    pub steps: &'static [&'static str],
     /// True: not asked by the document, but expected by its users.
     #[serde(rename = "beyond")]
     pub extra: bool,
@@ -74,6 +74,54 @@ pub struct Check {
     pub fault: &'static str,
 }
 
+/// A step of the source document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Protect bits of the subcases that have it; empty: all.
+    pub of: &'static [u8],
+    /// Number, such as `init 1` or `12`; empty for a phase of ours.
+    pub number: &'static str,
+    /// Its words.
+    pub what: &'static str,
+}
+
+impl Step {
+    /// A step of every repetition.
+    pub const fn new(number: &'static str, what: &'static str) -> Self {
+        let of = &[];
+        Self { of, number, what }
+    }
+
+    /// A step of the subcases with these protect bits.
+    pub const fn of(of: &'static [u8], number: &'static str, what: &'static str) -> Self {
+        Self { of, number, what }
+    }
+
+    /// A phase that the document does not number.
+    pub const fn phase(what: &'static str) -> Self {
+        Self::new("", what)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of: Vec<_> = self.of.iter().map(u8::to_string).collect();
+        if !of.is_empty() {
+            write!(f, "{}: ", of.join(", "))?;
+        }
+        if !self.number.is_empty() {
+            write!(f, "{}  ", self.number)?;
+        }
+        f.write_str(self.what)
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The description of a case.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Case {
@@ -86,7 +134,7 @@ pub struct Case {
     /// Source document.
     pub document: &'static str,
     /// Steps of the document, with what the tool does for each.
-    pub steps: &'static [&'static str],
+    pub steps: &'static [Step],
     /// Assertions that the document names; empty where it names none.
     pub assertions: &'static [DocumentAssertion],
     /// The table of its checks.
@@ -165,15 +213,67 @@ pub enum Subject {
     Frame(Priority, Nanos),
 }
 
-/// A single comparison of what was expected with what was found.
+/// The flow that a comparison is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Its id in the plan of the repetition.
+    pub id: u16,
+    /// Its name in `what`, such as `flow 3 (DSCP 11)`.
+    pub name: String,
+}
+
+/// How a found number has to stand to those that are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Equal to the only one.
+    Exactly,
+    /// Not above the first.
+    AtMost,
+    /// Not below the first.
+    AtLeast,
+    /// Above the first.
+    Above,
+    /// Neither below the first nor above the second.
+    Between,
+}
+
+/// The numbers of both sides of a comparison, as they are shown there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sides {
+    /// Numbers of the value that would pass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Number>,
+    /// Numbers of the value that was found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actual: Vec<Number>,
+}
+
+impl Sides {
+    fn is_empty(&self) -> bool {
+        self.expected.is_empty() && self.actual.is_empty()
+    }
+}
+
+/// A single comparison of what was expected with what was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Assertion {
     /// The quantity that is compared.
     pub what: String,
+    /// Its flow, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
     /// The value that would pass.
     pub expected: String,
     /// The value that was found.
     pub actual: String,
+    /// How the first number that was found has to stand to those that are expected; `None` where
+    /// words are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// The numbers in both values.
+    #[serde(skip_deserializing, skip_serializing_if = "Sides::is_empty")]
+    pub numbers: Sides,
     /// Outcome.
     pub verdict: Verdict,
     /// Its subject, where that is a packet: drawings mark it.
@@ -241,7 +341,7 @@ pub struct Figure {
     pub form: String,
 }
 
-/// A number in the value of a figure.
+/// A number in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Number {
     /// Number of units.

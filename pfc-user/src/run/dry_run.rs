@@ -141,7 +141,7 @@ fn by_document<'l>(task: &Task, lines: impl IntoIterator<Item = (&'l str, String
         paragraph(&mut out, &format!("      {name}: "), &text);
     }
     for step in task.case().steps {
-        paragraph(&mut out, "      ", step);
+        paragraph(&mut out, "      ", &step.to_string());
     }
     out
 }

@@ -3,12 +3,15 @@
 use pfc_ebpf::units::{Dscp, Priority};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::report::{self, text};
+use validator_core::cases;
 use validator_core::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport, Windows};
 use validator_core::evidence::preflight::{self, Driver, Facts, Port, Preflight, SelfTest, Wanted};
 use validator_core::evidence::xdp::XdpMode;
 use validator_core::evidence::{CaseEvidence, CaseTime, Identity, Invocation, Repetition};
 use validator_core::plan::{FlowPlan, Role};
 use validator_core::verdict::{CaseResult, CheckResult, Exit, Verdict};
+
+use crate::verdicts::corpus;
 
 use super::samples::{ALL, check, every_verdict, evidence, repetition, result};
 
@@ -208,6 +211,61 @@ fn the_json_report_has_everything_by_its_name() {
             Some(format!("actual of is-{verdict} in b").as_str())
         );
     }
+}
+
+/// The comparisons that failed a check on recorded evidence, as `report.json` has them.
+fn failed(family: &str, case: &str, device: &str, check: &str) -> Vec<serde_json::Value> {
+    let result = cases::judge_case(&corpus::recorded(family, case, device));
+    let report = json(&[result], Exit::Failed);
+    let checks = report["cases"][0]["checks"].as_array().unwrap().iter();
+    let repetitions = checks
+        .filter(|found| found["check"] == check)
+        .flat_map(|found| found["repetitions"].as_array().unwrap());
+    let made = repetitions.flat_map(|found| found["assertions"].as_array().unwrap());
+    let failed = made.filter(|made| made["verdict"] == "fail");
+    failed.cloned().collect()
+}
+
+#[test]
+fn a_program_takes_the_numbers_of_both_sides_from_the_json_report() {
+    // An answer after 6 s, where 4.3 s and 0.5 s each way are allowed.
+    let late = failed("mad", "mad.c13-013", "late=6000", "in-time");
+    let late = late.first().unwrap();
+    assert_eq!(late["bound"], "at-most");
+    let allowed = serde_json::json!([{ "value": 5300.0, "unit": "ms" }]);
+    assert_eq!(late["numbers"]["expected"], allowed);
+    let found = &late["numbers"]["actual"][0];
+    let took = found["value"].as_f64().unwrap();
+    assert!((6000.0..6001.0).contains(&took), "{late}");
+    assert_eq!(found["unit"], "ms");
+
+    // The plan asks for a retry more than the device makes.
+    let fewer = failed("rc", "rc.c09-142-01", "one-retry-less", "requests");
+    for made in &fewer {
+        assert_eq!(made["bound"], "exactly");
+        let of = |side: &str| made["numbers"][side][0]["value"].as_f64().unwrap();
+        assert_eq!(of("actual"), of("expected") - 1.0, "{made}");
+    }
+    assert!(!fewer.is_empty());
+
+    // Lost frames name their flow, which is one of the plan.
+    let lost = failed(
+        "pfc",
+        "pfc.pause-single-lossless",
+        "loses-held",
+        "delivered",
+    );
+    for made in &lost {
+        let name = made["flow"]["name"].as_str().unwrap();
+        assert!(made["what"].as_str().unwrap().contains(name), "{made}");
+        assert!(
+            name.starts_with(&format!("flow {} ", made["flow"]["id"])),
+            "{made}"
+        );
+        let of = |side: &str| made["numbers"][side][0]["value"].as_f64().unwrap();
+        assert!(of("actual") < of("expected"), "{made}");
+    }
+    assert!(!lost.is_empty());
 }
 
 #[test]

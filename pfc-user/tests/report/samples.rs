@@ -144,7 +144,7 @@ pub fn check(check: &str, repetition: &str, verdict: Verdict) -> CheckResult {
         expected: "none <of them>".to_owned(),
         actual,
         verdict,
-        about: Vec::new(),
+        ..Assertion::default()
     }];
     CheckResult {
         check: check.to_owned(),

@@ -12,19 +12,19 @@ use validator_core::plan::{
     Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
     StormKind, StormPlan,
 };
-use validator_core::verdict::{Case, CaseResult, Check, Event, Verdict};
+use validator_core::verdict::{Case, CaseResult, Check, Event, Step, Verdict};
 
 static CASE: Case = Case {
     id: "pfc.x",
     title: "A title",
     requirement: "What the DUT has to do.",
     document: "A document",
-    steps: &["1  do", "2  verify"],
+    steps: &[Step::new("1", "do"), Step::new("2", "verify")],
     assertions: &[],
     checks: &[
         Check {
             id: "paused",
-            step: "4",
+            steps: &["4"],
             extra: false,
             passes_when: "nothing is received",
             tolerance: "2 quanta",
@@ -34,7 +34,7 @@ static CASE: Case = Case {
         },
         Check {
             id: "resume",
-            step: "7",
+            steps: &["7"],
             extra: true,
             passes_when: "everything is received",
             tolerance: "",

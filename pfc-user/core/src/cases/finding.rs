@@ -1,11 +1,11 @@
 //! The finding of a check, before its preconditions are weighed.
 
 use std::borrow::{Borrow, Cow};
-use std::fmt::Display;
 use std::mem;
 
 use super::remedy;
-use crate::verdict::{Assertion, Cause, Subject, Verdict};
+use super::value::Value;
+use crate::verdict::{Assertion, Cause, Flow, Subject, Verdict};
 
 /// The use of measuring a repetition again because of a check that could not be decided. Of several
 /// the greater counts.
@@ -145,13 +145,25 @@ impl Finding {
         subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
         judge: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let before = self.assertions.len();
-        let judged = judge(self);
         let subjects = subjects.into_iter().map(|subject| *subject.borrow());
         let subjects: Vec<Subject> = subjects.collect();
-        for made in &mut self.assertions[before..] {
-            made.about.extend(&subjects);
-        }
+        self.marked(judge, |made| made.about.extend(&subjects))
+    }
+
+    /// Names the flow that the comparisons are about that `judge` records.
+    pub(super) fn of_flow(&mut self, flow: &Flow, judge: impl FnOnce(&mut Self)) {
+        self.marked(judge, |made| made.flow = Some(flow.clone()));
+    }
+
+    /// Applies `mark` to each comparison that `judge` records.
+    fn marked<T>(
+        &mut self,
+        judge: impl FnOnce(&mut Self) -> T,
+        mark: impl Fn(&mut Assertion),
+    ) -> T {
+        let before = self.assertions.len();
+        let judged = judge(self);
+        self.assertions[before..].iter_mut().for_each(mark);
         judged
     }
 
@@ -174,8 +186,8 @@ impl Finding {
     pub(super) fn expect(
         &mut self,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
         holds: bool,
     ) {
         self.compare(
@@ -191,8 +203,8 @@ impl Finding {
         &mut self,
         subjects: impl IntoIterator<Item = impl Borrow<Subject>>,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
         holds: bool,
     ) {
         self.about(subjects, |finding| {
@@ -205,8 +217,8 @@ impl Finding {
     pub(super) fn prove(
         &mut self,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
         holds: bool,
         certain: bool,
     ) {
@@ -226,7 +238,7 @@ impl Finding {
     }
 
     /// Records that two values have to be equal.
-    pub(super) fn equal<T: Display + PartialEq>(
+    pub(super) fn equal<T: Into<Value> + PartialEq>(
         &mut self,
         what: impl Into<String>,
         expected: T,
@@ -236,12 +248,22 @@ impl Finding {
         self.expect(what, expected, actual, holds);
     }
 
+    /// Records that two values without a quantity have to be equal: keys, states, packets.
+    pub(super) fn equal_words<T: ToString + PartialEq>(
+        &mut self,
+        what: impl Into<String>,
+        expected: T,
+        actual: T,
+    ) {
+        self.equal(what, expected.to_string(), actual.to_string());
+    }
+
     /// Records a comparison that could not be made, because the tester was disturbed.
     pub(super) fn undecided(
         &mut self,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
     ) {
         self.compare(what, expected, actual, Verdict::Inconclusive);
     }
@@ -251,8 +273,8 @@ impl Finding {
         &mut self,
         remedy: &'static str,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
     ) {
         self.remedied(remedy, |finding| finding.undecided(what, expected, actual));
     }
@@ -261,8 +283,8 @@ impl Finding {
     pub(super) fn undecidable(
         &mut self,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
     ) {
         self.undecided(what, expected, actual);
         self.again = Again::CannotDecide;
@@ -272,17 +294,13 @@ impl Finding {
     pub(super) fn compare(
         &mut self,
         what: impl Into<String>,
-        expected: impl Display,
-        actual: impl Display,
+        expected: impl Into<Value>,
+        actual: impl Into<Value>,
         verdict: Verdict,
     ) {
-        let assertion = Assertion {
-            what: what.into(),
-            expected: expected.to_string(),
-            actual: actual.to_string(),
-            verdict,
-            about: Vec::new(),
-        };
+        let assertion = expected
+            .into()
+            .compared(what.into(), actual.into(), verdict);
         if verdict > self.verdict {
             self.verdict = verdict;
             self.reason = format!(

@@ -140,8 +140,8 @@ pub(crate) use needs;
 pub struct Row<F: Family> {
     /// Name, such as `paused`.
     pub id: &'static str,
-    /// Step of the source document, or `-` where the check is ours.
-    pub step: &'static str,
+    /// Steps or sections of the source document, by number or name; empty where the check is ours.
+    pub steps: &'static [&'static str],
     /// True: not asked by the document, but expected by its users.
     pub extra: bool,
     /// Condition for a pass.
@@ -168,14 +168,14 @@ impl<F: Family> Row<F> {
     /// A row with these words that is judged by `judge`, without anything else.
     pub const fn new(
         id: &'static str,
-        step: &'static str,
+        steps: &'static [&'static str],
         passes_when: &'static str,
         fault: &'static str,
         judge: Judge<F>,
     ) -> Self {
         Self {
             id,
-            step,
+            steps,
             extra: false,
             passes_when,
             tolerance: "",
@@ -192,7 +192,7 @@ impl<F: Family> Row<F> {
     const fn words(&self) -> Check {
         Check {
             id: self.id,
-            step: self.step,
+            steps: self.steps,
             extra: self.extra,
             passes_when: self.passes_when,
             tolerance: self.tolerance,

@@ -63,7 +63,7 @@ pub(super) fn consistent(all: &[&MadEvidence], index: usize) -> Result<(), Strin
 /// A row that needs both ends of the link to be up.
 const fn row(
     id: &'static str,
-    step: &'static str,
+    steps: &'static [&'static str],
     passes_when: &'static str,
     depends_on: &'static [&'static str],
     fault: &'static str,
@@ -72,14 +72,14 @@ const fn row(
     Row {
         needs: needs![LINK_IS_UP],
         depends_on,
-        ..Row::<Mad>::new(id, step, passes_when, fault, judge)
+        ..Row::<Mad>::new(id, steps, passes_when, fault, judge)
     }
 }
 
 /// A row about what Sets do, which a DUT with another M_Key may refuse.
 const fn row_of_set(
     id: &'static str,
-    step: &'static str,
+    steps: &'static [&'static str],
     passes_when: &'static str,
     depends_on: &'static [&'static str],
     fault: &'static str,
@@ -87,7 +87,7 @@ const fn row_of_set(
 ) -> Row<Mad> {
     Row {
         needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
-        ..row(id, step, passes_when, depends_on, fault, judge)
+        ..row(id, steps, passes_when, depends_on, fault, judge)
     }
 }
 

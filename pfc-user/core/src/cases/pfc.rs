@@ -30,26 +30,36 @@ use port::PortContext;
 
 use super::judge::Table;
 use crate::plan::RepetitionPlan;
-use crate::verdict::Case;
+use crate::verdict::{Case, Step};
 
 /// The document of the four.
 const DOCUMENT: &str = "PFC test plan, revision 0.2 (SONiC)";
 
 /// Steps of cases 1 and 2.
-const LOSSLESS_STEPS: &[&str] = &[
-    "baseline: test and background traffic without a storm; every counter is shown alive",
-    "1  start the PFC storm on the lossless priorities",
-    "2  after the lead start test traffic (lossless, 50 %) and background traffic (lossy, 50 %) \
+const LOSSLESS_STEPS: &[Step] = &[
+    Step::phase(
+        "baseline: test and background traffic without a storm; every counter is shown alive",
+    ),
+    Step::new("1", "start the PFC storm on the lossless priorities"),
+    Step::new(
+        "2",
+        "after the lead start test traffic (lossless, 50 %) and background traffic (lossy, 50 %) \
      together",
-    "3  keep both running, then stop both",
-    "4  verify: all background frames received while the storm runs, no test frame received",
-    "5  stop the storm; wait until the DUT has drained",
-    "6  start test and background traffic again",
-    "7  verify: all test frames received",
-    "probe: on running traffic single pauses that run out, that an XON ends, that a later frame \
+    ),
+    Step::new("3", "keep both running, then stop both"),
+    Step::new(
+        "4",
+        "verify: all background frames received while the storm runs, no test frame received",
+    ),
+    Step::new("5", "stop the storm; wait until the DUT has drained"),
+    Step::new("6", "start test and background traffic again"),
+    Step::new("7", "verify: all test frames received"),
+    Step::phase(
+        "probe: on running traffic single pauses that run out, that an XON ends, that a later frame \
      shortens, of lossless and lossy priorities together, and at full load; in every second \
      repetition before step 1",
-    "8  repeat with the next lossless priorities",
+    ),
+    Step::new("8", "repeat with the next lossless priorities"),
 ];
 
 /// A case of this family.

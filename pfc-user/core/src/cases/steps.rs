@@ -1,6 +1,6 @@
 //! Numbered steps of a document, with what was found.
 
-use crate::verdict::{Check, CheckResult, DocumentAssertion, StepResult, Verdict};
+use crate::verdict::{Check, CheckResult, DocumentAssertion, Step, StepResult, Verdict};
 
 /// The document of the MAD and the RC cases.
 pub(super) const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
@@ -24,35 +24,29 @@ pub(super) type Found = (String, Verdict);
 /// Most comparisons of a step that are listed one by one.
 const MOST_LISTED: usize = 8;
 
-/// Number and text of each step in a case's table.
-pub(super) fn numbered(
-    steps: &'static [&'static str],
-) -> impl Iterator<Item = (&'static str, &'static str)> {
-    steps.iter().filter_map(|line| line.split_once("  "))
-}
-
-/// The result of each of these steps, by number and text, in the repetition of that name.
-pub(super) fn results(
+/// The result of each of these steps in the repetition of that name, with what `found` says of its
+/// number.
+pub(super) fn results<'s>(
     repetition: &str,
-    steps: impl Iterator<Item = (&'static str, &'static str)>,
+    steps: impl IntoIterator<Item = &'s Step>,
     found: impl Fn(&str) -> Found,
 ) -> Vec<StepResult> {
-    let result = |(step, what): (&str, &str)| {
-        let (found, verdict) = found(step);
+    let result = |step: &Step| {
+        let (found, verdict) = found(step.number);
         StepResult {
             repetition: repetition.into(),
-            step: step.into(),
-            what: what.into(),
+            step: step.number.into(),
+            what: step.what.into(),
             found,
             verdict,
         }
     };
-    steps.map(result).collect()
+    steps.into_iter().map(result).collect()
 }
 
 /// A step that the checks `of_case` decide which name its number.
 pub(super) fn decided(step: &str, of_case: &[Check], checks: &[CheckResult]) -> Found {
-    let names_it = |check: &&Check| check.step.split(", ").any(|number| number == step);
+    let names_it = |check: &&Check| check.steps.contains(&step);
     let deciding = of_case.iter().filter(names_it);
     let ids: Vec<_> = deciding.map(|check| check.id).collect();
     checked(checks, &ids)

@@ -155,9 +155,9 @@ pub(super) fn comparisons(assertions: &[Assertion]) -> Vec<(Verdict, String)> {
         .iter()
         .filter(|assertion| assertion.verdict != Verdict::Pass);
     let is_same = |first: &&Assertion, other: &&Assertion| {
-        let flow = of_flow(&first.what);
+        let flow = beside_flow(first);
         flow.is_some()
-            && flow == of_flow(&other.what)
+            && flow == beside_flow(other)
             && (first.verdict, &first.expected) == (other.verdict, &other.expected)
             && first.actual == other.actual
     };
@@ -171,13 +171,9 @@ pub(super) fn comparisons(assertions: &[Assertion]) -> Vec<(Verdict, String)> {
     lines.collect()
 }
 
-/// The text before and after the name of a flow, such as `flow 3 (DSCP 11)`.
-fn of_flow(what: &str) -> Option<(&str, &str)> {
-    let (before, named) = what.split_once("flow ")?;
-    let (number, rest) = named.split_once(" (")?;
-    let (_, after) = rest.split_once(')')?;
-    number.parse::<u16>().ok()?;
-    Some((before, after))
+/// The quantity of a comparison beside the name of its flow: the words before and after that.
+fn beside_flow(made: &Assertion) -> Option<(&str, &str)> {
+    made.what.split_once(&made.flow.as_ref()?.name)
 }
 
 /// Gathers what is alike in groups, in the order of their first.
@@ -216,15 +212,20 @@ pub(super) fn sentence(assertion: &Assertion) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Flow;
 
     #[test]
     fn comparisons_that_say_the_same_of_many_flows_are_one_line_with_their_number() {
-        let lost = |flow: u16, phase: &str, found: &str| Assertion {
-            what: format!("frames of flow {flow} (DSCP {flow}) sent in phase {phase}"),
-            expected: "9".into(),
-            actual: found.into(),
-            verdict: Verdict::Fail,
-            about: Vec::new(),
+        let lost = |id: u16, phase: &str, found: &str| {
+            let name = format!("flow {id} (DSCP {id})");
+            Assertion {
+                what: format!("frames of {name} sent in phase {phase}"),
+                flow: Some(Flow { id, name }),
+                expected: "9".into(),
+                actual: found.into(),
+                verdict: Verdict::Fail,
+                ..Assertion::default()
+            }
         };
         let mut all: Vec<Assertion> = (0..64).map(|flow| lost(flow, "Storm", "0")).collect();
         all.push(lost(0, "Resume", "0"));

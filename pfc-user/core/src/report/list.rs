@@ -28,7 +28,7 @@ pub fn text(cases: &[&'static Case]) -> String {
         paragraph(&mut out, "  document     ", case.document);
         out.push_str("  steps\n");
         for step in case.steps {
-            paragraph(&mut out, "    - ", step);
+            paragraph(&mut out, "    - ", &step.to_string());
         }
         if !case.assertions.is_empty() {
             out.push_str("  assertions of the document, with the checks that decide them\n");
@@ -56,19 +56,17 @@ fn check(out: &mut String, check: &Check) {
         check.id,
         if check.extra { " (+)" } else { "" }
     ));
-    let (preconditions, depends_on) = (check.preconditions.join(", "), check.depends_on.join(", "));
+    let lists = [check.steps, check.preconditions, check.depends_on];
+    let [steps, preconditions, depends_on] = lists.map(|list| list.join(", "));
     let rows = [
-        ("step", check.step),
+        ("step", steps.as_str()),
         ("passes when", check.passes_when),
         ("tolerance", check.tolerance),
         ("needs", &preconditions),
         ("depends on", &depends_on),
         ("fault", check.fault),
     ];
-    for (name, value) in rows
-        .into_iter()
-        .filter(|(_, value)| !matches!(*value, "" | "-"))
-    {
+    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
         paragraph(out, &format!("      {name:11}  "), value);
     }
 }

@@ -351,7 +351,7 @@ mod tests {
                 expected: measured.into(),
                 actual: measured.into(),
                 verdict: Verdict::Pass,
-                about: Vec::new(),
+                ..Assertion::default()
             }],
             causes: Vec::new(),
         };

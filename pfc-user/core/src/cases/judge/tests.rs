@@ -58,21 +58,21 @@ const LINK: Precondition<Sample> = Precondition {
 };
 
 const ROWS: [Row<Sample>; 3] = [
-    Row::<Sample>::new("first", "1", "always", "none", |tiny| {
+    Row::<Sample>::new("first", &["1"], "always", "none", |tiny| {
         found(tiny.first, tiny.certain)
     }),
     Row {
         needs: needs![QUIET, LINK],
         depends_on: &["first"],
         applies: Some(|tiny| unless(tiny.without_subject, "nothing to look at")),
-        ..Row::<Sample>::new("second", "2", "always", "none", |tiny| {
+        ..Row::<Sample>::new("second", &["2"], "always", "none", |tiny| {
             found(tiny.second, tiny.certain)
         })
     },
     Row {
         even_interrupted: true,
         depends_on: &["second"],
-        ..Row::<Sample>::new("third", "3", "always", "none", |_| compared())
+        ..Row::<Sample>::new("third", &["3"], "always", "none", |_| compared())
     },
 ];
 const TABLE: Table<Sample> = Table {
@@ -240,7 +240,7 @@ fn only(
 ) -> (Vec<CheckResult>, Vec<&'static str>) {
     let row = Row {
         needs,
-        ..Row::<Sample>::new("only", "1", "always", "none", judge)
+        ..Row::<Sample>::new("only", &["1"], "always", "none", judge)
     };
     let table = Table {
         rows: Box::leak(Box::new([row])),

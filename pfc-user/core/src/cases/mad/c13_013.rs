@@ -13,11 +13,11 @@ use super::{MadCase, assertion, row};
 use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::remedy;
+use crate::cases::value::{self, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
-use crate::quantity::ms;
-use crate::verdict::{Case, DocumentAssertion};
+use crate::verdict::{Bound, Case, DocumentAssertion, Step};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -52,12 +52,18 @@ pub(super) const CASE: MadCase = MadCase {
 };
 
 /// Steps in our own words and numbers.
-const STEPS: &[&str] = &[
-    "init 1  PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
-    "1  SendMad (SubnGet(PortInfo)), and take the time",
-    "2  SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
-    "3  verify: PortInfo:RespTimeValue <= 20",
-    "4  verify: the time between is at most 4.3 s + 2 * 0.5 s",
+const STEPS: &[Step] = &[
+    Step::new(
+        "init 1",
+        "PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
+    ),
+    Step::new("1", "SendMad (SubnGet(PortInfo)), and take the time"),
+    Step::new(
+        "2",
+        "SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
+    ),
+    Step::new("3", "verify: PortInfo:RespTimeValue <= 20"),
+    Step::new("4", "verify: the time between is at most 4.3 s + 2 * 0.5 s"),
 ];
 
 /// Each assertion rests on all checks of the document: its text does not divide them.
@@ -71,7 +77,7 @@ const ROWS: [Row<Mad>; 6] = [
     PORT_STATE,
     row(
         "status",
-        "2",
+        &["2"],
         "Get(PortInfo) is answered with status 0 and PortInfo",
         &["port-state"],
         "port-info-status",
@@ -79,7 +85,7 @@ const ROWS: [Row<Mad>; 6] = [
     ),
     row(
         "resp-time-value",
-        "3",
+        &["3"],
         "PortInfo:RespTimeValue is 20 at most",
         &["status"],
         "resp-time-value",
@@ -90,7 +96,7 @@ const ROWS: [Row<Mad>; 6] = [
             where the tester or its simulated DUT stood still",
         ..row(
             "in-time",
-            "4",
+            &["4"],
             "each answer to Get(PortInfo) came within 5.3 s; a request that was not answered may \
              be lost, and the last of three tries waits 10 s",
             &["port-state"],
@@ -132,7 +138,8 @@ fn resp_time_value(view: &View<'_>) -> Judgement {
     let read = view.port().zip(view.asking(Purpose::DutPort));
     let (port, read) = read.ok_or(Undecided::not_reached("PortInfo was not read"))?;
     let mut finding = Finding::new();
-    let (found, expected) = (port.response_time_value(), format!("{GREATEST} at most"));
+    let expected = (count(GREATEST.into(), "") + " at most").is(Bound::AtMost);
+    let found = port.response_time_value();
     let (subject, holds) = (read.last().subject(), found <= GREATEST);
     finding.expect_about([subject], "RespTimeValue", expected, found, holds);
     Ok(finding)
@@ -155,21 +162,15 @@ pub(super) fn each_within(view: &View<'_>, longest: Duration) -> Judgement {
 /// Records how long the answer to `asked` took that came at `at`.
 fn within(view: &View<'_>, finding: &mut Finding, asked: &Asked, at: Nanos, longest: Nanos) {
     let took = at.saturating_sub(asked.sent);
-    let expected = format!("within {}", ms(longest));
+    let (expected, found) = (value::within(longest), "after " + time(took));
     let what = format!("answer to {}", asked.name());
     if took > longest && view.stalls.excuse(asked.sent, at, longest) {
-        let found = format!("after {}, {STOOD_STILL}", ms(took));
+        let found = found + ", " + STOOD_STILL;
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late is itself why the state of the link was not asked for.
         finding.about([asked.subject()], |finding| {
-            finding.prove(
-                what,
-                expected,
-                format!("after {}", ms(took)),
-                took <= longest,
-                true,
-            )
+            finding.prove(what, expected, found, took <= longest, true)
         });
     }
 }

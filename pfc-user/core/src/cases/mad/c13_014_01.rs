@@ -18,12 +18,11 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::{Row, Table, words};
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
-use crate::cases::value::{Value, count, time};
+use crate::cases::value::{Value, count, time, within};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
-use crate::quantity::ms;
-use crate::verdict::{Case, DocumentAssertion};
+use crate::verdict::{Case, DocumentAssertion, Step};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -48,12 +47,24 @@ pub(super) const CASE: MadCase = MadCase {
 };
 
 /// Steps in our own words and numbers.
-const STEPS: &[&str] = &[
-    "init 1  PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
-    "1  SendMad (SubnGet(PortInfo)), and take the time",
-    "2  SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
-    "3  verify: the time between is at most 4.3 s + 2 * 4.096 us * 2^SubnetTimeOut",
-    "4  verify: the time between is at most 4.096 us * 2^RespTimeValue + 2 * 0.5 s",
+const STEPS: &[Step] = &[
+    Step::new(
+        "init 1",
+        "PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
+    ),
+    Step::new("1", "SendMad (SubnGet(PortInfo)), and take the time"),
+    Step::new(
+        "2",
+        "SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
+    ),
+    Step::new(
+        "3",
+        "verify: the time between is at most 4.3 s + 2 * 4.096 us * 2^SubnetTimeOut",
+    ),
+    Step::new(
+        "4",
+        "verify: the time between is at most 4.096 us * 2^RespTimeValue + 2 * 0.5 s",
+    ),
 ];
 
 /// No step names v1c13-014#01.
@@ -69,7 +80,7 @@ const ROWS: [Row<Mad>; 6] = [
     PORT_STATE,
     row(
         "status",
-        "2",
+        &["2"],
         "each Get(PortInfo) is answered with status 0 and PortInfo",
         &["port-state"],
         "port-info-status",
@@ -79,7 +90,7 @@ const ROWS: [Row<Mad>; 6] = [
         tolerance: "inconclusive where the tester or its simulated DUT stood still",
         ..row(
             "in-time",
-            "3",
+            &["3"],
             "each answer to Get(PortInfo) came within 4.3 s and twice the time of \
              PortInfo:SubnetTimeOut",
             &["status"],
@@ -93,7 +104,7 @@ const ROWS: [Row<Mad>; 6] = [
             above a third of the rest, or the tester or its simulated DUT stood still",
         ..row(
             "resp-time",
-            "4",
+            &["4"],
             "the least time of 20 answers to Get(PortInfo) is within that of \
              PortInfo:RespTimeValue, of both ways and of the tester itself",
             &["status"],
@@ -199,20 +210,17 @@ fn resp_time(view: &View<'_>) -> Judgement {
     let times = Times::of(view)?;
     let mut finding = Finding::new();
     let what = format!("least time of {} answers", times.answered.len());
-    let expected = format!("within {}", ms(times.longest + times.own));
-    let found = format!(
-        "{}; the tester's own port answers after {}",
-        ms(times.least),
-        ms(times.own)
-    );
+    let expected = within(times.longest + times.own);
+    let own = "; the tester's own port answers after " + time(times.own);
+    let found = time(times.least) + own;
     let holds = times.least <= times.longest + times.own;
     if times.own > times.longest / 3 {
-        let found = format!("{found}, which is above a third of the rest");
+        let found = found + ", which is above a third of the rest";
         finding.undecided(what, expected, found);
     } else if !holds && times.answered.len() < COUNT as usize {
-        finding.undecided(what, format!("{expected}, of {COUNT}"), found);
+        finding.undecided(what, expected + ", of " + COUNT, found);
     } else if !holds && times.is_excused(view) {
-        let found = format!("{found}, {STOOD_STILL}");
+        let found = found + ", " + STOOD_STILL;
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
         // An answer that late may itself be why the state of the link was not asked for.

@@ -17,7 +17,7 @@ use super::{MadCase, assertion, row, row_of_set};
 use crate::cases::judge::{Row, Table, words};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::{ATTEMPTS, MadPlan, MadStimulus};
-use crate::verdict::{Case, DocumentAssertion};
+use crate::verdict::{Case, DocumentAssertion, Step};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -76,27 +76,78 @@ fn wrong_keys(plan: &MadPlan) -> String {
 /// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers.
 /// Before the colon stand the protect bits of the subcases that have the step; without them all
 /// have it.
-const STEPS: &[&str] = &[
-    "init 1  DUT PortInfo:PortState = Initialize, Armed, or Active; the tester's too",
-    "init 2  DUT PortInfo:M_Key = M_KEY_DUT; with violations 0 and lease 0",
-    "init 3  DUT PortInfo:M_KeyProtectBits = <as specified>",
-    "1.1  SendMad( SubnGet(PortInfo) where MADHeader:M_Key=M_KEY_DUT )",
-    "1.2  SMP_DATA = ReceiveMad( SubnGetResp(PortInfo) )",
-    "1.3  verify: PortInfo:M_Key == M_KEY_DUT",
-    "1.4  SendMad( SubnGet(PortInfo) where MADHeader:M_Key=M_KEY_OTHER )",
-    "0, 1: 2  SMP_DATA = ReceiveMad( SubnGetResp(PortInfo) )",
-    "0: 3  verify: PortInfo:M_Key == M_KEY_DUT, PortInfo:M_KeyViol = 0",
-    "1: 3  verify: PortInfo:M_Key == 0, PortInfo:M_KeyViol = 0",
-    "0, 1: 4  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
-    "2, 3: 2  VerifyNoReceiveMad( SubnGetResp( PortInfo) ) after the time-out of 13.4.6.2",
-    "2, 3: 3  SendMad( SubnGet(PortInfo) with M_Key = M_KEY_DUT )",
-    "2, 3: 4  SMP_DATA = ReceiveMad()",
-    "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is \
+const STEPS: &[Step] = &[
+    Step::new(
+        "init 1",
+        "DUT PortInfo:PortState = Initialize, Armed, or Active; the tester's too",
+    ),
+    Step::new(
+        "init 2",
+        "DUT PortInfo:M_Key = M_KEY_DUT; with violations 0 and lease 0",
+    ),
+    Step::new("init 3", "DUT PortInfo:M_KeyProtectBits = <as specified>"),
+    Step::new(
+        "1.1",
+        "SendMad( SubnGet(PortInfo) where MADHeader:M_Key=M_KEY_DUT )",
+    ),
+    Step::new("1.2", "SMP_DATA = ReceiveMad( SubnGetResp(PortInfo) )"),
+    Step::new("1.3", "verify: PortInfo:M_Key == M_KEY_DUT"),
+    Step::new(
+        "1.4",
+        "SendMad( SubnGet(PortInfo) where MADHeader:M_Key=M_KEY_OTHER )",
+    ),
+    Step::of(
+        &[0, 1],
+        "2",
+        "SMP_DATA = ReceiveMad( SubnGetResp(PortInfo) )",
+    ),
+    Step::of(
+        &[0],
+        "3",
+        "verify: PortInfo:M_Key == M_KEY_DUT, PortInfo:M_KeyViol = 0",
+    ),
+    Step::of(
+        &[1],
+        "3",
+        "verify: PortInfo:M_Key == 0, PortInfo:M_KeyViol = 0",
+    ),
+    Step::of(
+        &[0, 1],
+        "4",
+        "reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
+    ),
+    Step::of(
+        &[2, 3],
+        "2",
+        "VerifyNoReceiveMad( SubnGetResp( PortInfo) ) after the time-out of 13.4.6.2",
+    ),
+    Step::of(
+        &[2, 3],
+        "3",
+        "SendMad( SubnGet(PortInfo) with M_Key = M_KEY_DUT )",
+    ),
+    Step::of(&[2, 3], "4", "SMP_DATA = ReceiveMad()"),
+    Step::of(
+        &[2, 3],
+        "5",
+        "verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is \
      done again, at most twice for each way in which M_KEY_OTHER differs",
-    "2, 3: 6  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
-    "1, 2, 3: again  (+) all from init 2 on, with M_KEY_OTHER that differs in one bit, for each \
+    ),
+    Step::of(
+        &[2, 3],
+        "6",
+        "reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
+    ),
+    Step::of(
+        &[1, 2, 3],
+        "again",
+        "(+) all from init 2 on, with M_KEY_OTHER that differs in one bit, for each \
      bit of the plan, in the lower half, in the upper half, and everywhere",
-    "end  (+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
+    ),
+    Step::new(
+        "end",
+        "(+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
+    ),
 ];
 
 /// Assertions as the comments of the steps name them; #03.01 and #04.01 stand together at the step
@@ -137,7 +188,7 @@ const ROWS: [Row<Mad>; 17] = [
     PORT_STATE,
     row_of_set(
         "key-set",
-        "init 2, 3",
+        &["init 2", "init 3"],
         "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get \
          shows both",
         &["port-state"],
@@ -146,7 +197,7 @@ const ROWS: [Row<Mad>; 17] = [
     ),
     row(
         "own-key-answered",
-        "1.1, 1.2",
+        &["1.1", "1.2"],
         "Get(PortInfo) with M_KEY_DUT is answered with status 0",
         &[],
         "refuses-its-key",
@@ -154,7 +205,7 @@ const ROWS: [Row<Mad>; 17] = [
     ),
     row(
         "own-key-value",
-        "1.3",
+        &["1.3"],
         "the answer to M_KEY_DUT shows M_KEY_DUT",
         &["own-key-answered"],
         "forgets-key",
@@ -164,7 +215,7 @@ const ROWS: [Row<Mad>; 17] = [
         applies: Some(judge::answers_other_key),
         ..row(
             "other-key-answered",
-            "1.4, 2",
+            &["1.4", "2"],
             "protect bits 0 and 1: Get(PortInfo) with each M_KEY_OTHER is answered with status 0",
             OWN_KEY,
             "refuses-other-key",
@@ -175,7 +226,7 @@ const ROWS: [Row<Mad>; 17] = [
         applies: Some(judge::answers_other_key),
         ..row(
             "other-key-value",
-            "3",
+            &["3"],
             "protect bits 0: the answer to M_KEY_OTHER shows M_KEY_DUT; protect bits 1: it shows 0",
             &["other-key-answered"],
             "shows-key",
@@ -186,7 +237,7 @@ const ROWS: [Row<Mad>; 17] = [
         applies: Some(judge::answers_other_key),
         ..row(
             "no-violation",
-            "3",
+            &["3"],
             "protect bits 0 and 1: the answer to M_KEY_OTHER shows violations 0",
             &["other-key-answered"],
             "counts-good-key",
@@ -197,7 +248,7 @@ const ROWS: [Row<Mad>; 17] = [
         applies: Some(judge::refuses_other_key),
         ..row(
             "before-wrong-key",
-            "2",
+            &["2"],
             "protect bits 2 and 3: the answer to M_KEY_DUT just before M_KEY_OTHER shows the \
              protect bits, and violations 0",
             OWN_KEY,
@@ -211,7 +262,7 @@ const ROWS: [Row<Mad>; 17] = [
             the testbed's if that is longer; above 10 s inconclusive",
         ..row(
             "no-answer",
-            "1.4, 2",
+            &["1.4", "2"],
             "protect bits 2 and 3: after Get(PortInfo) with each M_KEY_OTHER no \
              SubnGetResp(PortInfo) with its TID while the case runs, and none with a TID of no request within the \
              time-out; violations or trap 256 show that the Get arrived",
@@ -224,7 +275,7 @@ const ROWS: [Row<Mad>; 17] = [
         applies: Some(judge::refuses_other_key),
         ..row(
             "dut-key-answered",
-            "3, 4",
+            &["3", "4"],
             "protect bits 2 and 3: after that Get(PortInfo) with M_KEY_DUT is answered with status \
              0",
             OWN_KEY,
@@ -237,7 +288,7 @@ const ROWS: [Row<Mad>; 17] = [
         applies: Some(judge::refuses_other_key),
         ..row(
             "dut-key-value",
-            "4",
+            &["4"],
             "protect bits 2 and 3: that answer shows M_KEY_DUT and the protect bits",
             &["dut-key-answered"],
             "drops-protection",
@@ -250,7 +301,7 @@ const ROWS: [Row<Mad>; 17] = [
             Pearson), and the binomial distribution",
         ..row(
             "one-violation",
-            "5",
+            &["5"],
             "protect bits 2 and 3: that answer shows violations 1 after each M_KEY_OTHER, and 0 \
              where that was answered BUSY; with 0 all is done again, and 0 fails where trap 256 \
              names that M_KEY_OTHER or it was answered, and where loss explains the zeros of the \
@@ -262,7 +313,7 @@ const ROWS: [Row<Mad>; 17] = [
     },
     row_of_set(
         "reset",
-        "4 or 6",
+        &["4", "6"],
         "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, \
          and a Get shows all three",
         &[],
@@ -275,7 +326,7 @@ const ROWS: [Row<Mad>; 17] = [
         even_interrupted: true,
         ..row(
             "restored",
-            "-",
+            &[],
             "M_Key, protect bits and lease as they were found, as a Get shows",
             &[],
             "one-key",
@@ -286,7 +337,7 @@ const ROWS: [Row<Mad>; 17] = [
         extra: true,
         ..row(
             "nothing-else-changed",
-            "-",
+            &[],
             "LID, MasterSMLID, LMC, MasterSMSL, CapabilityMask and GidPrefix are as before the \
              Sets of the M_Key",
             &[],

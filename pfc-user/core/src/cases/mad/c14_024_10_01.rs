@@ -11,7 +11,7 @@ use super::{MadCase, assertion, row, row_of_set};
 use crate::cases::judge::{Row, Table, words};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
-use crate::verdict::{Case, DocumentAssertion};
+use crate::verdict::{Case, DocumentAssertion, Step};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -39,25 +39,55 @@ pub(super) const CASE: MadCase = MadCase {
 };
 
 /// Steps of the document: number, two spaces, what it asks.
-const STEPS: &[&str] = &[
-    "init 1  PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
-    "1  SendMad (SubnGet(NodeInfo))",
-    "2  NUM_PORTS = ReceiveMad (SubnGetResp(NodeInfo):NumPorts)",
-    "3  SendMad (SubnGet(SwitchInfo)) to get LinearFDBCap and RandomFDBCap",
-    "4  SMP_DATA = ReceiveMad (SubnGetResp(SwitchInfo))",
-    "5  DUT_FDB_LIN_CAP = SMP_DATA:LinearFDBCap",
-    "6  DUT_FDB_RANDOM_CAP = SMP_DATA:RandomFDBCap",
-    "7  if LinearFDBCap != 0, the test is NA",
-    "8  verify that RandomFDBCap is greater than zero",
-    "9  repeat steps 10 to 12 for attribute modifiers 0 to 767",
-    "10  SendMad (SubnSet(LinearForwardingTable)); the data are 64 octets 0xff",
-    "11  SMP_DATA = ReceiveMad (SubnGetResp(LinearForwardingTable))",
-    "12  verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == 7",
-    "13  repeat steps 14 to 16 for attribute modifiers 0 to 767",
-    "14  SendMad (SubnGet(LinearForwardingTable))",
-    "15  SMP_DATA = ReceiveMad (SubnGetResp(LinearForwardingTable))",
-    "16  verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == \
+const STEPS: &[Step] = &[
+    Step::new(
+        "init 1",
+        "PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
+    ),
+    Step::new("1", "SendMad (SubnGet(NodeInfo))"),
+    Step::new(
+        "2",
+        "NUM_PORTS = ReceiveMad (SubnGetResp(NodeInfo):NumPorts)",
+    ),
+    Step::new(
+        "3",
+        "SendMad (SubnGet(SwitchInfo)) to get LinearFDBCap and RandomFDBCap",
+    ),
+    Step::new("4", "SMP_DATA = ReceiveMad (SubnGetResp(SwitchInfo))"),
+    Step::new("5", "DUT_FDB_LIN_CAP = SMP_DATA:LinearFDBCap"),
+    Step::new("6", "DUT_FDB_RANDOM_CAP = SMP_DATA:RandomFDBCap"),
+    Step::new("7", "if LinearFDBCap != 0, the test is NA"),
+    Step::new("8", "verify that RandomFDBCap is greater than zero"),
+    Step::new(
+        "9",
+        "repeat steps 10 to 12 for attribute modifiers 0 to 767",
+    ),
+    Step::new(
+        "10",
+        "SendMad (SubnSet(LinearForwardingTable)); the data are 64 octets 0xff",
+    ),
+    Step::new(
+        "11",
+        "SMP_DATA = ReceiveMad (SubnGetResp(LinearForwardingTable))",
+    ),
+    Step::new(
+        "12",
+        "verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == 7",
+    ),
+    Step::new(
+        "13",
+        "repeat steps 14 to 16 for attribute modifiers 0 to 767",
+    ),
+    Step::new("14", "SendMad (SubnGet(LinearForwardingTable))"),
+    Step::new(
+        "15",
+        "SMP_DATA = ReceiveMad (SubnGetResp(LinearForwardingTable))",
+    ),
+    Step::new(
+        "16",
+        "verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == \
      7, data == 0",
+    ),
 ];
 
 const SET_ANSWER: &[&str] = &[
@@ -92,7 +122,7 @@ const ROWS: [Row<Mad>; 15] = [
     PORT_STATE,
     row(
         "node-info",
-        "1, 2",
+        &["1", "2"],
         "Get(NodeInfo) is answered with status 0 and NodeInfo",
         &["port-state"],
         "silent=node-info",
@@ -100,7 +130,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row(
         "switch-info",
-        "3 to 6",
+        &["3", "4", "5", "6"],
         "Get(SwitchInfo) is answered with status 0 and SwitchInfo",
         &["node-info"],
         "silent=switch-info",
@@ -108,7 +138,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row(
         "random-fdb-cap",
-        "8",
+        &["8"],
         "SwitchInfo:RandomFDBCap is greater than 0",
         &["switch-info"],
         "no-random-fdb",
@@ -116,7 +146,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "set-answered",
-        "11",
+        &["11"],
         "each of the 768 Sets is answered",
         &["switch-info"],
         "silent=linear-forwarding-table",
@@ -124,7 +154,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "set-attribute",
-        "12",
+        &["12"],
         "each answer to a Set has AttributeID LinearForwardingTable",
         SET,
         "lft-attribute",
@@ -132,7 +162,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "set-modifier",
-        "12",
+        &["12"],
         "each answer to a Set has the modifier of its request",
         SET,
         "lft-modifier",
@@ -140,7 +170,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "set-status",
-        "12",
+        &["12"],
         "bits 4:2 of the status of each answer to a Set are 7",
         SET,
         "lft-set-status",
@@ -148,7 +178,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "get-answered",
-        "15",
+        &["15"],
         "each of the 768 Gets is answered",
         &["switch-info"],
         "silent=linear-forwarding-table",
@@ -156,7 +186,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "get-attribute",
-        "16",
+        &["16"],
         "each answer to a Get has AttributeID LinearForwardingTable",
         GET,
         "lft-attribute",
@@ -164,7 +194,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "get-modifier",
-        "16",
+        &["16"],
         "each answer to a Get has the modifier of its request",
         GET,
         "lft-modifier",
@@ -172,7 +202,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "get-status",
-        "16",
+        &["16"],
         "bits 4:2 of the status of each answer to a Get are 7",
         GET,
         "lft-get-status",
@@ -180,7 +210,7 @@ const ROWS: [Row<Mad>; 15] = [
     ),
     row_of_set(
         "get-data",
-        "16",
+        &["16"],
         "all 64 octets of data of each answer to a Get are 0",
         GET,
         "lft-data",

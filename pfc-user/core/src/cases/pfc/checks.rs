@@ -34,7 +34,7 @@ const PAUSED: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "paused",
-        "4",
+        &["4"],
         "no storm-phase test frame is received between the start of data and (last pause frame's \
          departure + pause time)",
         "ignores-pfc",
@@ -53,7 +53,7 @@ const BACKGROUND: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "background",
-        "4",
+        &["4"],
         "every frame of the lossy priorities is received, those of the storm phase while the storm \
          still runs, and no XOFF of the DUT withholds any",
         "drops-lossy-in-storm",
@@ -74,7 +74,7 @@ const ISOLATION: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "isolation",
-        "4",
+        &["4"],
         "lossless priorities that are not stormed are not paused: all their frames received, while \
          the storm still runs, and the DUT's XOFF withholds none of them",
         "pauses-other-lossless",
@@ -88,7 +88,7 @@ const DELIVERED: Row<Pfc> = Row {
     needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, HONOURED],
     ..Row::<Pfc>::new(
         "delivered",
-        "5",
+        &["5"],
         "after the storm the DUT drains: every test frame that left is received",
         "loses-held",
         delivery::delivered,
@@ -115,7 +115,7 @@ const LETS_GO: Row<Pfc> = Row {
     depends_on: &["paused"],
     ..Row::<Pfc>::new(
         "lets-go",
-        "5",
+        &["5"],
         "the first frame of each stormed priority arrives within the pause time + max_response + \
          two frames after the storm's last pause frame left, each later one as soon after the one \
          before it, and what was held at no less than a quarter of the line or its \
@@ -138,7 +138,7 @@ const RESUME: Row<Pfc> = Row {
     depends_on: &["delivered"],
     ..Row::<Pfc>::new(
         "resume",
-        "7",
+        &["7"],
         "after draining, every resume-phase test frame is received, and the DUT's XOFF withholds \
          none of them",
         "dies-after-pause",
@@ -154,7 +154,7 @@ const RESPONSE: Row<Pfc> = Row {
     depends_on: &["resume"],
     ..Row::<Pfc>::new(
         "response",
-        "probe",
+        &["probe"],
         "on running traffic an XOFF: the last frame within max_response, none before its quanta \
          expired, each paused priority again within max_response + two frames after they expired \
          and from then on, none lost; a later time replaces an earlier one, no lossy priority that \
@@ -174,7 +174,7 @@ const XON: Row<Pfc> = Row {
     depends_on: &["response"],
     ..Row::<Pfc>::new(
         "xon",
-        "probe",
+        &["probe"],
         "XOFF, then XON (time 0): traffic resumes within max_response + two frames, before the \
          quanta would have expired, and goes on; each kind of probe measured well enough",
         "ignores-xon",
@@ -194,7 +194,7 @@ const TEST_TRAFFIC: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "test-traffic",
-        "4",
+        &["4"],
         "storm on the lossy priorities: every frame of theirs is received, those of the storm \
          phase while the storm still runs, and no XOFF of the DUT withholds any",
         "lossy-obeys-pfc",
@@ -215,7 +215,7 @@ const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "background",
-        "4",
+        &["4"],
         "every frame of the lossless priority is received, those of the storm phase while the \
          storm still runs, and the DUT's XOFF withholds none of them",
         "pfc-pauses-all",
@@ -253,7 +253,7 @@ const NO_DIP_BESIDE: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "no-dip",
-        "4",
+        &["4"],
         "of each priority that no PFC may hold at least 0.99 of what was offered in any 100 ms \
          arrives in them",
         "dips",
@@ -280,7 +280,7 @@ const NO_DELAY_BESIDE: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "no-delay",
-        "4",
+        &["4"],
         "of each priority that no PFC may hold, the median latency in the storm, and in three \
          spans of 10 ms in a row in the pauses of a probe, is at most the baseline's greatest",
         "delays-lossy-in-storm",
@@ -293,7 +293,7 @@ const NO_PAUSE: Row<Pfc> = Row {
     needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
     ..Row::<Pfc>::new(
         "no-pause",
-        "Overview",
+        &["Overview"],
         "the DUT, which is configured for PFC, sends no 802.3x PAUSE frame with a time > 0",
         "sends-pause",
         integrity::no_pause,
@@ -304,7 +304,7 @@ const NO_LOSS: Row<Pfc> = Row {
     needs: IGNORED.needs,
     ..Row::<Pfc>::new(
         "no-loss",
-        "5",
+        &["5"],
         "802.3x storm, all 64 DSCPs at line rate: every frame is received, those of the storm \
          phase while the storm still runs",
         "obeys-pause",
@@ -325,7 +325,7 @@ const THROUGHPUT: Row<Pfc> = Row {
     ],
     ..Row::<Pfc>::new(
         "throughput",
-        "5",
+        &["5"],
         "received layer-1 rate >= min_throughput x offered; time withheld by the DUT's XOFF counts \
          as offered",
         "throttles",
@@ -337,7 +337,7 @@ const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
     needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
     ..Row::<Pfc>::new(
         "no-pfc-on-lossy",
-        "Overview",
+        &["Overview"],
         "the DUT sends no XOFF (time > 0) for a lossy priority",
         "xoff-for-lossy",
         integrity::no_pfc_on_lossy,
@@ -354,7 +354,7 @@ const fn of_arrivals(
     Row {
         extra: true,
         needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
-        ..Row::<Pfc>::new(id, "-", passes_when, fault, judge)
+        ..Row::<Pfc>::new(id, &[], passes_when, fault, judge)
     }
 }
 
@@ -417,7 +417,7 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
     ..Row::<Pfc>::new(
         "no-mac-control-forwarded",
-        "-",
+        &[],
         "no PAUSE/PFC frame of the rx port's storm appears at the tx port, or comes back to the rx \
          port where such frames reach its program",
         "forwards-control",
@@ -447,7 +447,7 @@ const IGNORED: Row<Pfc> = Row {
     applies: Some(storm_names_none),
     ..Row::<Pfc>::new(
         "ignored",
-        "4",
+        &["4"],
         "vector 0: every frame is received, those of the storm phase while the storm still runs, \
          and no XOFF of the DUT withholds any",
         "zero-vector-names-all",
@@ -472,7 +472,7 @@ const ONLY_ENABLED: Row<Pfc> = Row {
     applies: Some(storm_names_some),
     ..Row::<Pfc>::new(
         "only-enabled",
-        "4",
+        &["4"],
         "no storm-phase frame of the priorities whose bit is 1 is received before (last pause \
          frame's departure + pause time); every frame of all others is, those of the storm phase \
          while the storm still runs",
@@ -491,7 +491,7 @@ const ZERO_IGNORED: Row<Pfc> = Row {
     needs: IGNORED.needs,
     ..Row::<Pfc>::new(
         "ignored",
-        "4",
+        &["4"],
         "all times 0, and no priority paused: every frame is received, those of the storm phase \
          while the storm still runs, and no XOFF of the DUT withholds any",
         "zero-pauses-idle",
@@ -504,7 +504,7 @@ const RESUMES: Row<Pfc> = Row {
     needs: needs![PORTS, OWN_STORM, ACCOUNTING, BASELINE, PROBE_LATENCY],
     ..Row::<Pfc>::new(
         "resumes",
-        "1",
+        &["1"],
         "XOFF, then a frame with all eight bits and times of 0: each priority that was paused goes \
          on within max_response + two frames, before the quanta would have expired, and each that \
          was not goes on as soon; none that the XOFF does not name waits at the end of its pause \

@@ -6,7 +6,7 @@ use super::port::PortContext;
 use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
-use crate::verdict::Case;
+use crate::verdict::{Case, Step};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -20,16 +20,29 @@ pub(super) const CASE: PfcCase = PfcCase {
         document: "IEEE 802.1Qbb (priority enable vector); Windows hardware certification, \
             QosPriorityFlowControl (EnableVectorBitsReset)",
         steps: &[
-            "baseline: traffic of all priorities without a storm; every counter is shown alive",
-            "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
+            Step::phase(
+                "baseline: traffic of all priorities without a storm; every counter is shown alive",
+            ),
+            Step::phase(
+                "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
              storm is known to arrive",
-            "1  start a storm of PFC frames whose eight times are all 0xffff, and whose vector is \
+            ),
+            Step::new(
+                "1",
+                "start a storm of PFC frames whose eight times are all 0xffff, and whose vector is \
              0 or has the bit of one lossless priority",
-            "2  after the lead start lossless and lossy traffic, half the line each",
-            "3  keep both running, then stop both",
-            "4  verify: the priority whose bit is 1 is paused, and all others go on",
-            "5  stop the storm; verify: what was held arrives",
-            "6  repeat with another vector",
+            ),
+            Step::new(
+                "2",
+                "after the lead start lossless and lossy traffic, half the line each",
+            ),
+            Step::new("3", "keep both running, then stop both"),
+            Step::new(
+                "4",
+                "verify: the priority whose bit is 1 is paused, and all others go on",
+            ),
+            Step::new("5", "stop the storm; verify: what was held arrives"),
+            Step::new("6", "repeat with another vector"),
         ],
         assertions: &[],
         checks: &words(&checks::ENABLE_VECTOR),

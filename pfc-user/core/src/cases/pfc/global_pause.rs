@@ -6,7 +6,7 @@ use super::port::PortContext;
 use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
-use crate::verdict::Case;
+use crate::verdict::{Case, Step};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -16,15 +16,23 @@ pub(super) const CASE: PfcCase = PfcCase {
         requirement: "802.3x PAUSE has no effect on a DUT that is configured for PFC.",
         document: super::DOCUMENT,
         steps: &[
-            "baseline: test traffic without a storm; every counter is shown alive",
-            "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
+            Step::phase("baseline: test traffic without a storm; every counter is shown alive"),
+            Step::phase(
+                "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
              storm is known to arrive",
-            "1  start the 802.3x PAUSE storm, quanta 0xffff",
-            "2  after the lead start test traffic: all 64 DSCPs, 100 % of line rate, PFC honoured \
+            ),
+            Step::new("1", "start the 802.3x PAUSE storm, quanta 0xffff"),
+            Step::new(
+                "2",
+                "after the lead start test traffic: all 64 DSCPs, 100 % of line rate, PFC honoured \
              on all eight priorities of the tx port",
-            "3  keep it running, then stop it",
-            "4  stop the storm",
-            "5  verify: all test frames received, throughput close to link capacity",
+            ),
+            Step::new("3", "keep it running, then stop it"),
+            Step::new("4", "stop the storm"),
+            Step::new(
+                "5",
+                "verify: all test frames received, throughput close to link capacity",
+            ),
         ],
         assertions: &[],
         checks: &words(&checks::GLOBAL_PAUSE),

@@ -6,7 +6,7 @@ use super::port::PortContext;
 use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, Role, StormKind};
-use crate::verdict::Case;
+use crate::verdict::{Case, Step};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -16,16 +16,26 @@ pub(super) const CASE: PfcCase = PfcCase {
         requirement: "PFC for lossy priorities has no effect on any traffic.",
         document: super::DOCUMENT,
         steps: &[
-            "baseline: test and background traffic without a storm; every counter is shown alive",
-            "probe: PFC for a lossless priority from the storm's port stops it, so that the storm \
+            Step::phase(
+                "baseline: test and background traffic without a storm; every counter is shown alive",
+            ),
+            Step::phase(
+                "probe: PFC for a lossless priority from the storm's port stops it, so that the storm \
              is known to arrive",
-            "1  start the PFC storm on the lossy priorities",
-            "2  after the lead start test traffic (lossy, 50 %) and background traffic (lossless, \
+            ),
+            Step::new("1", "start the PFC storm on the lossy priorities"),
+            Step::new(
+                "2",
+                "after the lead start test traffic (lossy, 50 %) and background traffic (lossless, \
              50 %) together",
-            "3  keep both running, then stop both",
-            "4  verify: all test and background frames received, no loss, no dip",
-            "5  stop the storm",
-            "6  repeat with the next lossless priority",
+            ),
+            Step::new("3", "keep both running, then stop both"),
+            Step::new(
+                "4",
+                "verify: all test and background frames received, no loss, no dip",
+            ),
+            Step::new("5", "stop the storm"),
+            Step::new("6", "repeat with the next lossless priority"),
         ],
         assertions: &[],
         checks: &words(&checks::LOSSY_STORM),

@@ -43,7 +43,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "no-resize" => smallest_share("resized", total(e, verified)),
         "no-corruption" => smallest_share("corrupted", total(e, verified)),
         "no-delay" => latency::resolution(e)
-            .map(|delay| Value::from("the median later by ") + time(delay) + " at some priority"),
+            .map(|delay| "the median later by " + time(delay) + " at some priority"),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
         "no-pause" => Some("one PAUSE frame".into()),
         "no-reflection" => smallest_share("reflected", sent(e, None, &ALL)),
@@ -96,7 +96,7 @@ fn release(e: &PfcEvidence) -> Option<Value> {
         .map(|priority| measured.least_late(*priority, over))
         .max()?;
     let uncertain = last.after.saturating_sub(last.before);
-    Some(Value::from("a pause ") + time(tolerance + allowed + uncertain) + " too long")
+    Some("a pause " + time(tolerance + allowed + uncertain) + " too long")
 }
 
 /// The longest time in which a frame of a probe left: by that its effect may be misjudged.
@@ -116,7 +116,7 @@ fn response(e: &PfcEvidence) -> Option<Value> {
     lengths.sort_unstable();
     let tolerance = run_out.iter().map(|pause| pause.tolerance).max()?;
     let [late, _] = measured.least_late_of_all();
-    let found = Value::from("obeyed later than ") + time(e.limits.max_response + uncertain);
+    let found = "obeyed later than " + time(e.limits.max_response + uncertain);
     let early = time(tolerance + uncertain + longest_frame(e));
     let found = found + ", or a pause that ends " + early + " early or ";
     let found = found + time(tolerance + late? + uncertain) + " late; ";
@@ -127,9 +127,7 @@ fn response(e: &PfcEvidence) -> Option<Value> {
 /// The least time for which an XOFF may hold a priority that it does not name.
 fn held_unnamed(measured: &Measured) -> Value {
     measured.least_beside().map_or(Value::default(), |held| {
-        Value::from("; another priority held for ")
-            + time(held)
-            + " by an XOFF, and again when it is sent again"
+        "; another priority held for " + time(held) + " by an XOFF, and again when it is sent again"
     })
 }
 
@@ -137,7 +135,7 @@ fn held_unnamed(measured: &Measured) -> Value {
 fn xon(e: &PfcEvidence) -> Option<Value> {
     let uncertain = uncertain(e)?;
     let [_, late] = Measured::of(e).least_late_of_all();
-    Some(Value::from("obeyed later than ") + time(late? + uncertain))
+    Some("obeyed later than " + time(late? + uncertain))
 }
 
 /// The least dips.

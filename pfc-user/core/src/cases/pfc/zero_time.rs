@@ -8,7 +8,7 @@ use super::port::PortContext;
 use super::{PfcCase, checks, probing, unfolding};
 use crate::cases::judge::words;
 use crate::plan::{RepetitionPlan, StormKind};
-use crate::verdict::Case;
+use crate::verdict::{Case, Step};
 
 /// The case.
 pub(super) const CASE: PfcCase = PfcCase {
@@ -20,16 +20,29 @@ pub(super) const CASE: PfcCase = PfcCase {
         document: "IEEE 802.1Qbb (priority-based flow control); Windows hardware certification, \
             QosPriorityFlowControl (TimeVectorZeroQuanta)",
         steps: &[
-            "baseline: traffic of all priorities without a storm; every counter is shown alive",
-            "probe: on running traffic PFC for the lossless priorities, and at a third of the \
+            Step::phase(
+                "baseline: traffic of all priorities without a storm; every counter is shown alive",
+            ),
+            Step::phase(
+                "probe: on running traffic PFC for the lossless priorities, and at a third of the \
              pause a frame whose vector has all eight bits and whose eight times are 0; the same \
              for the first half of them where there are several; then such a frame alone",
-            "1  verify: each priority that is paused goes on at that frame, and each that is not \
+            ),
+            Step::new(
+                "1",
+                "verify: each priority that is paused goes on at that frame, and each that is not \
              goes on as before",
-            "2  start a storm of such frames",
-            "3  after the lead start lossless and lossy traffic, half the line each",
-            "4  keep both running, then stop both; verify: all of it arrives, in time",
-            "5  stop the storm",
+            ),
+            Step::new("2", "start a storm of such frames"),
+            Step::new(
+                "3",
+                "after the lead start lossless and lossy traffic, half the line each",
+            ),
+            Step::new(
+                "4",
+                "keep both running, then stop both; verify: all of it arrives, in time",
+            ),
+            Step::new("5", "stop the storm"),
         ],
         assertions: &[],
         checks: &words(&checks::ZERO_TIME),

@@ -20,7 +20,7 @@ use super::{RcCase, assertion};
 use crate::cases::finding::Judgement;
 use crate::cases::judge::{Needs, Row, Table, needs, words};
 use crate::plan::rc::{RcParameters, RcPlan};
-use crate::verdict::{Case, DocumentAssertion, Verdict};
+use crate::verdict::{Case, DocumentAssertion, Step, Verdict};
 
 /// The case.
 pub(super) const CASE: RcCase = RcCase {
@@ -76,33 +76,69 @@ fn plan(parameters: &RcParameters) -> RcPlan {
 }
 
 /// Steps of the document.
-const STEPS: &[&str] = &[
-    "init 1  OpenRcChannel( CC ): a queue pair of the DUT in RTS, connected to one of the tester",
-    "init 2  Set QP Retry Count = 2, or what the plan says",
-    "init 3  Set ACK Timeout to 18 (1.07 sec), or what the plan says",
-    "control  (+) the DUT reaches the tester and hears it: requests are dropped, then one is \
+const STEPS: &[Step] = &[
+    Step::new(
+        "init 1",
+        "OpenRcChannel( CC ): a queue pair of the DUT in RTS, connected to one of the tester",
+    ),
+    Step::new("init 2", "Set QP Retry Count = 2, or what the plan says"),
+    Step::new(
+        "init 3",
+        "Set ACK Timeout to 18 (1.07 sec), or what the plan says",
+    ),
+    Step::new(
+        "control",
+        "(+) the DUT reaches the tester and hears it: requests are dropped, then one is \
      answered",
-    "1  Register memory region for receiving remote packets",
-    "2  Post one receive request for each expected packet: the tester records and drops what comes \
+    ),
+    Step::new("1", "Register memory region for receiving remote packets"),
+    Step::new(
+        "2",
+        "Post one receive request for each expected packet: the tester records and drops what comes \
      for its queue pair",
-    "3  Set the retry count to a non-zero value",
-    "4  Get the timeout value, T_tr, from the DUT",
-    "5  Transmit 1 RC READ WQE from DUT at size (PMTU), R_KEY = 0x12345, VA = 0x999000",
-    "6  While retry count is not zero",
-    "6.1  Receive all expected packets",
-    "6.2  Verify all packets were received and were valid",
-    "6.3  Verify each message contained a single Read Request packet",
-    "6.4  Silently drop the received packet",
-    "6.5  Sleep for about T_tr",
-    "6.6  Check the receive QP for a retry",
-    "6.7  Verify that the retry count has been decremented",
-    "7  End while retry count is not zero",
-    "8  Verify that the DUT retried the RDMA Read request retry count times",
-    "9  Verify that the DUT throws the IBV_WC_RETRY_EXC_ERR (12) error",
-    "10  Poll for completion of read request on DUT's send queue",
-    "11  Verify exactly 1 work completion was dequeued from the send queue",
-    "12  Verify that the status of the work completion indicates expected error status",
-    "13  CloseRcChannel( CC ), having flushed an unacknowledged WQE",
+    ),
+    Step::new("3", "Set the retry count to a non-zero value"),
+    Step::new("4", "Get the timeout value, T_tr, from the DUT"),
+    Step::new(
+        "5",
+        "Transmit 1 RC READ WQE from DUT at size (PMTU), R_KEY = 0x12345, VA = 0x999000",
+    ),
+    Step::new("6", "While retry count is not zero"),
+    Step::new("6.1", "Receive all expected packets"),
+    Step::new("6.2", "Verify all packets were received and were valid"),
+    Step::new(
+        "6.3",
+        "Verify each message contained a single Read Request packet",
+    ),
+    Step::new("6.4", "Silently drop the received packet"),
+    Step::new("6.5", "Sleep for about T_tr"),
+    Step::new("6.6", "Check the receive QP for a retry"),
+    Step::new("6.7", "Verify that the retry count has been decremented"),
+    Step::new("7", "End while retry count is not zero"),
+    Step::new(
+        "8",
+        "Verify that the DUT retried the RDMA Read request retry count times",
+    ),
+    Step::new(
+        "9",
+        "Verify that the DUT throws the IBV_WC_RETRY_EXC_ERR (12) error",
+    ),
+    Step::new(
+        "10",
+        "Poll for completion of read request on DUT's send queue",
+    ),
+    Step::new(
+        "11",
+        "Verify exactly 1 work completion was dequeued from the send queue",
+    ),
+    Step::new(
+        "12",
+        "Verify that the status of the work completion indicates expected error status",
+    ),
+    Step::new(
+        "13",
+        "CloseRcChannel( CC ), having flushed an unacknowledged WQE",
+    ),
 ];
 
 /// The first is about the timer, the second about the counter and what follows when it is used up.
@@ -130,7 +166,7 @@ const ROWS: [Row<Rc>; 11] = [
         even_interrupted: true,
         ..row(
             "qualifier",
-            "DUT Qualifiers",
+            &["DUT Qualifiers"],
             "the DUT does not support Automatic Path Migration, by `apm` of the testbed or else by \
              the device's flag; where it does the case is not applicable",
             "apm",
@@ -149,7 +185,7 @@ const ROWS: [Row<Rc>; 11] = [
         ],
         ..row(
             "path-alive",
-            "control",
+            &["control"],
             "after as many dropped requests as the plan says, which is at most the retry count, a \
              correct READ response is followed by a completion with status 0",
             "ignores-answer",
@@ -161,7 +197,7 @@ const ROWS: [Row<Rc>; 11] = [
             other packets within T_tr / 16 of each other are one transmission",
         ..row(
             "requests",
-            "6.1, 6.6, 8",
+            &["6.1", "6.6", "8"],
             "1 + retry count transmissions, and none in a further 4 T_tr",
             "one-retry-less",
             requests::requests,
@@ -169,7 +205,7 @@ const ROWS: [Row<Rc>; 11] = [
     },
     row(
         "single-packet",
-        "6.3",
+        &["6.3"],
         "each transmission is one packet: opcode 0x0c with a RETH and no payload, R_Key 0x12345, \
          VA 0x999000, length = PMTU",
         "wrong-opcode",
@@ -177,7 +213,7 @@ const ROWS: [Row<Rc>; 11] = [
     ),
     row(
         "same-request",
-        "6.2",
+        &["6.2"],
         "PSN, RETH and P_Key are those of the first transmission; every packet comes from the DUT's \
          address, has transport version 0, and its ICRC is valid",
         "changes-psn",
@@ -190,7 +226,7 @@ const ROWS: [Row<Rc>; 11] = [
             others, or the simulated DUT stood still",
         ..row(
             "interval",
-            "6.5",
+            &["6.5"],
             "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n \
              as read back",
             "short-timeout",
@@ -203,7 +239,7 @@ const ROWS: [Row<Rc>; 11] = [
         depends_on: &["requests"],
         ..row(
             "retry-count",
-            "6.7, 8",
+            &["6.7", "8"],
             "before each retry the counter is decremented by one",
             "keeps-count",
             requests::retry_count,
@@ -214,7 +250,7 @@ const ROWS: [Row<Rc>; 11] = [
             long the agent's word or the last transmission took, or the simulated DUT stood still",
         ..row(
             "one-completion",
-            "9 to 11",
+            &["9", "10", "11"],
             "exactly one completion of the READ, [0.95, 4] T_tr after the last transmission",
             "never-completes",
             completion::one_completion,
@@ -224,7 +260,7 @@ const ROWS: [Row<Rc>; 11] = [
         needs: IN_THE_DUT,
         ..row(
             "status",
-            "9, 12",
+            &["9", "12"],
             "its status is IBV_WC_RETRY_EXC_ERR (12)",
             "wrong-status",
             completion::status,
@@ -234,7 +270,7 @@ const ROWS: [Row<Rc>; 11] = [
         needs: IN_THE_DUT,
         ..row(
             "qp-error",
-            "13",
+            &["13"],
             "after the completion the queue pair is in the state Error",
             "stays-in-rts",
             completion::qp_error,
@@ -246,7 +282,7 @@ const ROWS: [Row<Rc>; 11] = [
         tolerance: "bounded wait: T_tr, at least 1 s",
         ..row(
             "flush",
-            "13",
+            &["13"],
             "one more READ that is posted completes once, with status IBV_WC_WR_FLUSH_ERR (5)",
             "no-flush",
             completion::flush,
@@ -256,13 +292,13 @@ const ROWS: [Row<Rc>; 11] = [
 
 const fn row(
     id: &'static str,
-    step: &'static str,
+    steps: &'static [&'static str],
     passes_when: &'static str,
     fault: &'static str,
     judge: fn(&View<'_>) -> Judgement,
 ) -> Row<Rc> {
     Row {
         needs: ON_THE_WIRE,
-        ..Row::<Rc>::new(id, step, passes_when, fault, judge)
+        ..Row::<Rc>::new(id, steps, passes_when, fault, judge)
     }
 }

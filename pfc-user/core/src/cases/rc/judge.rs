@@ -8,7 +8,7 @@ use super::RcCase;
 use crate::cases::finding::Judgement;
 use crate::cases::judge::Family;
 use crate::cases::resolution;
-use crate::cases::steps::{self, numbered};
+use crate::cases::steps;
 use crate::evidence::rc::{Phase, RcEvidence};
 use crate::verdict::Judged;
 
@@ -31,7 +31,7 @@ impl RcCase {
         self.table
             .judge_all(name, view, self.figures, |view, checks| {
                 let found = |step: &str| (self.step)(step, view, checks);
-                let steps = steps::results(name, numbered(self.case.steps), found);
+                let steps = steps::results(name, self.case.steps, found);
                 let resolution = |check: &str| (self.resolution)(check, view);
                 (steps, resolution::figures(checks, resolution))
             })

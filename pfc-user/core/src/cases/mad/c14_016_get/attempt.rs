@@ -3,13 +3,14 @@
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::decoded::{Asked, Asking, View};
 use crate::cases::remedy;
+use crate::cases::value::{Value, count};
 use crate::evidence::mad::Purpose;
 
 /// Violations that were left by the Set that was to clear them; nothing can be counted from there.
-pub(super) fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
+pub(super) fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<Value> {
     let set = view.port_in(Purpose::KeySet, asked.attempt)?;
     let left = set.m_key_violations();
-    (left != 0).then(|| format!("{left} already when a Set had cleared them"))
+    (left != 0).then(|| count(left.into(), "") + " already when a Set had cleared them")
 }
 
 /// Records each kind of wrong key that was not tried, where `purpose` is about wrong keys; and each

@@ -84,7 +84,7 @@ pub(super) fn key_set(view: &View<'_>) -> Judgement {
         match asking.last().port() {
             Some(port) => finding.about([asking.last().subject()], |finding| {
                 let by = "that a Get with M_KEY_DUT shows";
-                finding.equal(format!("M_Key {by}"), view.dut_key(), port.m_key());
+                finding.equal_words(format!("M_Key {by}"), view.dut_key(), port.m_key());
                 let bits = (view.protect_bits(), port.m_key_protect_bits());
                 finding.equal(format!("M_KeyProtectBits {by}"), bits.0, bits.1);
             }),
@@ -102,7 +102,7 @@ const AFTER_SET: &str = "Get(PortInfo) with M_KEY_DUT after the Set";
 
 pub(super) fn own_key_value(view: &View<'_>) -> Judgement {
     each(view, Purpose::OwnKey, |finding, _, port| {
-        finding.equal("M_Key", view.dut_key(), port.m_key())
+        finding.equal_words("M_Key", view.dut_key(), port.m_key())
     })
 }
 
@@ -128,7 +128,7 @@ pub(super) fn other_key_value(view: &View<'_>) -> Judgement {
         _ => MKey(0),
     };
     each(view, Purpose::OtherKey, |finding, _, port| {
-        finding.equal("M_Key", expected, port.m_key())
+        finding.equal_words("M_Key", expected, port.m_key())
     })
 }
 
@@ -151,7 +151,7 @@ pub(super) fn before_wrong_key(view: &View<'_>) -> Judgement {
         // A Set that is sent again after its answer was lost may carry a key that is wrong by then.
         match view.port_in(Purpose::KeySet, asking.last().attempt) {
             None if violations != 0 => {
-                let found = format!("{violations}, after a Set that was not answered");
+                let found = Value::from(violations) + ", after a Set that was not answered";
                 finding.undecided(what, 0, found)
             }
             _ => finding.equal(what, 0, violations),
@@ -163,7 +163,7 @@ pub(super) fn before_wrong_key(view: &View<'_>) -> Judgement {
 pub(super) fn dut_key_value(view: &View<'_>) -> Judgement {
     each(view, Purpose::DutKey, |finding, _, port| {
         let bits = (view.protect_bits(), port.m_key_protect_bits());
-        finding.equal("M_Key after M_KEY_OTHER", view.dut_key(), port.m_key());
+        finding.equal_words("M_Key after M_KEY_OTHER", view.dut_key(), port.m_key());
         finding.equal("M_KeyProtectBits after M_KEY_OTHER", bits.0, bits.1);
     })
 }
@@ -185,7 +185,7 @@ pub(super) fn reset(view: &View<'_>) -> Judgement {
         };
         let (bits, violations) = (port.m_key_protect_bits(), port.m_key_violations());
         finding.about([asking.last().subject()], |finding| {
-            finding.equal("M_Key after the reset", MKey(0), port.m_key());
+            finding.equal_words("M_Key after the reset", MKey(0), port.m_key());
             finding.equal("M_KeyProtectBits after the reset", 0, bits);
             finding.equal("M_KeyViolations after the reset", 0, violations);
         });
@@ -207,9 +207,9 @@ pub(super) fn restored(view: &View<'_>) -> Judgement {
     let what = "what a Get shows at the end";
     match asking.last().port() {
         Some(port) => finding.about([asking.last().subject()], |finding| {
-            finding.equal(what, original, Protection::of(&port))
+            finding.equal_words(what, original, Protection::of(&port))
         }),
-        None => finding.undecided(what, original, "no PortInfo in answer"),
+        None => finding.undecided(what, original.to_string(), "no PortInfo in answer"),
     }
     Ok(finding)
 }
@@ -249,8 +249,8 @@ pub(super) fn nothing_else_changed(view: &View<'_>) -> Judgement {
         finding.expect_about(
             subjects,
             format!("{name} after a Set of the M_Key"),
-            format_args!("{expected:#x}"),
-            format_args!("{shown:#x}"),
+            format!("{expected:#x}"),
+            format!("{shown:#x}"),
             shown == expected,
         );
     }
@@ -309,6 +309,6 @@ fn late(view: &View<'_>) -> Option<Value> {
     let askings = view.askings(Purpose::OtherKey);
     let asked: Vec<_> = askings.iter().flat_map(|asking| &asking.all).collect();
     let least = asked.iter().map(|asked| view.seen_for(asked)).min()?;
-    let found = Value::from("1 answer to ") + count(asked.len() as u64, "requests");
+    let found = "1 answer to " + count(asked.len() as u64, "requests");
     Some(found + ", up to " + time(least) + " after each")
 }

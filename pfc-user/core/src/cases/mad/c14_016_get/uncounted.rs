@@ -5,6 +5,7 @@ use super::answer::is_discarded;
 use super::attempt::not_cleared;
 use crate::cases::mad::judge::decoded::{Asked, View};
 use crate::cases::mad::judge::likelihood::{ENOUGH, Loss, UNLIKELY, at_least};
+use crate::cases::value::{Value, count, number, scientific};
 use crate::evidence::mad::Purpose;
 use crate::verdict::Verdict;
 
@@ -39,22 +40,24 @@ impl Uncounted {
     }
 
     /// Returns the meaning of a zero in words, and its verdict.
-    pub(super) fn judge(&self) -> (String, Verdict) {
+    pub(super) fn judge(&self) -> (Value, Verdict) {
         let Self { tried, zeros, loss } = *self;
         let Loss { asked, lost } = loss;
-        let others = format!("{lost} of {asked} other requests were lost");
+        let others = count(lost, "") + " of " + asked + " other requests were lost";
         let Some(bound) = loss.upper_bound() else {
-            let found = format!(
-                "the request may be lost; {others}, and fewer than {ENOUGH} say nothing of it"
-            );
-            return (found, Verdict::Inconclusive);
+            let found = "the request may be lost; " + others + ", and fewer than " + ENOUGH;
+            return (found + " say nothing of it", Verdict::Inconclusive);
         };
         let likelihood = at_least(zeros, tried, bound);
-        let found = format!(
-            "{zeros} of {tried} wrong keys of the case were not counted; {others}, so that loss is \
-             below {:.2} %, and explains that with probability {likelihood:.1e}",
-            100.0 * bound
-        );
+        let uncounted =
+            count(zeros, "") + " of " + tried + " wrong keys of the case were not counted";
+        let found = uncounted
+            + "; "
+            + others
+            + ", so that loss is below "
+            + number(100.0 * bound, 2, "%")
+            + ", and explains that with probability "
+            + scientific(likelihood);
         match likelihood < UNLIKELY {
             true => (found, Verdict::Fail),
             false => (found, Verdict::Inconclusive),
@@ -87,10 +90,12 @@ mod tests {
             uncounted.judge()
         };
         let (found, verdict) = judged(99);
+        let found = found.into_text();
         assert_eq!(verdict, Verdict::Inconclusive, "{found}");
         let few = "0 of 99 other requests were lost, and fewer than 100 say nothing of it";
         assert!(found.contains(few), "{found}");
         let (found, verdict) = judged(100);
+        let found = found.into_text();
         assert_eq!(verdict, Verdict::Fail, "{found}");
         let enough = "0 of 100 other requests were lost, so that loss is below 4.50 %";
         assert!(found.contains(enough), "{found}");

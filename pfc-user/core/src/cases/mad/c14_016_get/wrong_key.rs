@@ -9,16 +9,16 @@ use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::strays::unseen;
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::cases::remedy;
+use crate::cases::value::{self, Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::plan::Nanos;
-use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
 
 pub(super) fn no_answer(view: &View<'_>) -> Judgement {
-    let time = view.answer_time();
-    if time > MOST_WAIT {
+    let longest = view.answer_time();
+    if longest > MOST_WAIT {
         return Err(format!(
-            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
+            "by RespTimeValue and SubnetTimeOut an answer may take {longest:?}; more than \
              {MOST_WAIT:?} is not waited"
         )
         .into());
@@ -41,13 +41,13 @@ pub(super) fn no_answer(view: &View<'_>) -> Judgement {
 
 /// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
 /// trap 256 about its key.
-fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
+fn arrival(view: &View<'_>, asked: &Asked) -> Option<Value> {
     let port = |purpose| view.port_in(purpose, asked.attempt);
     let violations = |purpose| port(purpose).map(|port| port.m_key_violations());
     let before = [Purpose::KeySet, Purpose::OwnKey].map(violations);
     let before = before.into_iter().flatten().max().unwrap_or(0);
     if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
-        return Some(format!("violations {after}"));
+        return Some("violations " + count(after.into(), ""));
     }
     has_trap(view, asked).then(|| "trap 256".into())
 }
@@ -76,7 +76,7 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     let difference = view.difference(asked);
     let what = format!("SubnGetResp(PortInfo) to a key that differs {difference}");
     let waited = asked.waited();
-    let expected = format!("none within {}", ms(waited));
+    let expected = "none " + value::within(waited);
     if let Some((subject, remedy, (found, verdict))) = any_answer(view, asked, has_arrived) {
         return finding.about([subject], |finding| {
             finding.remedied(remedy, |finding| {
@@ -84,8 +84,9 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
             })
         });
     }
-    if u128::from(waited) < view.answer_time().as_nanos() {
-        let longer = format!("none within {:?}", view.answer_time());
+    let longest = view.answer_time().as_nanos() as Nanos;
+    if waited < longest {
+        let longer = "none " + value::within(longest);
         return finding.undecided(what, longer, expected);
     }
     if !view.is_alive_after(asked) {
@@ -97,9 +98,9 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
         false => "; those with another TID could not be seen",
     };
     let found = match arrival(view, asked) {
-        Some(by) => format!("none{hidden}; that it arrived is shown by {by}"),
+        Some(by) => Value::from("none") + hidden + "; that it arrived is shown by " + by,
         None if has_arrived => {
-            format!("none{hidden}; it may not have arrived, and was sent again")
+            Value::from("none") + hidden + "; it may not have arrived, and was sent again"
         }
         None => {
             let found =
@@ -118,13 +119,13 @@ fn any_answer(
     view: &View<'_>,
     asked: &Asked,
     has_arrived: bool,
-) -> Option<(Subject, &'static str, (String, Verdict))> {
-    let after = |at: Nanos| ms(at.saturating_sub(asked.sent));
+) -> Option<(Subject, &'static str, (Value, Verdict))> {
+    let after = |at: Nanos| "one after " + time(at.saturating_sub(asked.sent));
     if let Some((at, answer)) = &asked.answer {
         let (status, after) = (answer.status(), after(*at));
         let judged = match status.is_busy() {
-            true => busy(view, asked, has_arrived, &after),
-            false => (format!("one after {after}, status {status}"), Verdict::Fail),
+            true => busy(view, asked, has_arrived, after),
+            false => (after + format!(", status {status}"), Verdict::Fail),
         };
         return Some((asked.subject(), remedy::BUSY, judged));
     }
@@ -133,7 +134,7 @@ fn any_answer(
     let tid = match &stray.smp {
         None => "cut off".into(),
         Some(smp) if verdict == Verdict::Fail && smp.status().is_busy() => {
-            let judged = busy(view, asked, has_arrived, &after);
+            let judged = busy(view, asked, has_arrived, after);
             return Some((subject, remedy::BUSY, judged));
         }
         Some(smp) => format!("TID {}", smp.tid()),
@@ -142,20 +143,20 @@ fn any_answer(
         Verdict::Fail => "",
         _ => " of a request that was not the DUT's",
     };
-    let found = format!("one after {after}, {tid}{of_another}");
+    let found = after + format!(", {tid}{of_another}");
     Some((subject, remedy::OTHER, (found, verdict)))
 }
 
 /// Judges an answer BUSY. It says that the Get was discarded (13.4.7), so that its key was not
 /// looked at; the Get is sent again then. A Get whose key was counted all the same was answered.
-fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: &str) -> (String, Verdict) {
-    let one = format!("one after {after}, BUSY");
+fn busy(view: &View<'_>, asked: &Asked, has_arrived: bool, after: Value) -> (Value, Verdict) {
+    let one = after + ", BUSY";
     match arrival(view, asked) {
         Some(by) => (
-            format!("{one}, although the Get was not discarded: {by}"),
+            one + ", although the Get was not discarded: " + by,
             Verdict::Fail,
         ),
-        None if has_arrived => (format!("{one}: discarded, and sent again"), Verdict::Pass),
+        None if has_arrived => (one + ": discarded, and sent again", Verdict::Pass),
         None => (one, Verdict::Inconclusive),
     }
 }
@@ -199,7 +200,7 @@ fn violations(
     view: &View<'_>,
     other: &Asked,
     what: String,
-    zero: (String, Verdict),
+    zero: (Value, Verdict),
     finding: &mut Finding,
 ) {
     let Some(port) = view.port_in(Purpose::DutKey, other.attempt) else {
@@ -211,7 +212,7 @@ fn violations(
     // A Set that was sent again after its answer was lost carried a key that was wrong by then.
     let before = view.port_in(Purpose::OwnKey, other.attempt);
     if let Some(before) = before.filter(|port| port.m_key_violations() != 0) {
-        let left = format!("{} already before it", before.m_key_violations());
+        let left = Value::from(before.m_key_violations()) + " already before it";
         return finding.undecided(what, 1, left);
     }
     let is_stray =
@@ -223,11 +224,15 @@ fn violations(
             finding.equal(what, 0, violations)
         }
         0 if is_named_by_trap(view, other) => {
-            finding.expect(what, 1, "0, although trap 256 names the key", false)
+            let found = count(0, "") + ", although trap 256 names the key";
+            finding.expect(what, 1, found, false)
         }
-        0 if is_answered => finding.expect(what, 1, "0, although the Get was answered", false),
+        0 if is_answered => {
+            let found = count(0, "") + ", although the Get was answered";
+            finding.expect(what, 1, found, false)
+        }
         0 => finding.remedied(remedy::LOSS, |finding| {
-            finding.compare(what, 1, format!("0: {}", zero.0), zero.1)
+            finding.compare(what, 1, count(0, "") + ": " + zero.0, zero.1)
         }),
         violations => finding.equal(what, 1, violations),
     }

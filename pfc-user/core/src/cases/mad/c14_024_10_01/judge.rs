@@ -1,7 +1,5 @@
 //! The checks of C14_024_10_01.
 
-use std::fmt::Display;
-
 use ib_mad::attr::{NodeInfo, NodeType, SwitchInfo};
 use ib_mad::mad::AttributeId;
 use ib_mad::smp::{DATA, Smp};
@@ -15,7 +13,7 @@ use crate::cases::mad::judge::steps::{not_reached, sent, valued};
 use crate::cases::steps::Found;
 use crate::cases::value::{Value, count};
 use crate::evidence::mad::Purpose;
-use crate::verdict::{CheckResult, Verdict};
+use crate::verdict::{Bound, CheckResult, Verdict};
 
 /// Status code for an attribute that the DUT does not support.
 const CODE: u8 = 7;
@@ -55,7 +53,8 @@ pub(super) fn random_fdb_cap(view: &View<'_>) -> Judgement {
     let (switch, read) = read.ok_or(Undecided::not_reached("SwitchInfo was not read"))?;
     let mut finding = Finding::new();
     let (subject, found) = (read.last().subject(), switch.random_fdb_cap());
-    finding.expect_about([subject], "RandomFDBCap", "more than 0", found, found > 0);
+    let expected = ("more than " + Value::from(0)).is(Bound::Above);
+    finding.expect_about([subject], "RandomFDBCap", expected, found, found > 0);
     Ok(finding)
 }
 
@@ -83,8 +82,9 @@ fn enough(finding: &mut Finding, count: u32) {
 
 pub(super) fn attribute(view: &View<'_>, purpose: Purpose) -> Judgement {
     let expected = AttributeId::LINEAR_FORWARDING_TABLE;
-    each(view, purpose, "AttributeID", expected, |_, answer| {
-        (answer.attribute() != expected).then(|| answer.attribute())
+    let words = expected.to_string();
+    each(view, purpose, "AttributeID", words, |_, answer| {
+        (answer.attribute() != expected).then(|| answer.attribute().to_string())
     })
 }
 
@@ -106,7 +106,7 @@ pub(super) fn status(view: &View<'_>, purpose: Purpose) -> Judgement {
         purpose,
         "Status",
         format!("code {CODE}"),
-        |_, answer| (answer.status().code() != CODE).then(|| answer.status()),
+        |_, answer| (answer.status().code() != CODE).then(|| answer.status().to_string()),
     )
 }
 
@@ -115,48 +115,47 @@ pub(super) fn get_data(view: &View<'_>) -> Judgement {
         view,
         Purpose::GetBlock,
         "data",
-        "64 octets 0",
+        count(DATA as u64, "octets") + " 0",
         |_, answer| {
             let other = answer.data().iter().position(|octet| *octet != 0)?;
-            Some(format!(
-                "{:#04x} in octet {other} of {DATA}",
-                answer.data()[other]
-            ))
+            let found = format!("{:#04x} in octet {other} of ", answer.data()[other]);
+            Some(Value::from(found) + DATA)
         },
     )
 }
 
 /// Looks at the answer for each block; `wrong` is what is wrong with it.
-fn each<W: Display>(
+fn each<W: Into<Value>>(
     view: &View<'_>,
     purpose: Purpose,
     what: &str,
-    expected: impl Display,
+    expected: impl Into<Value>,
     wrong: impl Fn(&Asking<'_>, &Smp) -> Option<W>,
 ) -> Judgement {
     let mut finding = Finding::new();
-    let (mut count, mut offences, mut first) = (0, Vec::new(), None);
+    let (mut looked_at, mut offences, mut first) = (0, Vec::new(), None);
     for asking in view.askings(purpose) {
         let Some(answer) = asking.answer() else {
             continue;
         };
-        count += 1;
+        looked_at += 1;
         if let Some(wrong) = wrong(&asking, answer) {
             offences.push(asking.last().subject());
             first.get_or_insert_with(|| {
-                format!("{wrong} for block {}", asking.last().request.modifier())
+                wrong.into() + format!(" for block {}", asking.last().request.modifier())
             });
         }
     }
+    let blocks = count(looked_at.into(), "blocks");
     match first {
         Some(first) => {
-            let found = format!("{first}; wrong for {} of {count} blocks", offences.len());
+            let found = first + "; wrong for " + offences.len() + " of " + blocks;
             finding.expect_about(offences, what, expected, found, false);
         }
-        None => finding.expect(what, expected, format!("so for {count} blocks"), true),
+        None => finding.expect(what, expected, "so for " + blocks, true),
     }
-    if count < BLOCKS {
-        enough(&mut finding, count);
+    if looked_at < BLOCKS {
+        enough(&mut finding, looked_at);
     }
     Ok(finding)
 }

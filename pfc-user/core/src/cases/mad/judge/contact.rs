@@ -14,18 +14,18 @@ use crate::cases::judge::{Met, Precondition, Row};
 use crate::cases::mad::session::TRIES;
 use crate::cases::mad::timing::MOST_WAIT;
 use crate::cases::remedy;
+use crate::cases::value::{self, Value, count, time};
 use crate::evidence::mad::Purpose;
 use crate::m_key;
 use crate::plan::Nanos;
-use crate::quantity::ms;
-use crate::verdict::Verdict;
+use crate::verdict::{Bound, Verdict};
 
 /// The row of every table.
 pub const PORT_STATE: Row<Mad> = Row {
     tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
     ..Row::<Mad>::new(
         "port-state",
-        "init 1",
+        &["init 1"],
         "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, \
          Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not \
          Get(PortInfo), or that with another attribute, fails",
@@ -124,17 +124,17 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
     if let Some(after) = asking.all.iter().find_map(after) {
         return too_late(finding, last.waited(), after);
     }
-    let none = format!("none {}", times(asking));
+    let none = "none " + times(asking);
     if view.is_alive_after(last) {
         let waited = Duration::from_nanos(last.waited());
         if waited < MOST_WAIT || asking.all.len() < TRIES {
-            let expected = format!(
-                "an answer, in one of {TRIES} tries, of which the last waits {MOST_WAIT:?}"
-            );
-            let found = format!("{none}, the last within {waited:?}");
+            let longest = time(MOST_WAIT.as_nanos() as Nanos);
+            let tries = "an answer, in one of " + count(TRIES as u64, "tries");
+            let expected = tries + ", of which the last waits " + longest;
+            let found = none + ", the last within " + time(last.waited());
             return finding.undecided(what, expected, found);
         }
-        let found = format!("{none}, while NodeInfo was answered");
+        let found = none + ", while NodeInfo was answered";
         return finding.expect_about([last.subject()], what, "an answer", found, false);
     }
     let key = match view.current() {
@@ -146,15 +146,14 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
         }
     };
     let route = &view.e.plan.route;
-    let found = format!("{none}: nothing shows that the DUT can be reached by {route}; {key}");
+    let found = none + format!(": nothing shows that the DUT can be reached by {route}; {key}");
     finding.undecided_until(remedy::UNREACHABLE, what, "an answer", found);
 }
 
 /// The time-out of the testbed has to do until the DUT's times are known.
 fn too_late(finding: &mut Finding, within: u64, after: u64) {
-    let (within, after) = (ms(within), ms(after));
-    let expected = format!("an answer within {within}");
-    let found = format!("one after {after}: a longer `timeout` of the testbed is needed");
+    let expected = ("an answer " + value::within(within)).is(Bound::AtMost);
+    let found = "one after " + time(after) + ": a longer `timeout` of the testbed is needed";
     finding.undecided_until(remedy::TIMEOUT, "the DUT's PortInfo", expected, found);
 }
 
@@ -206,25 +205,26 @@ pub fn answered<'v>(
     if let Some(answer) = asking.answer() {
         return Some(answer);
     }
-    let (none, time) = (format!("none {}", times(asking)), view.answer_time());
+    let (none, longest) = ("none " + times(asking), view.answer_time());
     let (remedy, found) = if asking.busy() > 0 {
         (remedy::BUSY, busy(asking))
     } else if tries(asking) < TRIES {
-        finding.undecided(what, format!("{expected} in one of {TRIES} tries"), none);
+        let expected = "an answer in one of " + count(TRIES as u64, "tries");
+        finding.undecided(what, expected, none);
         return None;
-    } else if time > MOST_WAIT {
-        let waited = ms(last.waited());
-        let found = format!("none within {waited}, and by its own times it may take {time:?}");
+    } else if longest > MOST_WAIT {
+        let none = "none within " + time(last.waited());
+        let longest = time(longest.as_nanos() as Nanos);
+        let found = none + ", and by its own times it may take " + longest;
         (remedy::OTHER, found)
     } else if let Some(at) = view.excused_answer(asking) {
-        let found = format!("one at {}, {STOOD_STILL}", ms(at));
-        (remedy::STALLED, found)
+        (remedy::STALLED, "one at " + time(at) + ", " + STOOD_STILL)
     } else if view.is_alive_after(last) {
-        let found = format!("{none}, while other requests were answered");
+        let found = none + ", while other requests were answered";
         finding.expect_about([last.subject()], what, expected, found, false);
         return None;
     } else {
-        let found = format!("{none}, and none to anything afterwards");
+        let found = none + ", and none to anything afterwards";
         (remedy::UNREACHABLE, found)
     };
     finding.undecided_until(remedy, what, expected, found);
@@ -257,11 +257,11 @@ pub fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) -> bool
     holds
 }
 
-fn busy(asking: &Asking<'_>) -> String {
-    let busy = counted(asking.busy());
+fn busy(asking: &Asking<'_>) -> Value {
+    let busy = "BUSY " + counted(asking.busy());
     match asking.all.len() - asking.busy() {
-        0 => format!("BUSY {busy}"),
-        none => format!("BUSY {busy}, none {}", counted(none)),
+        0 => busy,
+        none => busy + ", none " + counted(none),
     }
 }
 
@@ -269,13 +269,13 @@ pub fn form(answer: &Smp) -> String {
     format!("{} with status {}", answer.attribute(), answer.status())
 }
 
-fn times(asking: &Asking<'_>) -> String {
+fn times(asking: &Asking<'_>) -> Value {
     counted(asking.all.len())
 }
 
-fn counted(times: usize) -> String {
+fn counted(times: usize) -> Value {
     match times {
         1 => "once".into(),
-        many => format!("{many} times"),
+        many => count(many as u64, "times"),
     }
 }

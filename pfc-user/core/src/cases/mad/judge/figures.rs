@@ -164,7 +164,7 @@ fn judged_as_in(found: &PortInfo, port: &PortInfo) -> Option<PortInfo> {
 fn latest(view: &View<'_>) -> Option<Value> {
     let asking = view.asking(Purpose::OtherKey);
     let asking = asking.filter(|_| view.protect_bits() >= 2)?;
-    Some(Value::from("until ") + time(view.seen_for(asking.last())) + " after")
+    Some("until " + time(view.seen_for(asking.last())) + " after")
 }
 
 fn requests(view: &View<'_>) -> Value {
@@ -177,7 +177,7 @@ fn requests(view: &View<'_>) -> Value {
     let blocks: usize = purposes.map(|purpose| view.askings(purpose).len()).sum();
     let blocks = match blocks {
         0 => Value::default(),
-        blocks => Value::from(" (") + count(blocks as u64, "blocks") + ")",
+        blocks => " (" + count(blocks as u64, "blocks") + ")",
     };
     requests + blocks + ", " + unanswered + " not answered, " + busy + " answered BUSY"
 }

@@ -2,21 +2,15 @@
 
 use super::decoded::View;
 use crate::cases::mad::MadCase;
-use crate::cases::steps::{Found, checked, decided, numbered, results};
+use crate::cases::steps::{Found, checked, decided, results};
 use crate::evidence::mad::Purpose;
 use crate::verdict::{CheckResult, StepResult, Verdict};
 
 /// The steps of `case` in the subcase of the evidence.
 pub(super) fn of(case: &MadCase, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {
-    let subcase = view.protect_bits().to_string();
-    let steps =
-        numbered(case.case.steps).filter_map(|(number, what)| match number.split_once(": ") {
-            None => Some((number, what)),
-            Some((subcases, step)) => {
-                let mut subcases = subcases.split(", ");
-                subcases.any(|of| of == subcase).then_some((step, what))
-            }
-        });
+    let subcase = view.protect_bits();
+    let steps = case.case.steps.iter();
+    let steps = steps.filter(|step| step.of.is_empty() || step.of.contains(&subcase));
     results(&view.e.plan.name, steps, |step| {
         let found = (case.step)(step, view, checks);
         found.unwrap_or_else(|| decided(step, case.case.checks, checks))
@@ -46,10 +40,10 @@ pub fn valued<A>(
     checks: &[CheckResult],
     check: &str,
     value: Option<A>,
-    tell: impl Fn(A) -> String,
+    words: impl Fn(A) -> String,
 ) -> Found {
     match value {
-        Some(value) => (tell(value), Verdict::Pass),
+        Some(value) => (words(value), Verdict::Pass),
         None => checked(checks, &[check]),
     }
 }

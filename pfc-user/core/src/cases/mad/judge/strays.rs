@@ -11,6 +11,7 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::judge::Row;
 use crate::cases::mad::timing::{self, MOST_WAIT};
 use crate::cases::remedy;
+use crate::cases::value::{self, Value, count, time};
 use crate::evidence::mad::{MOST_STRAYS, Purpose};
 use crate::quantity::ms;
 use crate::verdict::Subject;
@@ -23,7 +24,7 @@ pub const SINGLE_ANSWER: Row<Mad> = Row {
         more packets came than are kept, but for traps",
     ..Row::<Mad>::new(
         "single-answer",
-        "-",
+        &[],
         "no request is answered twice, after its time, with another TID than its own, or by \
          anything but a whole GetResp of its class and of base version 1; no GetResp has a TID \
          that the tester never sent",
@@ -58,7 +59,9 @@ fn single_answer(view: &View<'_>) -> Judgement {
     if u128::from(view.e.listened_until) < enough {
         return Err("it was not listened for long enough after the last request".into());
     }
-    unseen(view).map_or(Ok(()), Err)?;
+    if let Some(unseen) = unseen(view) {
+        return Err(unseen.into_text().into());
+    }
     let what = "answers that match no request under way";
     finding.expect(what, "none", "none", true);
     Ok(finding)
@@ -66,18 +69,18 @@ fn single_answer(view: &View<'_>) -> Judgement {
 
 /// Reason why answers that match no request may be missing in the evidence. A flood of traps is
 /// none.
-pub fn unseen(view: &View<'_>) -> Option<String> {
+pub fn unseen(view: &View<'_>) -> Option<Value> {
     left_out(view.e.strays_left_out, "packets that match no request")
 }
 
 /// Reason why traps may be missing in the evidence.
-pub(super) fn unseen_traps(view: &View<'_>) -> Option<String> {
+pub(super) fn unseen_traps(view: &View<'_>) -> Option<Value> {
     left_out(view.e.traps_left_out, "traps and requests of others")
 }
 
-fn left_out(count: u64, what: &str) -> Option<String> {
-    let found = format!("{count} {what} came after the first {MOST_STRAYS}, and were not kept");
-    (count > 0).then_some(found)
+fn left_out(left_out: u64, what: &str) -> Option<Value> {
+    let found = count(left_out, "") + format!(" {what} came after the first ");
+    (left_out > 0).then(|| found + MOST_STRAYS + ", and were not kept")
 }
 
 /// Records the offence of a packet that is certainly the DUT's answer to the tester.
@@ -87,7 +90,7 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     };
     match asked.purpose {
         Purpose::TesterPort if asked.answer.is_some() => {
-            let found = format!("one more at {}", ms(stray.at));
+            let found = "one more at " + time(stray.at);
             return finding.undecided(OF_TESTER_PORT, "one", found);
         }
         Purpose::TesterPort => return,
@@ -97,26 +100,27 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let what = format!("answer to {} at {}", asked.name(), ms(asked.sent));
     if let Some(found) = no_answer(asked, stray) {
         let class = asked.request.octets()[1];
-        let expected = format!(
-            "{LENGTH} octets of a {} of base version 1 and class {class:#04x}",
+        let form = format!(
+            " of a {} of base version 1 and class {class:#04x}",
             Method::GET_RESP
         );
+        let expected = count(LENGTH as u64, "octets") + form;
         return finding.expect(what, expected, found, false);
     }
-    let after = ms(stray.at.saturating_sub(asked.sent));
+    let after = "after " + time(stray.at.saturating_sub(asked.sent));
     if asked.answer.is_some() {
-        return finding.expect(what, "one", format!("one more after {after}"), false);
+        return finding.expect(what, "one", "one more " + after, false);
     }
-    let expected = format!("within {}", ms(asked.waited()));
+    let expected = value::within(asked.waited());
     // The DUT's own times were not known yet, or it may take longer than was waited.
     let too_early = asked.sent <= view.port_known_at() || view.answer_time() > MOST_WAIT;
     if too_early {
-        finding.undecided(what, expected, format!("after {after}"));
+        finding.undecided(what, expected, after);
     } else if view.is_excused(asked, stray.at) {
-        let found = format!("after {after}, {STOOD_STILL}");
+        let found = after + ", " + STOOD_STILL;
         finding.undecided_until(remedy::STALLED, what, expected, found);
     } else {
-        finding.expect(what, expected, format!("after {after}"), false);
+        finding.expect(what, expected, after, false);
     }
 }
 
@@ -130,15 +134,14 @@ fn other_tid(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
         format!("{}({})", smp.method(), smp.attribute()),
         format!("TID {}", smp.tid()),
     );
-    let at = ms(stray.at);
     if stray.of_earlier {
-        let found = format!("{found} of an earlier case, at {at}");
+        let found = Value::from(found) + " of an earlier case, at " + time(stray.at);
         return finding.undecided(what, "a TID that the tester sent in this case", found);
     }
     let (what, expected) = match answered_with_other_tid(view, stray) {
         Some(asked) => (asked.name(), format!("TID {}", asked.request.tid())),
         None => (
-            format!("{what} at {at}"),
+            format!("{what} at {}", ms(stray.at)),
             "a TID that the tester sent".into(),
         ),
     };
@@ -146,16 +149,16 @@ fn other_tid(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
 }
 
 /// Returns what a response with the TID of `asked` is if it cannot be its answer.
-fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<String> {
+fn no_answer(asked: &Asked, stray: &Stray<'_>) -> Option<Value> {
     match Smp::parse(stray.octets) {
         Ok(smp) if asked.fits(&smp) => None,
         Ok(smp) => {
             let class = smp.octets()[1];
-            Some(format!("{} of class {class:#04x}", smp.method()))
+            Some(format!("{} of class {class:#04x}", smp.method()).into())
         }
-        Err(MadError::Length(octets)) => Some(format!("{octets} octets")),
-        Err(MadError::BaseVersion(version)) => Some(format!("base version {version}")),
-        Err(MadError::Class(class)) => Some(format!("class {class:#04x}")),
+        Err(MadError::Length(octets)) => Some(count(octets as u64, "octets")),
+        Err(MadError::BaseVersion(version)) => Some(format!("base version {version}").into()),
+        Err(MadError::Class(class)) => Some(format!("class {class:#04x}").into()),
     }
 }
 

@@ -7,14 +7,14 @@ use pfc_ebpf::stamp::Phase;
 use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{
-    flows, has_narrow_gap, lost_by_tester, name, received, sent, shortest_lapse, storm_end,
+    flows, has_narrow_gap, lost_by_tester, name, named, received, sent, shortest_lapse, storm_end,
 };
 use super::stalls::{but_stalled, delay};
 use super::withheld::expect_offered;
 use crate::cases::finding::{Again, Finding};
+use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::{FlowPlan, Nanos, Role};
-use crate::quantity::ms;
 
 /// The kernel's tick at its slowest, 100 Hz: [`Clock::Batched`] records an arrival too early by
 /// less than that.
@@ -69,43 +69,59 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phas
     // The tester's own losses are explained once, and not once a flow.
     let unexplained = counted.iter().map(lost).sum::<u64>() > lost_by_tester(e).0;
     for (flow, phase, sent, received, excuses) in counted {
-        let what = format!(
-            "frames of {} sent in phase {phase:?} and received",
-            name(flow)
-        );
-        if sent == 0 {
-            finding.undecided(what, "some", "none left the tester");
-        } else if received > sent {
-            let actual = format!("{received}, more than the sender knows of");
-            finding.undecided(what, sent, actual);
-        } else if received < sent && sent - received <= explained(&excuses) {
-            let actual = format!("{received}, but {}", causes(&excuses));
-            if excuses
-                .iter()
-                .any(|excuse| excuse.again == Again::CannotDecide)
-            {
-                finding.undecidable(what, sent, actual);
-            } else {
-                finding.undecided(what, sent, actual);
+        finding.of_flow(&named(flow), |finding| {
+            let counts = (sent, received);
+            expect_received(finding, e, (flow, phase), counts, &excuses, unexplained);
+            let late = e.received(flow.id, phase).map_or(0, |received| {
+                received.last.saturating_sub(end_of_wait(e, phase))
+            });
+            if late > 0 {
+                let what = format!("last frame of {} sent in phase {phase:?}", name(flow));
+                expect_in_time(finding, e, (flow, phase), what, "within the wait", late);
             }
-        } else {
-            let mut actual = received.to_string();
-            if received < sent {
-                actual.push_str(&unasked(e, flow));
-            }
-            if !excuses.is_empty() {
-                let (most, causes) = (explained(&excuses), causes(&excuses));
-                actual.push_str(&format!(", of which at most {most} because {causes}"));
-            }
-            finding.prove(what, sent, actual, received == sent, unexplained);
-        }
-        let late = e.received(flow.id, phase).map_or(0, |received| {
-            received.last.saturating_sub(end_of_wait(e, phase))
         });
-        if late > 0 {
-            let what = format!("last frame of {} sent in phase {phase:?}", name(flow));
-            expect_in_time(finding, e, (flow, phase), what, "within the wait", late);
+    }
+}
+
+/// Expects each frame of a flow that left in a phase to have arrived, but for those that `excuses`
+/// explain.
+fn expect_received(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    (flow, phase): (&FlowPlan, Phase),
+    (sent, received): (u64, u64),
+    excuses: &[Excuse],
+    certain: bool,
+) {
+    let what = format!(
+        "frames of {} sent in phase {phase:?} and received",
+        name(flow)
+    );
+    let arrived = count(received, "");
+    if sent == 0 {
+        finding.undecided(what, "some", "none left the tester");
+    } else if received > sent {
+        finding.undecided(what, sent, arrived + ", more than the sender knows of");
+    } else if received < sent && sent - received <= explained(excuses) {
+        let actual = arrived + ", but " + causes(excuses);
+        if excuses
+            .iter()
+            .any(|excuse| excuse.again == Again::CannotDecide)
+        {
+            finding.undecidable(what, sent, actual);
+        } else {
+            finding.undecided(what, sent, actual);
         }
+    } else {
+        let mut actual = arrived;
+        if received < sent {
+            actual = actual + unasked(e, flow);
+        }
+        if !excuses.is_empty() {
+            let most = explained(excuses);
+            actual = actual + ", of which at most " + most + " because " + causes(excuses);
+        }
+        finding.prove(what, sent, actual, received == sent, certain);
     }
 }
 
@@ -116,9 +132,9 @@ fn explained(excuses: &[Excuse]) -> u64 {
 }
 
 /// The causes in words.
-fn causes(excuses: &[Excuse]) -> String {
-    let causes: Vec<&str> = excuses.iter().map(|excuse| excuse.cause.as_str()).collect();
-    causes.join("; and ")
+fn causes(excuses: &[Excuse]) -> Value {
+    let causes = excuses.iter().map(|excuse| excuse.cause.clone());
+    Value::joined(causes, "; and ")
 }
 
 /// Begin and end of the flight of the last frame of a flow that arrived in a phase.
@@ -149,7 +165,7 @@ fn expect_in_time(
 ) {
     let (from, to) = last_flight(e, flow, phase);
     let stalled = delay(e, from, to);
-    let actual = format!("{} after its end", ms(late));
+    let actual = time(late) + " after its end";
     if late <= stalled {
         let why = but_stalled(actual, stalled) + " meanwhile";
         finding.undecided(what, expected, why);
@@ -167,7 +183,7 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
     let end = storm_end(e, storm);
     if end < data.to {
         // Frames that came after such a storm may have been sent after it.
-        let actual = format!("{} shorter", ms(data.to - end));
+        let actual = time(data.to - end) + " shorter";
         finding.undecided("the storm", "longer than the traffic", actual);
         return;
     }
@@ -177,13 +193,15 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
         };
         let what = format!("last storm-phase frame of {} received", name(flow));
         let expected = "while the storm still runs";
-        if arrived.last <= end {
-            let actual = format!("{} before its end", ms(end - arrived.last));
-            finding.expect(what, expected, actual, true);
-        } else {
-            let late = arrived.last - end;
-            expect_in_time(finding, e, (flow, Phase::Storm), what, expected, late);
-        }
+        finding.of_flow(&named(flow), |finding| {
+            if arrived.last <= end {
+                let actual = time(end - arrived.last) + " before its end";
+                finding.expect(what, expected, actual, true);
+            } else {
+                let late = arrived.last - end;
+                expect_in_time(finding, e, (flow, Phase::Storm), what, expected, late);
+            }
+        });
     }
 }
 
@@ -301,26 +319,23 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
         // The program's own first arrival needs no record: with full logs the two must agree.
         let received = e.received(flow.id, Phase::Storm);
         let first = received.map(|received| received.first);
-        match (unexcused.first(), leaks.len(), first) {
-            (Some(leak), _, _) => {
-                let actual = format!(
-                    "{} ({} unexcused, the first {} after the start of data)",
-                    leaks.len(),
-                    unexcused.len(),
-                    ms(leak.saturating_sub(data.from))
-                );
-                finding.prove(what, "0", actual, false, true);
+        let after = |leak: Nanos| time(leak.saturating_sub(data.from));
+        let all = Value::from(leaks.len());
+        finding.of_flow(&named(flow), |finding| {
+            match (unexcused.first(), leaks.len(), first) {
+                (Some(leak), _, _) => {
+                    let count = all + " (" + unexcused.len() + " unexcused, the first ";
+                    let actual = count + after(**leak) + " after the start of data)";
+                    finding.prove(what, 0, actual, false, true);
+                }
+                (None, 0, Some(first)) if first < end => {
+                    let first = "some, the first at " + after(first);
+                    finding.undecided(what, 0, first + ", but their records are missing");
+                }
+                (None, 0, _) => finding.expect(what, 0, 0, true),
+                _ => finding.undecided(what, 0, all + ", all where the storm had a gap"),
             }
-            (None, 0, Some(first)) if first < end => {
-                let first = ms(first.saturating_sub(data.from));
-                let why = format!("some, the first at {first}, but their records are missing");
-                finding.undecided(what, "0", why);
-            }
-            (None, 0, _) => finding.expect(what, "0", "0", true),
-            (None, count, _) => {
-                finding.undecided(what, "0", format!("{count}, all where the storm had a gap"))
-            }
-        }
+        });
     }
     finding
 }
@@ -340,14 +355,15 @@ pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) 
 
 /// Names the counter of the MAC, if the MAC is the witness that the DUT did not ask for a pause.
 /// The finding against the DUT rests on it.
-fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
+fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> Value {
     if e.plan.is_lossless(flow.priority)
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
         && let Counted::None(how) = mac::xoff(mac, flow.priority)
     {
-        format!(", without an XOFF (by the MAC of {}, {how})", mac.interface)
+        let by = format!(", without an XOFF (by the MAC of {}, ", mac.interface);
+        Value::from(by) + how + ")"
     } else {
-        String::new()
+        Value::default()
     }
 }
 

@@ -9,11 +9,12 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::preconditions::lost_by_tester;
 use super::stalls::{left_out, of_storm_and_dut, overlaps, stalls, union, unlisted_lateness};
-use super::throughput::share_beside;
+use super::throughput::{at_least, share_beside};
 use crate::cases::finding::Finding;
+use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, PhaseSpan, Stall};
 use crate::plan::{FlowPlan, Nanos};
-use crate::quantity::ms;
+use crate::verdict::Bound;
 
 /// Width of the windows.
 const DIP_WINDOW: Nanos = 100_000_000;
@@ -236,7 +237,8 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
         watched.expect_watched(&mut finding);
     }
     if finding.assertions.is_empty() {
-        finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
+        let expected = ("at least " + Value::from(1)).is(Bound::AtLeast);
+        finding.undecided("windows of 100 ms with traffic", expected, 0);
     }
     finding
 }
@@ -270,9 +272,9 @@ impl Watched<'_> {
     fn expect_watched(&self, finding: &mut Finding) {
         let (e, PhaseSpan { phase, from, to }) = (self.e, self.span);
         let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
-        let expected = format!(">= {WATCHED}");
+        let expected = at_least(WATCHED);
         if self.share >= WATCHED {
-            finding.expect(what, expected, format!("{:.2}", self.share), true);
+            finding.expect(what, expected, number(self.share, 2, ""), true);
             return;
         }
         let within = stalls(e).filter(|stall| overlaps(stall, from, to));
@@ -280,18 +282,20 @@ impl Watched<'_> {
         let long = lengths.filter(|length| *length > SHORT_STALL);
         let others = left_out(e).filter(|spans| spans.may_overlap(from, to));
         let others = others.map(|spans| (spans.count, spans.total));
-        let (count, total) = long
+        let (stalls, total) = long
             .map(|length| (1, length))
             .chain(others)
             .fold((0, 0), |sum, (count, total)| (sum.0 + count, sum.1 + total));
-        if count == 0 {
+        if stalls == 0 {
             finding.undecidable(what, expected, "the phase is too short for 100 ms");
             return;
         }
-        let (share, total) = (share_beside(self.share, WATCHED), ms(total));
-        let actual = format!(
-            "{share}: the tester or the simulated DUT stalled {count} times, for {total} in all"
-        );
+        let actual = share_beside(self.share, WATCHED)
+            + ": the tester or the simulated DUT stalled "
+            + count(stalls, "times")
+            + ", for "
+            + time(total)
+            + " in all";
         finding.undecided(what, expected, actual);
     }
 
@@ -366,7 +370,9 @@ impl Watched<'_> {
             _ => in_a_window,
         }) else {
             let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
-            let expected = format!("more than the {most:.1} that may be under way at its edges");
+            let expected =
+                "more than the " + number(most, 1, "") + " that may be under way at its edges";
+            let expected = expected.is(Bound::Above);
             let by_rate = edges(e) * group.under_way(e, 0, lateness(e)) >= most_offered as f64;
             if most_offered > 0 && by_rate {
                 finding.undecidable(what, expected, most_offered);
@@ -375,25 +381,27 @@ impl Watched<'_> {
             }
             return;
         };
-        let expected = format!(">= {DIP_SHARE}");
-        let time = |windows: usize| ms(windows as Nanos * e.windows.width.max(1));
+        let expected = at_least(DIP_SHARE);
+        let time = |windows: usize| time(windows as Nanos * e.windows.width.max(1));
         let place = time(seen.windows.start - self.windows.start);
         let length = seen.windows.len();
         let over = if length > windows_in_a_dip(e) {
-            format!("over {}, ", time(length))
+            "over " + time(length) + ", "
         } else {
-            String::new()
+            Value::default()
         };
-        let found = format!(
-            "{} ({over}{place} after its first window; {:.1} frames may be under way at the edges)",
-            share_beside(share, DIP_SHARE),
-            seen.edges
-        );
+        let found = share_beside(share, DIP_SHARE)
+            + " ("
+            + over
+            + place
+            + " after its first window; "
+            + number(seen.edges, 1, "frames")
+            + " may be under way at the edges)";
         if share < DIP_SHARE && path_latency(e).is_none() {
-            let unknown = format!(
-                "{found}, but the latency of the path is not known: a reading of the clock served \
-                 up to {BATCH} frames, and no probe was logged"
-            );
+            let unknown = found
+                + ", but the latency of the path is not known: a reading of the clock served up to "
+                + count(BATCH, "frames")
+                + ", and no probe was logged";
             finding.undecided(what, expected, unknown);
         } else {
             let certain = lost_by_tester(e).0 == 0;

@@ -8,14 +8,14 @@ use super::mac::{self, Counted, Witness};
 use super::preconditions::{storm_end, withheld_left_out, withheld_listed};
 use super::stalls::delaying;
 use crate::cases::finding::Again;
+use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{PfcEvidence, Stall};
 use crate::plan::{FlowPlan, Nanos};
-use crate::quantity::ms;
 
 /// A reason why frames may have been lost.
 pub(super) struct Excuse {
     /// The cause, with its figure.
-    pub(super) cause: String,
+    pub(super) cause: Value,
     /// Frames that it explains at most.
     pub(super) frames: u64,
     /// The use of measuring again.
@@ -44,7 +44,7 @@ pub(super) fn excuses(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Vec<Exc
 fn far_behind(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
     let frames = e.received(flow.id, phase)?.beyond_window;
     (frames > 0).then(|| Excuse {
-        cause: format!("{frames} came too far behind to tell late from duplicate"),
+        cause: count(frames, "") + " came too far behind to tell late from duplicate",
         frames,
         again: Again::MayDecide,
     })
@@ -70,10 +70,12 @@ fn beyond_headroom(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Exc
     let pauses = listed + unlisted.sum::<u64>();
     let frames = excess.div_ceil(flow.length.max(1) as u64);
     (pauses > 0).then(|| Excuse {
-        cause: format!(
-            "{after} octets of priority {} left after the DUT's XOFF, its headroom is {}",
-            flow.priority, e.limits.headroom
-        ),
+        cause: count(after, "octets")
+            + format!(
+                " of priority {} left after the DUT's XOFF, its headroom is ",
+                flow.priority
+            )
+            + count(e.limits.headroom, ""),
         frames: frames.saturating_mul(pauses),
         again: Again::MayDecide,
     })
@@ -97,13 +99,12 @@ fn late_xoff(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
         .collect();
     let longest = stalls.iter().max_by_key(|stall| stall.length())?;
     Some(Excuse {
-        cause: format!(
-            "the simulated DUT stalled for {}, in which {} octets came in, and its XOFF was late \
-             by as much; its headroom is {}",
-            ms(longest.length()),
-            octets(longest),
-            e.limits.headroom
-        ),
+        cause: "the simulated DUT stalled for "
+            + time(longest.length())
+            + ", in which "
+            + count(octets(longest), "octets")
+            + " came in, and its XOFF was late by as much; its headroom is "
+            + count(e.limits.headroom, ""),
         frames: stalls
             .iter()
             .map(|stall| in_time(flow, stall.length()))
@@ -130,12 +131,11 @@ fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
         .map_or(0, |received| received.last);
     let too_long = end.max(last).saturating_sub(sent.first) - e.limits.max_residence;
     Some(Excuse {
-        cause: format!(
-            "the storm made frames wait {}, longer than max_residence {}: shorten it or declare \
-             what the DUT can hold",
-            ms(waited),
-            ms(e.limits.max_residence)
-        ),
+        cause: "the storm made frames wait "
+            + time(waited)
+            + ", longer than max_residence "
+            + time(e.limits.max_residence)
+            + ": shorten it or declare what the DUT can hold",
         frames: in_time(flow, too_long),
         again: Again::CannotDecide,
     })
@@ -151,15 +151,16 @@ fn unseen(e: &PfcEvidence, flow: &FlowPlan) -> Option<Excuse> {
         // loss.
         Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
             Counted::None(_) => return None,
-            Counted::Some(how) => format!(
-                "the DUT asked for a pause, which the sender did not obey, for its program sees \
-                 none: by the MAC, {how}"
-            ),
+            Counted::Some(how) => {
+                let seen = "the DUT asked for a pause, which the sender did not obey, for its \
+                            program sees none: by the MAC, ";
+                seen + how
+            }
             Counted::Unknown(why) | Counted::Unshown(why) => {
-                format!("it is not known whether the DUT asked for a pause: by the MAC, {why}")
+                "it is not known whether the DUT asked for a pause: by the MAC, " + why
             }
         },
-        Err(why) => why,
+        Err(why) => why.into(),
     };
     Some(Excuse {
         cause,

@@ -61,7 +61,7 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
             Some(number(100.0 * share, 0, "%") + format!(" of phase {phase:?}"))
         };
         let phases = [Phase::Baseline, Phase::Storm].into_iter();
-        let watched = Value::joined(phases.filter_map(share));
+        let watched = Value::joined(phases.filter_map(share), ", ");
         named.push(("watched for dips".into(), watched));
     }
     if e.sender.waits > 0 {
@@ -112,7 +112,7 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
         return Vec::new();
     };
     let refused = if storm.errors > 0 {
-        Value::from(", refused ") + count(storm.errors, "times")
+        ", refused " + count(storm.errors, "times")
     } else {
         Value::default()
     };
@@ -146,7 +146,7 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
     let (clock, every) = (e.counting.clock, e.counting.verify_every);
     if clock == Clock::Batched || every > 1 {
         let clock = match clock {
-            Clock::Batched => Value::from("for up to ") + count(BATCH, "frames"),
+            Clock::Batched => "for up to " + count(BATCH, "frames"),
             Clock::Exact => "for each frame".into(),
         };
         let clock = Value::from("one reading of the clock ") + clock;
@@ -184,7 +184,7 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> Value {
         Some(Value::from(name) + " " + brief(length))
     };
     let quantiles = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].into_iter();
-    let max = Value::from("max ") + brief(storm.max_gap);
+    let max = "max " + brief(storm.max_gap);
     let share = number(100.0 * storm.max_gap as f64 / lapse.max(1) as f64, 1, "%");
     let share = share + " of " + beside + " " + brief(lapse) + "; ";
     let above = match storm.gaps_above() {
@@ -192,7 +192,7 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> Value {
         gaps => count(gaps, ""),
     };
     let lengths = quantiles.filter_map(below).chain([max, share + above]);
-    Value::joined(lengths) + " above " + least
+    Value::joined(lengths, ", ") + " above " + least
 }
 
 /// A time to three digits and more.

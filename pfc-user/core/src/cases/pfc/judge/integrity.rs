@@ -5,8 +5,9 @@ use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;
 
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{lost_by_tester, name};
+use super::preconditions::{lost_by_tester, name, named};
 use crate::cases::finding::Finding;
+use crate::cases::value::count;
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
@@ -16,7 +17,7 @@ pub(in crate::cases::pfc) fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived
 }
 
 fn expect_none(finding: &mut Finding, what: &str, found: u64) {
-    finding.prove(what, "0", found.to_string(), found == 0, true);
+    finding.prove(what, 0, found, found == 0, true);
 }
 
 /// The MAC whose counters show it.
@@ -52,7 +53,7 @@ pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
     );
     if open > 0 {
         let what = "frames too far behind to tell late from duplicate";
-        finding.undecided(what, "0", open);
+        finding.undecided(what, 0, open);
     }
     finding
 }
@@ -70,7 +71,7 @@ pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
     if open > 0 {
         finding.prove(
             "frames that arrived late, or that are lost and another twice",
-            "0",
+            0,
             open,
             false,
             lost_by_tester(e).0 == 0,
@@ -87,7 +88,7 @@ fn verified(finding: &mut Finding, e: &PfcEvidence) -> String {
         flow.verified.unwrap_or(flow.frames + flow.duplicate)
     });
     if arrived > 0 && verified == 0 {
-        finding.undecidable("frames whose octets were verified", "some", "0");
+        finding.undecidable("frames whose octets were verified", "some", 0);
     }
     if verified < arrived {
         format!(", of {verified} verified among {arrived}")
@@ -155,13 +156,10 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
         // Flows with the expected octets are not listed: there are up to 64.
         if !TAGS.iter().any(by_tags) {
-            finding.prove(
-                format!("octets of {} in {frames} frames", name(flow)),
-                expected.to_string(),
-                octets.to_string(),
-                false,
-                true,
-            );
+            finding.of_flow(&named(flow), |finding| {
+                let what = format!("octets of {} in {frames} frames", name(flow));
+                finding.prove(what, expected, octets, false, true)
+            });
         }
     }
     finding
@@ -176,8 +174,8 @@ pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
         // A tag that offload has taken out of the frame looks like one that was removed.
         finding.undecidable(
             "frames without a VLAN tag",
-            "0",
-            format!("{untagged}: removed by the DUT, or by VLAN offload on the rx port"),
+            0,
+            count(untagged, "") + ": removed by the DUT, or by VLAN offload on the rx port",
         );
     }
     expect_none(
@@ -208,15 +206,15 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
                 // A MAC tells no source: what it counted may be frames of the tester's own storm.
                 (None, Counted::Some(how)) if forwarded > 0 => finding.undecidable(
                     what,
-                    "0",
-                    format!("{how}, but {forwarded} frames of the storm came in there too"),
+                    0,
+                    how + ", but " + forwarded + " frames of the storm came in there too",
                 ),
                 (Some(how), _) | (None, Counted::Some(how)) => {
-                    finding.prove(what, "0", how, false, true);
+                    finding.prove(what, 0, how, false, true);
                 }
-                (None, Counted::None(how)) => finding.expect(what, "0", how, true),
+                (None, Counted::None(how)) => finding.expect(what, 0, how, true),
                 (None, Counted::Unknown(why) | Counted::Unshown(why)) => {
-                    finding.undecidable(what, "0", why);
+                    finding.undecidable(what, 0, why);
                 }
             }
             continue;
@@ -238,12 +236,14 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
     {
         let what = format!("802.3x PAUSE frames of the DUT, {}", by(mac));
         match mac::pause(mac) {
-            Counted::None(how) => finding.expect(what, "0", how, true),
-            Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(what, "0", how),
+            Counted::None(how) => finding.expect(what, 0, how, true),
+            Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(what, 0, how),
             // On a port for PFC no PAUSE frame comes that would show its counter to count.
             Counted::Unshown(how) => {
-                let why = format!("the MAC of {} keeps PAUSE frames: {how}", mac.interface);
-                return Finding::not_applicable(&why);
+                let (mac, how) = (&mac.interface, how.into_text());
+                return Finding::not_applicable(format!(
+                    "the MAC of {mac} keeps PAUSE frames: {how}"
+                ));
             }
         }
         return finding;
@@ -273,10 +273,10 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     {
         let what = format!("PAUSE/PFC frames like those of the storm, {}", by(mac));
         match mac::storm_at_tx(e, mac) {
-            Counted::None(how) => finding.expect(what, "0", how, true),
+            Counted::None(how) => finding.expect(what, 0, how, true),
             Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => {
-                let why = format!("{how}; a MAC's counters do not tell whose they are");
-                finding.undecidable(what, "0", why);
+                let why = how + "; a MAC's counters do not tell whose they are";
+                finding.undecidable(what, 0, why);
             }
         }
         return finding;
@@ -293,7 +293,7 @@ pub(in crate::cases::pfc) fn no_reflection(e: &PfcEvidence) -> Finding {
     let tx = &e.ports.tx;
     match tx.alive || tx.pfc_visible.is_some() || e.tx_port.frames > 0 {
         true => expect_none(&mut finding, what, e.tx_port.test_frames),
-        false => finding.undecidable(what, "0", "not one frame showed that its program counts"),
+        false => finding.undecidable(what, 0, "not one frame showed that its program counts"),
     }
     finding
 }

@@ -15,9 +15,10 @@ use super::dip::sum;
 use super::preconditions::lost_by_tester;
 use super::stalls::{delay, left_out, stalls};
 use crate::cases::finding::Finding;
+use crate::cases::value::{Value, time};
 use crate::evidence::pfc::{PfcEvidence, ProbeReport, Windows};
 use crate::plan::{FlowPlan, Nanos};
-use crate::quantity::ms;
+use crate::verdict::Bound;
 
 /// Time over which one latency is taken.
 const WIDTH: Nanos = 10_000_000;
@@ -212,21 +213,24 @@ pub(in crate::cases::pfc) fn no_delay(e: &PfcEvidence) -> Finding {
             }
             let (priority, what) = (subject.priority, span.what);
             let what = format!("median latency of priority {priority} in {what}");
-            let (allowed, certain) = (format!("<= {}", ms(allowed)), lost_by_tester(e).0 == 0);
-            finding.prove(what, allowed, ms(median), holds, certain);
+            let allowed = ("<= " + time(allowed)).is(Bound::AtMost);
+            let certain = lost_by_tester(e).0 == 0;
+            finding.prove(what, allowed, time(median), holds, certain);
         }
     }
     if finding.assertions.is_empty() {
-        let expected = format!("at least {LEAST} for some priority");
-        finding.undecided("spans of 10 ms without a stall", expected, "fewer");
+        let expected = "at least " + Value::from(LEAST) + " for some priority";
+        let what = "spans of 10 ms without a stall";
+        finding.undecided(what, expected.is(Bound::AtLeast), "fewer");
     }
     if !pauses.is_empty() {
         let what = format!("pauses of probes, of {LEAST} such spans or more, that were looked at");
-        let actual = format!("{} of {}", looked_at.len(), pauses.len());
+        let expected = ("at least " + Value::from(1)).is(Bound::AtLeast);
+        let actual = Value::from(looked_at.len()) + " of " + pauses.len();
         if looked_at.is_empty() {
-            finding.undecided(what, "at least 1", actual);
+            finding.undecided(what, expected, actual);
         } else {
-            finding.expect(what, "at least 1", actual, true);
+            finding.expect(what, expected, actual, true);
         }
     }
     finding

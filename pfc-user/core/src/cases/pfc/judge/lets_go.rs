@@ -7,9 +7,9 @@ use super::preconditions::{flows, storm_end};
 use super::probe::{Comparison, Measured, Wait, idle, in_time};
 use super::stalls::but_stalled;
 use crate::cases::finding::Finding;
+use crate::cases::value::within;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
-use crate::quantity::ms;
 
 /// Share of the line at which held frames leave at the least, where they were offered at more. A
 /// good simulated switch in an emulated guest, which is the slowest known, sent them at a third.
@@ -60,8 +60,7 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority:
         .filter(|time| *time >= storm_end(e, storm))
         .min();
     let Some(first) = first else {
-        let expected = format!("within {}", ms(measured.allowed()));
-        finding.expect(what, expected, "never", false);
+        finding.expect(what, within(measured.allowed()), "never", false);
         return;
     };
     let wait = match logged.first().filter(|arrival| arrival.time == first) {

@@ -113,13 +113,13 @@ fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
 #[derive(Debug, PartialEq)]
 pub(super) enum Counted {
     /// Frames did: the counter, and by how much it rose.
-    Some(String),
+    Some(Value),
     /// No frame did: the counter, and how it was shown to count.
-    None(String),
+    None(Value),
     /// Unknown, with the reason.
-    Unknown(String),
+    Unknown(Value),
     /// Unknown, for no counter of such frames was shown to count.
-    Unshown(String),
+    Unshown(Value),
 }
 
 /// XOFF frames for `priority` that came in.
@@ -152,7 +152,7 @@ fn counted(
         return Counted::Some(proof.clone());
     }
     if let Some(reset) = own.iter().find(|counter| counter.rise().is_none()) {
-        return Counted::Unknown(format!("{} was reset meanwhile", reset.name));
+        return Counted::Unknown(format!("{} was reset meanwhile", reset.name).into());
     }
     let of_xoff = own
         .iter()
@@ -162,10 +162,10 @@ fn counted(
     }
     match risen.first() {
         Some((Frames::Either, both)) => {
-            Counted::Unknown(format!("{both}, which counts XOFF and XON together"))
+            Counted::Unknown(both.clone() + ", which counts XOFF and XON together")
         }
         Some((_, xon)) => {
-            Counted::Unknown(format!("{xon}, and no counter of XOFF was shown to count"))
+            Counted::Unknown(xon.clone() + ", and no counter of XOFF was shown to count")
         }
         None => any(mac).unwrap_or_else(|| not_shown(&own, name)),
     }
@@ -177,19 +177,17 @@ fn risen(counter: &MacCounter) -> Option<u64> {
 }
 
 /// The rise of `counter` in words; `None` where it did not rise.
-fn rise(counter: &MacCounter) -> Option<String> {
-    Some(format!("{} rose by {}", counter.name, risen(counter)?))
+fn rise(counter: &MacCounter) -> Option<Value> {
+    let name = Value::from(counter.name.as_str());
+    Some(name + " rose by " + risen(counter)?)
 }
 
 /// The first of `counters` that stayed and was shown to count.
-fn none<'m>(mac: &MacReport, counters: impl Iterator<Item = &'m MacCounter>) -> Option<String> {
+fn none<'m>(mac: &MacReport, counters: impl Iterator<Item = &'m MacCounter>) -> Option<Value> {
     let mut stayed = counters.filter(|counter| counter.rise() == Some(0));
     stayed.find_map(|counter| {
-        Some(format!(
-            "0 by {}, which counts: {}",
-            counter.name,
-            alive(mac, counter)?
-        ))
+        let alive = alive(mac, counter)?;
+        Some(count(0, "") + format!(" by {}, which counts: {alive}", counter.name))
     })
 }
 
@@ -203,13 +201,16 @@ fn any(mac: &MacReport) -> Option<Counted> {
 fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
     let names: Vec<_> = own.iter().map(|counter| counter.name.as_str()).collect();
     Counted::Unshown(match names.as_slice() {
-        [] => format!("no counter of {subject} is known"),
-        names => format!("0 by {}, not shown to count in this run", names.join(", ")),
+        [] => format!("no counter of {subject} is known").into(),
+        names => {
+            let names = names.join(", ");
+            count(0, "") + format!(" by {names}, not shown to count in this run")
+        }
     })
 }
 
 /// XOFF frames for `priority` that came in at the rx port.
-pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> {
+pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<Value> {
     let mac = report(e, "rx").filter(|mac| covers(e, mac).is_ok())?;
     match xoff(mac, priority) {
         Counted::Some(found) => Some(found),
@@ -239,7 +240,7 @@ pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
             Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => why.push(how),
         }
     }
-    Counted::Unknown(why.join("; "))
+    Counted::Unknown(Value::joined(why, "; "))
 }
 
 /// Text for the report: the witness of the DUT's PAUSE/PFC frames, and its counts.
@@ -251,9 +252,12 @@ pub(super) fn figure(e: &PfcEvidence) -> Value {
                 let rise = count(risen(counter)?, "");
                 Some(Value::from(counter.name.as_str()) + " +" + rise)
             });
-            let rose = rose.reduce(|all, next| all + ", " + next);
-            Value::from(format!("the MAC of {} ({}): ", mac.interface, mac.driver))
-                + rose.unwrap_or("none rose".into())
+            let rose = Value::joined(rose, ", ");
+            let rose = match rose.numbers() {
+                [] => "none rose".into(),
+                _ => rose,
+            };
+            Value::from(format!("the MAC of {} ({}): ", mac.interface, mac.driver)) + rose
         }
         Err(_) => "nobody was shown to".into(),
     }

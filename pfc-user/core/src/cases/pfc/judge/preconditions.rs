@@ -8,6 +8,7 @@ use crate::cases::judge::{Met, Precondition};
 use crate::evidence::pfc::{Gap, LeftOut, PfcEvidence, PhaseSpan, Stall, StormReport, Withheld};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
+use crate::verdict::Flow;
 
 type Need = Precondition<Pfc>;
 
@@ -218,6 +219,14 @@ pub(super) fn name(flow: &FlowPlan) -> String {
     match flow.pcp {
         Some(pcp) => format!("flow {} (PCP {pcp}, DSCP {})", flow.id, flow.dscp),
         None => format!("flow {} (DSCP {})", flow.id, flow.dscp),
+    }
+}
+
+/// A flow, for the comparisons that are about it.
+pub(super) fn named(flow: &FlowPlan) -> Flow {
+    Flow {
+        id: flow.id,
+        name: name(flow),
     }
 }
 

@@ -12,10 +12,10 @@ use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
+use crate::cases::value::{self, Value, count, time};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{Nanos, ProbeBurst, ProbePlan};
-use crate::quantity::ms;
-use crate::verdict::Subject;
+use crate::verdict::{Bound, Subject};
 
 pub(in crate::cases::pfc) use self::arrival::STORM_ARRIVAL;
 pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
@@ -66,8 +66,8 @@ pub fn held_by_probes(e: &PfcEvidence, priority: Priority) -> Vec<(Nanos, Nanos)
 /// A comparison of times.
 pub(super) struct Comparison {
     pub(super) what: String,
-    pub(super) expected: String,
-    pub(super) actual: String,
+    pub(super) expected: Value,
+    pub(super) actual: Value,
     pub(super) holds: bool,
     /// The frame whose wait it is about.
     pub(super) frame: Option<Subject>,
@@ -160,17 +160,17 @@ fn judge_probes(e: &PfcEvidence, question: Question) -> Finding {
         finding.undecided(
             "records of the probe",
             "all",
-            format!("{} did not fit", e.arrivals.lost),
+            count(e.arrivals.lost, "") + " did not fit",
         );
     }
     if !missing.is_empty() {
         let why = match &reason {
-            Some(why) => format!(": {}", why.reason()),
-            None if e.probes.is_empty() => ": no probe was made".to_owned(),
-            None => String::new(),
+            Some(why) => ": " + why.reason().clone(),
+            None if e.probes.is_empty() => ": no probe was made".into(),
+            None => Value::default(),
         };
         let what = "kinds of probes measured well enough";
-        let actual = format!("{}{why}", kinds - missing.len());
+        let actual = Value::from(kinds - missing.len()) + why;
         match reason {
             Some(NotCounted::Planned(_)) => finding.undecidable(what, kinds, actual),
             _ => finding.undecided(what, kinds, actual),
@@ -186,10 +186,8 @@ fn without_stall(
 ) -> Result<Vec<Comparison>, NotCounted> {
     for one in compared.iter().filter(|one| !one.holds) {
         if let Some(stalled) = one.late.explained(e) {
-            return Err(NotCounted::Tester(format!(
-                "the tester or the simulated DUT stalled for {} meanwhile",
-                ms(stalled)
-            )));
+            let stalled = "the tester or the simulated DUT stalled for " + time(stalled);
+            return Err(NotCounted::Tester(stalled + " meanwhile"));
         }
     }
     Ok(compared)
@@ -248,28 +246,25 @@ fn response_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
 /// No frame of `priority` from `max_response` after the XOFF on until its quanta run out.
 fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparison {
     let early = within(arrivals, pause.in_force, pause.earliest);
-    let after_xoff = |arrival: &&Arrival| ms(arrival.time.saturating_sub(pause.xoff.before));
-    let actual = match early.as_slice() {
-        [first, .., last] => format!(
-            "{}, the first {} and the last {} after the XOFF (quanta last {})",
-            early.len(),
-            after_xoff(first),
-            after_xoff(last),
-            ms(pause.lasts)
-        ),
-        [one] => format!(
-            "1, {} after the XOFF (quanta last {})",
-            after_xoff(one),
-            ms(pause.lasts)
-        ),
+    let after_xoff = |arrival: &&Arrival| time(arrival.time.saturating_sub(pause.xoff.before));
+    let when = match early.as_slice() {
+        [first, .., last] => {
+            ", the first " + after_xoff(first) + " and the last " + after_xoff(last)
+        }
+        [one] => ", " + after_xoff(one),
         [] => {
             let mut earlier = arrivals.iter().rev();
             let last = earlier.find(|arrival| arrival.time <= pause.in_force);
             match last.filter(|last| last.time > pause.xoff.before) {
-                Some(last) => format!("0 (last frame {} after the XOFF)", after_xoff(last)),
-                None => "0 (no frame after the XOFF)".into(),
+                Some(last) => " (last frame " + after_xoff(last),
+                None => " (no frame".into(),
             }
         }
+    };
+    let actual = Value::from(early.len()) + when + " after the XOFF";
+    let actual = match early.is_empty() {
+        true => actual + ")",
+        false => actual + " (quanta last " + time(pause.lasts) + ")",
     };
     let last = early.last().map_or(0, |arrival| arrival.time);
     Comparison {
@@ -277,7 +272,7 @@ fn silence(priority: Priority, pause: &Pause, arrivals: &[&Arrival]) -> Comparis
             "frames of priority {priority} between max_response after the XOFF and the end of its \
              quanta"
         ),
-        expected: "0".into(),
+        expected: 0.into(),
         actual,
         holds: early.is_empty(),
         frame: None,
@@ -309,7 +304,7 @@ fn goes_on(
         traffic.heard(end, deadline + measured.vicinity(), place)?;
         let never = |of: &str| Comparison {
             what: format!("{of} {what}"),
-            expected: format!("within {}", ms(allowed)),
+            expected: value::within(allowed),
             actual: "never".into(),
             holds: false,
             frame: None,
@@ -325,11 +320,11 @@ fn goes_on(
     let later = measured.longest_wait(priority, next, first);
     let one = |what: String, wait: Wait| -> Result<Comparison, NotCounted> {
         if wait.counted > allowed && !logs_all {
-            return Err(NotCounted::Lasting(format!(
-                "priority {priority} went on after {}, and as not every flow was logged it is not \
-                 known for how long others filled the link",
-                ms(wait.until - wait.since)
-            )));
+            let went_on = Value::from(format!("priority {priority} went on after "));
+            let unknown = ", and as not every flow was logged it is not known for how long others \
+                           filled the link";
+            let why = went_on + time(wait.until - wait.since) + unknown;
+            return Err(NotCounted::Lasting(why));
         }
         if wait.counted > allowed {
             // Frames that a silent path kept back were not kept back by the DUT.
@@ -364,7 +359,7 @@ fn goes_on(
 pub(super) fn idle(measured: &Measured, what: String, first: Nanos, drain: Drain) -> Comparison {
     Comparison {
         what,
-        expected: format!("at most {}", ms(drain.allowed)),
+        expected: ("at most " + time(drain.allowed)).is(Bound::AtMost),
         actual: drain.text(),
         holds: drain.idle <= drain.allowed,
         frame: None,
@@ -386,7 +381,7 @@ pub(super) fn in_time(
     let allowed = measured.allowed();
     Comparison {
         what,
-        expected: format!("within {}", ms(allowed)),
+        expected: value::within(allowed),
         actual: wait.text(),
         holds: wait.counted <= allowed,
         frame: Some(Subject::Frame(priority, wait.until)),
@@ -419,9 +414,9 @@ fn not_held(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
         let from = first.before.saturating_sub(measured.vicinity());
         let arrivals = within(&arrivals, from, until);
         let Some(wait) = measured.longest_wait(priority, &arrivals, from) else {
-            return Err(NotCounted::Tester(format!(
-                "no frame of lossy priority {priority} was seen round the pause frame"
-            )));
+            let unseen =
+                format!("no frame of lossy priority {priority} was seen round the pause frame");
+            return Err(NotCounted::Tester(unseen.into()));
         };
         if wait.counted > measured.allowed() {
             traffic.quick_meanwhile(wait, "while a lossy priority was awaited")?;
@@ -462,9 +457,8 @@ fn xon_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
         traffic.heard(pause.in_force, pause.earliest, "between XOFF and XON")?;
         traffic.quick_round_end(pause, "round the XON")?;
         if !within(arrivals, pause.in_force, pause.earliest).is_empty() {
-            return Err(NotCounted::Lasting(format!(
-                "the DUT did not keep priority {priority} still until the XON"
-            )));
+            let moved = format!("the DUT did not keep priority {priority} still until the XON");
+            return Err(NotCounted::Lasting(moved.into()));
         }
         let what = format!("priority {priority} after the XON");
         let end = (pause.earliest, pause.latest);
@@ -481,9 +475,8 @@ fn xon_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
         let until = measured.until(probe);
         // The DUT holds none of it for certain, so that no frame need come.
         if within(arrivals, xon.before, until).is_empty() {
-            return Err(NotCounted::Tester(format!(
-                "no frame of priority {priority} came after the XON"
-            )));
+            let none = format!("no frame of priority {priority} came after the XON");
+            return Err(NotCounted::Tester(none.into()));
         }
         let what = format!("priority {priority}, which was not paused, after the XON");
         let end = (xon.before, xon.after);

@@ -1,12 +1,10 @@
 //! Stalls of the tester and of the simulated DUT, and the frames that they may have delayed.
 
-use std::fmt::Display;
-
 use pfc_ebpf::stamp::Phase;
 
+use crate::cases::value::{Value, time};
 use crate::evidence::pfc::{LeftOut, PfcEvidence, ProbeReport, Stall};
 use crate::plan::Nanos;
-use crate::quantity::ms;
 
 /// The listed stalls of the sender, of the storm's senders, and of the simulated DUT.
 pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
@@ -110,9 +108,8 @@ pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
 }
 
 /// A figure that the given stall may explain.
-pub(super) fn but_stalled(found: impl Display, stalled: Nanos) -> String {
-    let stalled = ms(stalled);
-    format!("{found}, but the tester or the simulated DUT stalled for {stalled}")
+pub(super) fn but_stalled(found: Value, stalled: Nanos) -> Value {
+    found + ", but the tester or the simulated DUT stalled for " + time(stalled)
 }
 
 /// Time that these spans cover together.

@@ -6,18 +6,24 @@ use pfc_ebpf::units::LineRate;
 use super::preconditions::{self, lost_by_tester, sent, withheld, withheld_until};
 use super::stalls::{stalled_within, unlisted_lateness};
 use crate::cases::finding::Finding;
+use crate::cases::value::{Value, number, time};
 use crate::evidence::pfc::PfcEvidence;
 use crate::plan::Nanos;
-use crate::quantity::ms;
+use crate::verdict::Bound;
 
-/// Writes a share with as many digits, at least four, as show on which side of `limit` it is.
-pub(super) fn share_beside(share: f64, limit: f64) -> String {
-    let same_side = |text: &String| {
-        text.parse::<f64>()
-            .is_ok_and(|rounded| (rounded < limit) == (share < limit))
+/// A share with as many digits, at least four, as show on which side of `limit` it is.
+pub(super) fn share_beside(share: f64, limit: f64) -> Value {
+    let same_side = |shown: &Value| {
+        let mut rounded = shown.numbers().iter();
+        rounded.all(|rounded| (rounded.value < limit) == (share < limit))
     };
-    let mut texts = (4..17).map(|digits| format!("{share:.digits$}"));
-    texts.find(same_side).unwrap_or_else(|| share.to_string())
+    let mut shown = (4..17).map(|digits| number(share, digits, ""));
+    shown.find(same_side).unwrap_or_else(|| share.into())
+}
+
+/// The least share that is allowed.
+pub(super) fn at_least(share: f64) -> Value {
+    (">= " + Value::from(share)).is(Bound::AtLeast)
 }
 
 /// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames
@@ -66,7 +72,7 @@ fn lateness_until(e: &PfcEvidence, end: Nanos) -> Nanos {
 pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let what = "received layer-1 rate as a share of the offered";
-    let expected = format!(">= {}", e.limits.min_throughput);
+    let expected = at_least(e.limits.min_throughput);
     let late = storm_time(e).map_or(0, |(_, last)| lateness_until(e, last));
     let (Some((offered, received)), Some((offered_at_best, at_best))) =
         (rates(e, false), rates(e, true))
@@ -75,15 +81,15 @@ pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
         return finding;
     };
     let (share, at_best) = (received / offered, at_best / offered_at_best);
-    let actual = format!(
-        "{} ({:.1} of {:.1} Mbit/s)",
-        share_beside(share, e.limits.min_throughput),
-        received / 1e6,
-        offered / 1e6
-    );
+    let actual = share_beside(share, e.limits.min_throughput)
+        + " ("
+        + number(received / 1e6, 1, "")
+        + " of "
+        + number(offered / 1e6, 1, "Mbit/s")
+        + ")";
     if share < e.limits.min_throughput && at_best >= e.limits.min_throughput {
-        let late = ms(late);
-        let why = format!("{actual}, but the tester's own lateness of up to {late} explains it");
+        let why =
+            actual + ", but the tester's own lateness of up to " + time(late) + " explains it";
         finding.undecided(what, expected, why);
     } else {
         let (holds, certain) = (share >= e.limits.min_throughput, lost_by_tester(e).0 == 0);
@@ -106,7 +112,7 @@ mod tests {
             (0.9899999, "0.9899999"),
             (1.0, "1.0000"),
         ] {
-            assert_eq!(share_beside(share, 0.99), text);
+            assert_eq!(share_beside(share, 0.99).into_text(), text);
         }
     }
 }

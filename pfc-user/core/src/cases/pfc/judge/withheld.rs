@@ -4,12 +4,13 @@
 use pfc_ebpf::stamp::Phase;
 
 use super::dip::sum;
-use super::preconditions::{flows, frames_at, name, sent, withheld, withheld_until};
+use super::preconditions::{flows, frames_at, name, named, sent, withheld, withheld_until};
 use super::stalls::{but_stalled, stalled_within};
+use super::throughput::at_least;
 use crate::cases::finding::Finding;
+use crate::cases::value::{count, number, time};
 use crate::evidence::pfc::{PfcEvidence, PhaseSpan};
 use crate::plan::{FlowPlan, Nanos, Role};
-use crate::quantity::ms;
 
 /// Share that has to arrive of what was offered in a phase.
 const SHARE: f64 = 0.99;
@@ -21,7 +22,7 @@ const EDGE: Nanos = 100_000_000;
 pub(super) fn expect_offered(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
     for span in phases.iter().filter_map(|phase| e.span(*phase)) {
         for flow in flows(e, Some(role)) {
-            expect(finding, e, flow, span);
+            finding.of_flow(&named(flow), |finding| expect(finding, e, flow, span));
         }
     }
 }
@@ -42,13 +43,17 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSp
          included",
         name(flow)
     );
-    let expected = format!(">= {SHARE}");
-    let actual = format!(
-        "{:.4} ({arrived} of {offered:.0} frames; withheld for {} of {})",
-        arrived as f64 / offered,
-        ms(withheld),
-        ms(span.to - span.from)
-    );
+    let expected = at_least(SHARE);
+    let actual = number(arrived as f64 / offered, 4, "")
+        + " ("
+        + count(arrived, "")
+        + " of "
+        + number(offered, 0, "frames")
+        + "; withheld for "
+        + time(withheld)
+        + " of "
+        + time(span.to - span.from)
+        + ")";
     // After a stall the DUT's queues are fuller by what the line takes in that time.
     let until = span.to.min(withheld_until(e, flow, phase));
     let stalled = stalled_within(e, span.from, until);

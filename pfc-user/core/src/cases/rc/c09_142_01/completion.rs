@@ -1,14 +1,16 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
-use super::requests::{NO_TEST, STOOD_STILL, bounds, may_be_late, or_nothing, test, within};
+use super::requests::{
+    NO_TEST, STOOD_STILL, between, bounds, may_be_late, or_nothing, test, within,
+};
 use crate::agent::protocol::State;
 use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::state;
 use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
 use crate::cases::remedy;
+use crate::cases::value::{Value, time};
 use crate::evidence::rc::Completion;
-use crate::quantity::ms;
 use crate::verdict::{Subject, Verdict};
 
 /// `ibv_wc_status`.
@@ -24,22 +26,22 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
     let (test, t_tr) = test(view)?;
     let completions = view.completions();
     let mut finding = Finding::new();
-    let (what, found) = ("completions", completions.len().to_string());
+    let what = "completions";
     match completions.first() {
         Some(_) => {
             let surplus = completions.iter().skip(1).map(subject);
-            finding.about(surplus, |finding| finding.equal(what, "1".into(), found))
+            finding.about(surplus, |finding| finding.equal(what, 1, completions.len()))
         }
         None if test
             .last()
             .is_some_and(|last| view.stalls.excuse(last, test.phase.until, LONGEST * t_tr)) =>
         {
             let found = format!("none, {STOOD_STILL}");
-            finding.undecided_until(remedy::STALLED, what, "1", found)
+            finding.undecided_until(remedy::STALLED, what, 1, found)
         }
         None => {
-            let found = format!("none within {}", ms(test.waited()));
-            finding.expect(what, "1", found, false)
+            let found = "none within " + time(test.waited());
+            finding.expect(what, 1, found, false)
         }
     }
     for completion in &completions {
@@ -50,29 +52,27 @@ pub(super) fn one_completion(view: &View<'_>) -> Judgement {
     }
     if let (Some(first), Some(last)) = (completions.first(), test.last()) {
         let (shortest, longest) = bounds(t_tr);
-        let (since, time) = (
+        let (since, took) = (
             first.since.saturating_sub(last),
             first.time.saturating_sub(last),
         );
-        let found = ms(time);
+        let found = time(took);
         let mut remedy = remedy::OTHER;
-        let (found, verdict) = if may_be_late(view, test.transmissions.len() - 1, time, shortest) {
+        let (found, verdict) = if may_be_late(view, test.transmissions.len() - 1, took, shortest) {
             remedy = remedy::LATE;
-            let found = format!("{found}: the transmission may have come in late");
+            let found = found + ": the transmission may have come in late";
             (found, Verdict::Inconclusive)
-        } else if time > longest && view.stalls.excuse(last, first.time, longest) {
+        } else if took > longest && view.stalls.excuse(last, first.time, longest) {
             remedy = remedy::STALLED;
-            (format!("{found}, {STOOD_STILL}"), Verdict::Inconclusive)
+            (found + ", " + STOOD_STILL, Verdict::Inconclusive)
         } else {
-            match within(since, time, (shortest, longest)) {
-                Verdict::Inconclusive => {
-                    (format!("{} to {found}", ms(since)), Verdict::Inconclusive)
-                }
+            match within(since, took, (shortest, longest)) {
+                Verdict::Inconclusive => (time(since) + " to " + found, Verdict::Inconclusive),
                 verdict => (found, verdict),
             }
         };
         finding.about([subject(first)], |finding| {
-            let expected = format!("{} to {}", ms(shortest), ms(longest));
+            let expected = between(shortest, longest);
             finding.remedied(remedy, |finding| {
                 finding.compare("from the last transmission to it", expected, found, verdict)
             })
@@ -115,9 +115,9 @@ pub(super) fn flush(view: &View<'_>) -> Judgement {
         .iter()
         .filter(|completion| completion.work_request == FLUSHED)
         .collect();
-    let waited = ms(flush.until.saturating_sub(flush.posted));
+    let waited = time(flush.until.saturating_sub(flush.posted));
     let surplus = flushed.iter().skip(1).map(subject);
-    let found = format!("{} within {waited}", flushed.len());
+    let found = Value::from(flushed.len()) + " within " + waited;
     let what = "completions of one more READ";
     finding.expect_about(surplus, what, 1, found, flushed.len() == 1);
     for completion in flushed {

@@ -7,8 +7,8 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
 use crate::cases::remedy;
+use crate::cases::value::{self, Value, time};
 use crate::plan::Nanos;
-use crate::quantity::ms;
 use crate::roce;
 use crate::verdict::Subject;
 
@@ -22,12 +22,11 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     let first = control.phase.completions.first();
     let completed = match first {
-        Some(first) => format!(
-            "status {} after {}",
-            first.status,
-            ms(first.time.saturating_sub(control.phase.posted))
-        ),
-        None => format!("none within {}", ms(control.waited())),
+        Some(first) => {
+            let after = time(first.time.saturating_sub(control.phase.posted));
+            Value::from(format!("status {} after ", first.status)) + after
+        }
+        None => "none within " + time(control.waited()),
     };
     let what = "completion of the positive control";
     let t_tr = control.t_tr().unwrap_or_default();
@@ -37,16 +36,17 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
         .excuse(latest, control.phase.until, LONGEST * t_tr);
     let Some(answer) = control.answers.first() else {
         let (drops, seen) = (view.e.plan.control_drops, control.transmissions.len());
-        let expected = format!("a READ request to answer, after {drops} that are dropped");
+        let drops = Value::from(drops) + " that are dropped";
+        let expected = "a READ request to answer, after " + drops;
         let form = match control.packets().any(Decoded::is_read_request) {
             true => "",
             false => ", none of which is a READ request",
         };
         let what = "transmissions in the positive control";
-        let found = format!("{seen}{form}; completion: {completed}");
+        let found = Value::from(seen) + form + "; completion: " + completed;
         match is_excused {
             true => {
-                let found = format!("{found}, {STOOD_STILL}");
+                let found = found + ", " + STOOD_STILL;
                 finding.undecided_until(remedy::STALLED, what, expected, found)
             }
             false => {
@@ -65,19 +65,17 @@ pub(super) fn path_alive(view: &View<'_>) -> Judgement {
     let (lateness, longest) = (lateness(control), t_tr / 2);
     if !succeeded && lateness > longest {
         // The DUT may have given up by then.
-        let expected = format!("within {} of a request", ms(longest));
-        let found = format!("after {}", ms(lateness));
+        let expected = value::within(longest) + " of a request";
+        let found = "after " + time(lateness);
         finding.undecided("the tester's answer", expected, found);
         return Ok(finding);
     }
     let in_time = first.is_some_and(|first| first.status == 0 && first.time >= answer.time);
-    let expected = format!(
-        "status 0 after the answer, which left after {}",
-        ms(answer.time.saturating_sub(control.phase.posted))
-    );
+    let left = time(answer.time.saturating_sub(control.phase.posted));
+    let expected = "status 0 after the answer, which left after " + left;
     match first {
         None if is_excused => {
-            let found = format!("{completed}, {STOOD_STILL}");
+            let found = completed + ", " + STOOD_STILL;
             finding.undecided_until(remedy::STALLED, what, expected, found);
         }
         _ => {

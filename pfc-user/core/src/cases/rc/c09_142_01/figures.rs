@@ -30,7 +30,8 @@ pub(super) const FIGURES: [NamedFigure<Rc>; 12] = [
         let test = view.test.as_ref()?;
         let in_t_tr = |interval| in_t_tr(test, interval);
         let all: Option<Vec<_>> = test.intervals().into_iter().map(in_t_tr).collect();
-        all.filter(|all| !all.is_empty()).map(Value::joined)
+        all.filter(|all| !all.is_empty())
+            .map(|all| Value::joined(all, ", "))
     }),
     ("completion", |view| {
         let test = view.test.as_ref()?;

@@ -8,11 +8,12 @@ use crate::cases::finding::{Finding, Judgement, Undecided};
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
 use crate::cases::remedy;
+use crate::cases::value::{Value, count, time};
 use crate::evidence::rc::Shown;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
-use crate::verdict::{Subject, Verdict};
+use crate::verdict::{Bound, Subject, Verdict};
 
 /// Part of T_tr that a kernel's tick may cut off, in percent.
 const SHORTEST: Nanos = 95;
@@ -26,6 +27,11 @@ pub(super) const STOOD_STILL: &str = "while the simulated DUT stood still";
 /// Earliest and latest time of something that the transport timer starts (9.7.6.1.3).
 pub(super) fn bounds(t_tr: Nanos) -> (Nanos, Nanos) {
     (t_tr * SHORTEST / 100, t_tr * LONGEST)
+}
+
+/// A time between two others.
+pub(super) fn between(shortest: Nanos, longest: Nanos) -> Value {
+    (time(shortest) + " to " + time(longest)).is(Bound::Between)
 }
 
 /// Reason why nothing of the test can be judged.
@@ -46,7 +52,7 @@ pub(super) fn requests(view: &View<'_>) -> Judgement {
     let latest = test.last().unwrap_or(test.phase.posted);
     // The next one may still come, where the DUT stood still.
     if found < expected && view.stalls.excuse(latest, test.phase.until, LONGEST * t_tr) {
-        let found = format!("{found}, and then {STOOD_STILL}");
+        let found = Value::from(found) + ", and then " + STOOD_STILL;
         finding.undecided_until(remedy::STALLED, "transmissions", expected, found);
         return Ok(finding);
     }
@@ -61,8 +67,8 @@ pub(super) fn requests(view: &View<'_>) -> Judgement {
             true => Verdict::Inconclusive,
             false => Verdict::Pass,
         };
-        let expected = format!("at least {}", ms(LONGEST * t_tr));
-        finding.compare(what, expected, ms(silence), verdict);
+        let expected = ("at least " + time(LONGEST * t_tr)).is(Bound::AtLeast);
+        finding.compare(what, expected, time(silence), verdict);
     }
     Ok(finding)
 }
@@ -85,40 +91,38 @@ pub(super) fn single_packet(view: &View<'_>) -> Judgement {
         finding.about(subjects, |finding| match &packets[..] {
             [packet] => finding.equal(what, expected.clone(), form_of(packet)),
             several => {
-                let forms: Vec<_> = several.iter().map(form_of).collect();
-                let found = format!("{} packets: {}", forms.len(), forms.join("; "));
-                finding.expect(what, &expected, found, false)
+                let forms = Value::joined(several.iter().map(form_of), "; ");
+                let found = count(several.len() as u64, "packets") + ": " + forms;
+                finding.expect(what, expected.clone(), found, false)
             }
         });
     }
     or_nothing(finding, "no request came")
 }
 
-fn form(opcode: u8, reth: &Reth) -> String {
+fn form(opcode: u8, reth: &Reth) -> Value {
     let Reth {
         address,
         r_key,
         length,
     } = reth;
-    format!("one packet, opcode {opcode:#04x}, R_Key {r_key:#x}, VA {address:#x}, length {length}")
+    let packet = format!("one packet, opcode {opcode:#04x}, R_Key {r_key:#x}, VA {address:#x}");
+    Value::from(packet) + ", length " + *length
 }
 
-fn form_of(packet: &Decoded) -> String {
+fn form_of(packet: &Decoded) -> Value {
     let Some(found) = packet.packet else {
-        return format!(
-            "one packet of {} octets, not whole in the {} that were kept",
-            packet.length,
-            packet.frame.len()
-        );
+        let length = "one packet of " + count(packet.length as u64, "octets");
+        return length + ", not whole in the " + packet.frame.len() + " that were kept";
     };
     let opcode = found.bth.opcode;
     let Some(reth) = packet.reth() else {
-        return format!("one packet, opcode {opcode:#04x}, no RETH");
+        return format!("one packet, opcode {opcode:#04x}, no RETH").into();
     };
     let form = form(opcode, &reth);
     match found.length.saturating_sub(Bth::LEN + Reth::LEN + ICRC) {
         0 => form,
-        surplus => format!("{form}, and {surplus} octets more"),
+        surplus => form + ", and " + count(surplus as u64, "octets") + " more",
     }
 }
 
@@ -127,11 +131,10 @@ pub(super) fn same_request(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     let same = |packet: &Decoded| {
         let reth = packet.reth().map_or("none".into(), |reth| {
-            format!("{:#x}, {:#x}, {}", reth.address, reth.r_key, reth.length)
+            Value::from(format!("{:#x}, {:#x}, ", reth.address, reth.r_key)) + reth.length
         });
-        packet
-            .packet
-            .map(|found| format!("PSN {:#08x}, RETH {reth}", found.bth.psn))
+        let psn = packet.packet?.bth.psn;
+        Some(Value::from(format!("PSN {psn:#08x}, RETH ")) + reth)
     };
     let first = test.packets().next().and_then(same);
     for (index, packets) in test.transmissions.iter().enumerate() {
@@ -145,7 +148,7 @@ pub(super) fn same_request(view: &View<'_>) -> Judgement {
                 let what = format!("{which}, as the first");
                 match same(packet) {
                     Some(found) => finding.equal(what, first.clone(), found),
-                    None => finding.undecided(what, first, NOT_WHOLE),
+                    None => finding.undecided(what, first.clone(), NOT_WHOLE),
                 }
             });
         }
@@ -192,19 +195,19 @@ pub(super) fn interval(view: &View<'_>) -> Judgement {
     let times = test.times();
     for (index, interval) in test.intervals().into_iter().enumerate() {
         let what = format!("from transmission {} to {}", index + 1, index + 2);
-        let expected = format!("{} to {}", ms(shortest), ms(longest));
+        let (expected, found) = (between(shortest, longest), time(interval));
         if may_be_late(view, index, interval, shortest) {
-            let (found, before) = (ms(interval), ms(gap_before(test, index)));
-            let found = format!("{found}, after {before}: the former may have come in late");
+            let found = found + ", after " + time(gap_before(test, index));
+            let found = found + ": the former may have come in late";
             finding.undecided_until(remedy::LATE, what, expected, found);
         } else if interval > longest && view.stalls.excuse(times[index], times[index + 1], longest)
         {
-            let found = format!("{}, {STOOD_STILL}", ms(interval));
+            let found = found + ", " + STOOD_STILL;
             finding.undecided_until(remedy::STALLED, what, expected, found);
         } else {
             let holds = (shortest..=longest).contains(&interval);
             let subject = Subject::Packet(times[index + 1]);
-            finding.expect_about([subject], what, expected, ms(interval), holds);
+            finding.expect_about([subject], what, expected, found, holds);
         }
     }
     let why = match view.e.plan.retry_count {
@@ -264,11 +267,12 @@ pub(super) fn or_nothing(finding: Finding, why: &str) -> Judgement {
 
 pub(super) fn retry_count(view: &View<'_>) -> Judgement {
     let (test, t_tr) = test(view)?;
-    let count = view.e.plan.retry_count;
+    let retries = view.e.plan.retry_count;
     let mut finding = Finding::new();
     let times = test.times();
-    for retry in 1..=count {
-        let expected = format!("{} left", count - retry);
+    for retry in 1..=retries {
+        let left = |retries: u8| Value::from(retries) + " left";
+        let expected = left(retries - retry).is(Bound::Exactly);
         let Some(sent) = times.get(usize::from(retry)) else {
             finding.undecided(format!("retry {retry}"), expected, "it did not come");
             continue;
@@ -280,10 +284,11 @@ pub(super) fn retry_count(view: &View<'_>) -> Judgement {
         let in_time = |shown: &&Shown| during(shown, &times, usize::from(retry), t_tr);
         match test.phase.shown.iter().find(in_time) {
             Some(shown) => finding.about([Subject::Packet(*sent)], |finding| {
-                finding.equal(what, expected, format!("{} left", shown.retries_left))
+                let holds = shown.retries_left == retries - retry;
+                finding.expect(what, expected, left(shown.retries_left), holds)
             }),
             None if test.phase.shown.is_empty() => {
-                let found = format!("{expected}, derived: the DUT does not show its counter");
+                let found = expected.clone() + ", derived: the DUT does not show its counter";
                 finding.expect(what, expected, found, true);
             }
             None => {

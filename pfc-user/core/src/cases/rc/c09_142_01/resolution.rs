@@ -20,7 +20,7 @@ pub(super) fn of(check: &str, view: &View<'_>) -> Option<Value> {
         "single-packet" | "same-request" => one_of("wrong packet", test.packets().count() as u64),
         "interval" => {
             let retries = transmissions - 1;
-            let found = Value::from("1 retry of ") + count(retries as u64, "");
+            let found = "1 retry of " + count(retries as u64, "");
             Some(found + ", " + outside(test, 0)?)
         }
         "retry-count" => one_of("wrong count", u64::from(view.e.plan.retry_count)),

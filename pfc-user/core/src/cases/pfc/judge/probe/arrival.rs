@@ -28,7 +28,7 @@ fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
         for probe in &e.probes {
             match acted(&measured.traffic(probe)) {
                 Ok(()) => return Ok(()),
-                Err(why) => reason = why.reason().to_owned(),
+                Err(why) => reason = why.reason().clone().into_text(),
             }
         }
     }
@@ -84,5 +84,5 @@ fn acted(traffic: &Traffic) -> Result<(), NotCounted> {
         ),
         _ => return Ok(()),
     };
-    Err(NotCounted::Tester(reason))
+    Err(NotCounted::Tester(reason.into()))
 }

@@ -15,8 +15,8 @@ use super::super::stalls::stalled_within;
 use super::measured::{Measured, Pause, Wait, within};
 use crate::cases::finding::Finding;
 use crate::cases::pfc::probing::{FULL, interval, two_frames};
+use crate::cases::value;
 use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
-use crate::quantity::ms;
 use crate::verdict::Subject;
 
 /// Frames that show that a priority goes on.
@@ -188,12 +188,8 @@ pub(super) fn expect_none_held(finding: &mut Finding, e: &PfcEvidence) {
                         first.priority,
                         first.begin.words()
                     ),
-                    format!("within {}", ms(measured.allowed())),
-                    format!(
-                        "{}, and {} when it was sent again",
-                        first.wait.text(),
-                        second.wait.text()
-                    ),
+                    value::within(measured.allowed()),
+                    first.wait.text() + ", and " + second.wait.text() + " when it was sent again",
                     false,
                     lost_by_tester(e).0 == 0,
                 )

@@ -5,9 +5,9 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::cases::pfc::probing::{FULL, two_frames, vicinity, wire_time};
+use crate::cases::value::{Value, time};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{FlowPlan, Limits, ProbeBurst, RepetitionPlan};
-use crate::quantity::ms;
 
 /// The plan and its limits, the probes so far, and the arrivals that were logged.
 #[derive(Clone, Copy)]
@@ -25,15 +25,15 @@ pub(in crate::cases::pfc) struct Measured<'e> {
 #[derive(Debug, PartialEq)]
 pub(super) enum NotCounted {
     /// The tester was too slow, or sent nothing: another probe may be measured better.
-    Tester(String),
+    Tester(Value),
     /// Another probe would not count either.
-    Lasting(String),
+    Lasting(Value),
     /// No attempt of the repetition would count: its plan or its limits are the reason.
-    Planned(String),
+    Planned(Value),
 }
 
 impl NotCounted {
-    pub(super) fn reason(&self) -> &str {
+    pub(super) fn reason(&self) -> &Value {
         match self {
             Self::Tester(reason) | Self::Lasting(reason) | Self::Planned(reason) => reason,
         }
@@ -220,17 +220,13 @@ impl<'e> Measured<'e> {
     /// time, as even the longest is at high speeds; or a pause frame left late.
     pub(super) fn too_short(&self, lasts: Nanos, needed: Nanos) -> NotCounted {
         if needed < lasts {
-            return NotCounted::Tester(format!(
-                "pause frames of the probe left so late that nothing of its {} could be judged",
-                ms(lasts)
-            ));
+            let late = "pause frames of the probe left so late that nothing of its " + time(lasts);
+            return NotCounted::Tester(late + " could be judged");
         }
-        NotCounted::Planned(format!(
-            "a pause of {} is too short to be told from none by a max_response of {}; set \
-             limits.max_response to what the DUT needs",
-            ms(lasts),
-            ms(self.limits.max_response)
-        ))
+        let pause = "a pause of " + time(lasts) + " is too short to be told from none by ";
+        let limit = "a max_response of " + time(self.limits.max_response);
+        let advice = "; set limits.max_response to what the DUT needs";
+        NotCounted::Planned(pause + limit + advice)
     }
 
     /// The time from `end`, at which `priority` may go on at the latest, to its frame at `again`,
@@ -410,11 +406,10 @@ impl Traffic<'_> {
         }
         let (uncertainty, limit) = (xoff.after - xoff.before, measured.limits.max_response / 2);
         if uncertainty >= limit {
-            return Err(NotCounted::Tester(format!(
-                "the pause frame's departure is uncertain by {}, has to be below {}",
-                ms(uncertainty),
-                ms(limit)
-            )));
+            let uncertain = "the pause frame's departure is uncertain by " + time(uncertainty);
+            return Err(NotCounted::Tester(
+                uncertain + ", has to be below " + time(limit),
+            ));
         }
         Ok(())
     }
@@ -489,9 +484,9 @@ pub(in crate::cases::pfc) struct Drain {
 }
 
 impl Drain {
-    /// Describes the idle time in words.
-    pub(in crate::cases::pfc) fn text(&self) -> String {
-        format!("{} of {}", ms(self.idle), ms(self.took))
+    /// The idle time, and how long it took.
+    pub(in crate::cases::pfc) fn text(&self) -> Value {
+        time(self.idle) + " of " + time(self.took)
     }
 }
 
@@ -507,18 +502,13 @@ pub(in crate::cases::pfc) struct Wait {
 }
 
 impl Wait {
-    /// Describes the wait in words.
-    pub(in crate::cases::pfc) fn text(&self) -> String {
+    /// The wait as it counts, and the time beside that in which others filled the link.
+    pub(in crate::cases::pfc) fn text(&self) -> Value {
         let waited = self.until.saturating_sub(self.since);
+        let counted = time(self.counted);
         match waited.saturating_sub(self.counted) {
-            0 => ms(waited),
-            filled => {
-                let filled = ms(filled);
-                format!(
-                    "{}, {filled} of them with the link filled by others",
-                    ms(waited)
-                )
-            }
+            0 => counted,
+            filled => counted + " (and " + time(filled) + " with the link filled by others)",
         }
     }
 }
@@ -533,14 +523,16 @@ fn since(ready: Nanos, arrival: &Arrival) -> Nanos {
 fn below(worst: Option<Nanos>, limit: Nanos, place: &str) -> Result<(), NotCounted> {
     match worst {
         Some(worst) if worst < limit => Ok(()),
-        Some(worst) => Err(NotCounted::Tester(format!(
-            "background latency {place} was {}, has to be below {}",
-            ms(worst),
-            ms(limit)
-        ))),
-        None => Err(NotCounted::Tester(format!(
-            "no background frame arrived {place}"
-        ))),
+        Some(worst) => {
+            let latency = Value::from(format!("background latency {place} was ")) + time(worst);
+            Err(NotCounted::Tester(
+                latency + ", has to be below " + time(limit),
+            ))
+        }
+        None => {
+            let none = format!("no background frame arrived {place}");
+            Err(NotCounted::Tester(none.into()))
+        }
     }
 }
 
@@ -552,21 +544,20 @@ fn not_flowing(
     frame: Departure,
     earlier: Option<Departure>,
 ) -> NotCounted {
-    let what = format!(
+    let what = Value::from(format!(
         "no frame of priority {priority} arrived just before the pause frame, so that its end \
          could not be seen"
-    );
-    let before = |time: Nanos| ms(frame.before.saturating_sub(time));
+    ));
+    let before = |at: Nanos| time(frame.before.saturating_sub(at)) + " before it";
     let last = arrivals.iter().map(|arrival| arrival.time);
     let last = last.filter(|time| *time < frame.before).max();
     NotCounted::Lasting(match (last, earlier) {
-        (Some(last), Some(earlier)) => format!(
-            "{what}: the last one came {} before it, and the pause frame before that left {} \
-             before it: its pause lasts",
-            before(last),
-            before(earlier.before)
-        ),
-        (Some(last), None) => format!("{what}: the last one came {} before it", before(last)),
+        (Some(last), Some(earlier)) => {
+            let came = what + ": the last one came " + before(last);
+            let left = ", and the pause frame before that left " + before(earlier.before);
+            came + left + ": its pause lasts"
+        }
+        (Some(last), None) => what + ": the last one came " + before(last),
         (None, _) => what,
     })
 }
