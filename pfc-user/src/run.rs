@@ -387,7 +387,7 @@ fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
         .max()
         .unwrap_or(0);
     Sizes {
-        flows: pfc_ebpf::units::Dscp::COUNT as u32,
+        flows: planning::most_flows(config),
         windows: (longest / WINDOW) as u32 + 1,
     }
 }

@@ -60,6 +60,10 @@ fn each_case_has_a_table_whose_rows_depend_on_earlier_ones() {
             let is_earlier = |id: &str| earlier.iter().any(|earlier: &Check| earlier.id == id);
             assert!(!is_earlier(check.id), "{at} stands twice");
             assert!(!check.passes_when.is_empty(), "{at} never passes");
+            for step in check.steps {
+                let is_one = !step.is_empty() && !step.contains(',');
+                assert!(is_one, "{at} names the step {step:?}");
+            }
             for on in check.depends_on {
                 assert!(is_earlier(on), "{at} depends on {on}");
             }

@@ -137,7 +137,7 @@ impl Suite<'_> {
             let portable = portable::check(self.root)?;
             linted.push(Part::new("validator-core for wasm32", portable));
             linted.push(self.fuzz_targets());
-            linted.push(self.documentation_of_programs());
+            linted.push(self.documented("documentation, as users build it", "--workspace"));
         }
         let xtask = ["test", "--package", "xtask", "--no-fail-fast"];
         linted.push(self.check("tests of xtask", &xtask));
@@ -245,6 +245,8 @@ impl Suite<'_> {
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check("clippy on xtask", &xtask),
             Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
+            // Its crates have just been checked.
+            self.documented("documentation of xtask", "--package=xtask"),
             self.this("links", &["docs", "--no-pages", "--no-book"])?,
         ])
     }
@@ -328,11 +330,10 @@ impl Suite<'_> {
         part
     }
 
-    /// The documentation of programs, which have no examples to be tested. It checks all crates of
-    /// others once more.
-    fn documentation_of_programs(&self) -> Part {
-        let programs = ["doc", "--workspace", "--bins", "--no-deps"];
-        let mut part = self.check("documentation of programs", &programs);
+    /// Documentation without the examples in it. Of the workspace, it checks all crates of others
+    /// once more.
+    fn documented(&self, name: &str, packages: &str) -> Part {
+        let mut part = self.check(name, &["doc", packages, "--no-deps"]);
         part.command.env("RUSTDOCFLAGS", "-D warnings");
         part
     }

@@ -222,7 +222,7 @@ pub struct Flow {
     pub name: String,
 }
 
-/// How a found number has to stand to those that are expected.
+/// Relation that a found number must have to those that are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -267,7 +267,7 @@ pub struct Assertion {
     pub expected: String,
     /// The value that was found.
     pub actual: String,
-    /// How the first number that was found has to stand to those that are expected; `None` where
+    /// Relation that the first number found must have to those that are expected; `None` where
     /// words are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,

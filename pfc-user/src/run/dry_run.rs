@@ -157,7 +157,7 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     if cpus > 1 {
         let text =
             format!("{cpus} CPUs, each with a transmit queue of its own, and one for the rest");
-        paragraph(&mut out, "      the sender wants: ", &text);
+        paragraph(&mut out, "      live frames want: ", &text);
     }
     let too_short = pauses_too_short(limits.line_rate, limits.max_response);
     for found in too_short.into_iter().chain(frames_too_long(limits, plan)) {

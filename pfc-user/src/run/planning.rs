@@ -1,7 +1,7 @@
 //! The repetitions of a run, planned before anything is sent, and what of the plan cannot be.
 
 use anyhow::{Result, bail};
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{Dscp, LineRate};
 use validator_core::cases::mad::planning as mad;
 use validator_core::cases::pfc::feasibility::frames_too_long;
 use validator_core::cases::pfc::port::PortContext;
@@ -230,6 +230,19 @@ pub(super) fn beyond_mtu(config: &Config, planned: &[Planned], ports: &[Port]) -
 /// plan and testbed needs one.
 pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
     config.pfc().map(testbed::planned_line_rate).transpose()
+}
+
+/// Flows of the repetition with the most; no fewer than there are code points. At a speed that is
+/// not known yet, those of the fastest.
+pub(super) fn most_flows(config: &Config) -> u32 {
+    let known = planned_line_rate(config).ok().flatten();
+    let planned = plan_all(config, known.or(Some(LineRate::FASTEST)));
+    let tasks = planned.iter().flat_map(|planned| &planned.repetitions);
+    let flows = tasks.filter_map(|task| match task {
+        Task::Pfc(_, PfcTask { plan, .. }) => Some(plan.flows.len()),
+        Task::Mad(..) | Task::Rc(..) => None,
+    });
+    flows.chain([Dscp::COUNT]).max().unwrap_or_default() as u32
 }
 
 /// The state of the PFC watchdog that the testbed declares.

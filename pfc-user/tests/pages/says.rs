@@ -165,7 +165,7 @@ fn printed_pages_have_numbers_and_no_card_is_split() {
     let with = |declaration: &str| -> Vec<&str> {
         let of = rules
             .iter()
-            .filter(|(_, remedy)| remedy.contains(declaration));
+            .filter(|(_, declarations)| declarations.contains(declaration));
         let parts = of.flat_map(|(parts, _)| parts.split(','));
         parts.map(str::trim).collect()
     };

@@ -207,7 +207,7 @@ fn root_too_few_queues_are_named_before_anything_is_sent() {
             .unwrap();
             assert_eq!(sender.report().unwrap().report.flows, []);
             let number = queues.split(' ').nth(1).unwrap();
-            let expected = format!("and queues: {number} in use");
+            let expected = format!("and {number} of these in use");
             assert!(warned.contains(&expected), "{warned}");
             assert!(
                 warned.starts_with("128000 kframe/s want 22 CPUs"),

@@ -115,7 +115,7 @@ fn numbers_of_comparisons_are_those_that_are_shown_and_decide_them() {
                     let found = mismatch(text, of_side, &mut names);
                     wrong.extend(found.map(|why| format!("{why}: {text} ({})", made.what)));
                 }
-                // What is equal as it is shown may differ by less than a digit.
+                // Numbers that are equal as they are shown may differ by less than a digit.
                 let is_equal = made.numbers.expected.first() == made.numbers.actual.first();
                 let agrees = match (holds(made), made.verdict) {
                     (Some(holds), Verdict::Pass) => holds,

@@ -149,8 +149,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("caps-quanta", NOT_PAUSED),
     ("caps-quanta=255", NOT_PAUSED),
     ("swaps-quanta", RESPONSE),
-    ("reads-first-time", OTHER_TIME),
-    ("reads-next-time", OTHER_TIME),
+    ("reads-first-time", LEAVES_IN_PAUSE),
+    ("reads-next-time", LEAVES_IN_PAUSE),
     (
         "ignores-vector",
         &[
@@ -378,8 +378,8 @@ pub(super) const NOT_PAUSED: &[&str] = &[
     "enable only-enabled",
 ];
 
-/// Pauses that end too early: the wrong one of eight times shows where they differ.
-pub(super) const OTHER_TIME: &[&str] = &[
+/// Frames that leave in a pause, in cases 1 and 2.
+pub(super) const LEAVES_IN_PAUSE: &[&str] = &[
     "single paused",
     "single response",
     "multi paused",

@@ -18,7 +18,7 @@ use validator_core::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, e
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
-use crate::verdicts::faults::{LONGER, OTHER_TIME, Repetition};
+use crate::verdicts::faults::{LEAVES_IN_PAUSE, LONGER, Repetition};
 
 const MS: Nanos = 1_000_000;
 
@@ -65,11 +65,11 @@ const FAULTS: [(&str, &[&str]); 8] = [
     // All that a storm of a few pauses holds arrives within the wait.
     ("adds-up-pauses", LONGER),
     ("pauses-longer", LONGER),
-    ("resumes-early", OTHER_TIME),
+    ("resumes-early", LEAVES_IN_PAUSE),
     ("ignores-xon", &["single xon", "multi xon"]),
-    ("ignores-refresh", OTHER_TIME),
+    ("ignores-refresh", LEAVES_IN_PAUSE),
     // Longer than the lead of the storm.
-    ("slow-response=50", OTHER_TIME),
+    ("slow-response=50", LEAVES_IN_PAUSE),
     (
         "never-resumes",
         &[

@@ -55,9 +55,9 @@ const LOSSLESS_STEPS: &[Step] = &[
     Step::new("6", "start test and background traffic again"),
     Step::new("7", "verify: all test frames received"),
     Step::phase(
-        "probe: on running traffic single pauses that run out, that an XON ends, that a later frame \
-     shortens, of lossless and lossy priorities together, and at full load; in every second \
-     repetition before step 1",
+        "probe: on running traffic single pauses that run out, that an XON ends, that a later \
+         frame shortens, of lossless and lossy priorities together, and at full load; in every \
+         second repetition before step 1",
     ),
     Step::new("8", "repeat with the next lossless priorities"),
 ];

@@ -23,7 +23,7 @@ impl Value {
         joined.unwrap_or_default()
     }
 
-    /// The value as one that is expected: what is found has to stand so to its numbers.
+    /// The value as an expected one, with the relation that what is found must have to its numbers.
     pub(super) fn is(self, bound: Bound) -> Self {
         let bound = Some(bound);
         Self { bound, ..self }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_told_but_for_a_number_alone_which_is_the_only_one() {
+    fn a_number_alone_is_exact_and_other_values_need_a_bound() {
         let bound = |value: Value| value.compared("".into(), 1.into(), Verdict::Pass).bound;
         for (value, expected) in [
             (Value::from(3), Some(Bound::Exactly)),

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use crate::plan::FlowPlan;
 
-/// Frames a second that one CPU makes and sends in the kernel, whatever their length
-/// (BENCHMARKS.md, "Sending").
+/// Frames a second that one CPU makes and sends in the kernel. Measured were 7.7 million of 64
+/// octets and 5.8 million of 1500 (BENCHMARKS.md, "Sending").
 pub const CPU_CARRIES: u64 = 6_000_000;
 
 /// Most frames a second of one flow: a quarter of what a CPU carries, so that little of a CPU is
@@ -43,8 +43,8 @@ impl Deal {
         deal
     }
 
-    /// Deals to the fewest workers that carry the flows; to `most` where none do, which is at least
-    /// one.
+    /// Deals to the fewest workers that carry the flows; to `most` workers (at least one) where
+    /// fewer do not carry them.
     pub fn fewest(flows: &[u64], most: usize) -> Self {
         let most = most.max(1);
         (1..most)

@@ -94,6 +94,8 @@ pub struct Testbed {
     pub limits: Limits,
     /// Windows that the programs count in.
     pub windows: u32,
+    /// The last note on a sender that may not reach its rates.
+    pub shortage: Option<String>,
     device: Device,
     /// Answer a DUT that asks for the ports' addresses.
     neighbours: Vec<Responder>,
@@ -208,6 +210,7 @@ impl Ports {
             neighbours,
             limits: config.limits.at(line_rate),
             windows: sizes.windows,
+            shortage: None,
             device,
         })
     }

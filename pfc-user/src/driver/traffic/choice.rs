@@ -71,19 +71,20 @@ impl Facts {
     /// workers on one queue wait for each other, and together send less than one does.
     fn live_frames(&self, rate: &str) -> Choice {
         let cpus = self.cpus.saturating_sub(1).max(1);
-        let queues = self.queues.unwrap_or(1).max(1);
-        let deal = Deal::fewest(&self.frames, cpus.min(queues as usize));
+        let queues = self.queues.map_or(cpus, |queues| queues.max(1) as usize);
+        let deal = Deal::fewest(&self.frames, cpus.min(queues));
         let cores = deal.frames.len();
         let short = (!deal.is_carried()).then(|| {
             let wanted = Deal::fewest(&self.frames, self.frames.len()).frames.len();
-            let told = self.queues.map_or("the driver does not tell how many".into(), |queues| {
-                format!("{queues} in use (`ethtool -L`)")
-            });
+            let queues = match self.queues {
+                Some(queues) => format!("{queues} of these in use (`ethtool -L`)"),
+                None => "nobody knows how many of these".into(),
+            };
             format!(
-                "{rate} want {wanted} CPUs of {} kframe/s, each with a transmit queue of its own, \
-                 found {cpus} (of {}, one is left to other work), and queues: {told}; the load may not be \
-                 reached, and checks that need it are inconclusive then: use a host with more, or \
-                 lower limits.load, or send longer frames (traffic.frame)",
+                "{rate} want {wanted} CPUs of {} kframe/s, each with a transmit queue of its own; \
+                 found {cpus} of {} CPUs free for it, and {queues}; the load may not be reached, \
+                 and checks that need it are inconclusive then: give the port more of what is \
+                 short, lower limits.load, or send longer frames (traffic.frame)",
                 CPU_CARRIES / 1000,
                 self.cpus,
             )
@@ -254,7 +255,10 @@ mod tests {
     #[test]
     fn workers_are_no_more_than_queues_and_no_more_than_the_flows_want() {
         let cores = |queues| crowded(64, queues).0;
-        assert_eq!([Some(1), Some(4), Some(64), None].map(cores), [1, 4, 22, 1]);
+        assert_eq!(
+            [Some(1), Some(4), Some(64), None].map(cores),
+            [1, 4, 22, 22]
+        );
     }
 
     #[test]
@@ -265,8 +269,8 @@ mod tests {
             short.contains("128000 kframe/s want 22 CPUs of 6000 kframe/s"),
             "{short}"
         );
-        assert!(short.contains("found 15 (of 16"), "{short}");
-        assert!(short.contains("queues: 4 in use"), "{short}");
+        assert!(short.contains("found 15 of 16 CPUs free for it"), "{short}");
+        assert!(short.contains("4 of these in use"), "{short}");
         assert_eq!(crowded(64, Some(64)).1, None);
     }
 

@@ -142,14 +142,17 @@ pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) 
     };
     let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
     let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
-    let mut warning = None;
+    let mut shortage = None;
     let generator = || account.generator();
-    let warn = |short| warning = Some(format!("{}: {short}", traffic.interface));
+    let warn = |short| shortage = Some(format!("{}: {short}", traffic.interface));
     let (sender, events) = (live.config.ports.sender, &mut live.events);
     let opened =
         namespace.run(|| choice::open(&traffic, sender, flow_control, generator, warn))??;
-    if let Some(warning) = warning {
-        events(Event::Note(warning));
+    // Once for all repetitions that want the same.
+    if let Some(note) = shortage
+        && testbed.shortage.replace(note.clone()).as_ref() != Some(&note)
+    {
+        events(Event::Note(note));
     }
     Ok(opened)
 }

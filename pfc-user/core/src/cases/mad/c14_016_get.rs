@@ -74,8 +74,6 @@ fn wrong_keys(plan: &MadPlan) -> String {
 }
 
 /// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers.
-/// Before the colon stand the protect bits of the subcases that have the step; without them all
-/// have it.
 const STEPS: &[Step] = &[
     Step::new(
         "init 1",

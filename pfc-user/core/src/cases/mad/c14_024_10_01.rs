@@ -38,7 +38,7 @@ pub(super) const CASE: MadCase = MadCase {
     resolution: judge::resolution,
 };
 
-/// Steps of the document: number, two spaces, what it asks.
+/// Steps of the document.
 const STEPS: &[Step] = &[
     Step::new(
         "init 1",

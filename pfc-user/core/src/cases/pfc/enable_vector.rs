@@ -24,8 +24,8 @@ pub(super) const CASE: PfcCase = PfcCase {
                 "baseline: traffic of all priorities without a storm; every counter is shown alive",
             ),
             Step::phase(
-                "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
-             storm is known to arrive",
+                "probe: PFC for the lossless priorities from the storm's port stops them, so that \
+                 the storm is known to arrive",
             ),
             Step::new(
                 "1",

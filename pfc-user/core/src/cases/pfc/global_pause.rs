@@ -18,8 +18,8 @@ pub(super) const CASE: PfcCase = PfcCase {
         steps: &[
             Step::phase("baseline: test traffic without a storm; every counter is shown alive"),
             Step::phase(
-                "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
-             storm is known to arrive",
+                "probe: PFC for the lossless priorities from the storm's port stops them, so that \
+                 the storm is known to arrive",
             ),
             Step::new("1", "start the 802.3x PAUSE storm, quanta 0xffff"),
             Step::new(

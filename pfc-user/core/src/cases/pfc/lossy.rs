@@ -17,11 +17,12 @@ pub(super) const CASE: PfcCase = PfcCase {
         document: super::DOCUMENT,
         steps: &[
             Step::phase(
-                "baseline: test and background traffic without a storm; every counter is shown alive",
+                "baseline: test and background traffic without a storm; every counter is shown \
+                 alive",
             ),
             Step::phase(
-                "probe: PFC for a lossless priority from the storm's port stops it, so that the storm \
-             is known to arrive",
+                "probe: PFC for a lossless priority from the storm's port stops it, so that the \
+                 storm is known to arrive",
             ),
             Step::new("1", "start the PFC storm on the lossy priorities"),
             Step::new(

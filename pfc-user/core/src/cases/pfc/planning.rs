@@ -5,7 +5,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use super::port::PortContext;
 use super::probing;
-use crate::pacing::workers::FLOW_CARRIES;
+use crate::pacing::workers::{CPU_CARRIES, FLOW_CARRIES};
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbeBurst, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
 };
@@ -43,7 +43,8 @@ const MANY: u128 = 20;
 
 /// Share of the rate that the first of two flows of a lossless priority has. With three quarters,
 /// neighbours among the frames that a pause holds are of one flow as often as of two, and order is
-/// judged within a flow (IEEE 802.1Q clause 8.6.6).
+/// judged within a flow (IEEE 802.1Q clause 8.6.6). Above what one CPU sends, parts of the first
+/// are flows of their own, and this no longer holds.
 const MOST: (u64, u64) = (3, 4);
 
 /// The seven other priorities, in the order in which the field not trusted points to them.
@@ -86,9 +87,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a flow, or several of equal rate where one would have more frames than a flow carries.
+    /// Flows of a lossless priority stay whole for as long as a CPU carries one: equal ones take
+    /// turns, and order is judged within a flow.
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
         let frames = rate / LineRate::frame_bits(self.request.frame);
-        let parts = frames.div_ceil(FLOW_CARRIES).max(1);
+        let lossless = self.request.lossless.contains(&priority);
+        let most = if lossless { CPU_CARRIES } else { FLOW_CARRIES };
+        let parts = frames.div_ceil(most).max(1);
         for part in 0..parts {
             self.push_one(role, priority, dscp, (rate + part) / parts);
         }
@@ -173,7 +178,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Flows for each of `priorities`, which share half the line: one for each of their code
-    /// points, which share the rate of the priority.
+    /// points, which share the rate of the priority; several where no CPU carries one.
     pub(super) fn flows(
         mut self,
         priorities: &[Priority],
@@ -228,7 +233,8 @@ impl<'a> Builder<'a> {
         self.flows(sent, role)?.flows(&lossy, |_| Role::Background)
     }
 
-    /// One flow for each of the 64 code points, at 100 % of the line in all.
+    /// One flow for each of the 64 code points, or several where no CPU carries one, at 100 % of
+    /// the line in all.
     pub(super) fn every_dscp(mut self) -> Self {
         let rate = self.rate(100, Dscp::COUNT);
         for dscp in Dscp::all() {
@@ -418,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_has_as_many_flows_as_cpus_have_to_carry_it() {
+    fn a_fast_priority_has_several_flows_for_several_cpus() {
         // Speed, frame without FCS, CPUs: one carries 6 million frames a second.
         for (speed, frame, cpus) in [
             (100_000_000_000, 1020, 2..=3),
@@ -442,7 +448,15 @@ mod tests {
             };
             for case in &CASES {
                 let plan = (case.plan)(&port, &request).unwrap();
-                assert!(plan.flows.iter().all(|flow| flow.frames() <= FLOW_CARRIES));
+                let most = |priority| match lossless.contains(&priority) {
+                    true => CPU_CARRIES,
+                    false => FLOW_CARRIES,
+                };
+                assert!(
+                    plan.flows
+                        .iter()
+                        .all(|flow| flow.frames() <= most(flow.priority))
+                );
                 let rate: u64 = plan.flows.iter().map(|flow| flow.rate).sum();
                 assert!((speed - 100..=speed).contains(&rate), "{rate}");
                 let ids: Vec<_> = plan.flows.iter().map(|flow| flow.id).collect();
@@ -453,6 +467,21 @@ mod tests {
                     wanted(&plan.flows)
                 );
             }
+        }
+    }
+
+    #[test]
+    fn most_of_a_lossless_priority_is_one_flow_at_100_gbit() {
+        let port = PortContext {
+            line_rate: LineRate::from_bits_per_second(100_000_000_000).unwrap(),
+            ..port(Trust::Dscp, false, MAPS[0])
+        };
+        let plan = plans(&port).remove(0);
+        for priority in plan.lossless {
+            let of_it = plan.flows.iter().filter(|flow| flow.priority == priority);
+            let rates: Vec<u64> = of_it.map(|flow| flow.rate).collect();
+            assert_eq!(rates.len(), 2);
+            assert!(rates[0].abs_diff(3 * rates[1]) < 10, "{rates:?}");
         }
     }
 

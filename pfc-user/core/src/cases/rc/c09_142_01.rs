@@ -94,8 +94,8 @@ const STEPS: &[Step] = &[
     Step::new("1", "Register memory region for receiving remote packets"),
     Step::new(
         "2",
-        "Post one receive request for each expected packet: the tester records and drops what comes \
-     for its queue pair",
+        "Post one receive request for each expected packet: the tester records and drops what \
+         comes for its queue pair",
     ),
     Step::new("3", "Set the retry count to a non-zero value"),
     Step::new("4", "Get the timeout value, T_tr, from the DUT"),

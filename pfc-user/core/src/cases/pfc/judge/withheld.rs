@@ -6,7 +6,7 @@ use pfc_ebpf::stamp::Phase;
 use super::dip::sum;
 use super::preconditions::{flows, frames_at, name, named, sent, withheld, withheld_until};
 use super::stalls::{but_stalled, stalled_within};
-use super::throughput::at_least;
+use super::throughput::{at_least, share_beside};
 use crate::cases::finding::Finding;
 use crate::cases::value::{count, number, time};
 use crate::evidence::pfc::{PfcEvidence, PhaseSpan};
@@ -44,7 +44,7 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSp
         name(flow)
     );
     let expected = at_least(SHARE);
-    let actual = number(arrived as f64 / offered, 4, "")
+    let actual = share_beside(arrived as f64 / offered, SHARE)
         + " ("
         + count(arrived, "")
         + " of "
