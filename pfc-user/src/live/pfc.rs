@@ -334,7 +334,11 @@ fn explained(testbed: &Testbed, links: &[LinkWatch; 2], error: anyhow::Error) ->
         .into_iter()
         .zip(links)
         .find_map(|(port, before)| {
-            let facts = port.facts().ok()?;
+            let facts = match port.facts() {
+                Ok(facts) => facts,
+                // A port that is gone. A send may be the first to find that.
+                Err(gone) => return Some(format!("{gone:#}")),
+            };
             let what = if facts.carrier {
                 before.disturbed(port).ok()??
             } else {
