@@ -16,7 +16,7 @@ use validator_core::engine::snapshot::{Snapshot, Transmit};
 use validator_core::engine::{Engine, Order};
 
 /// Nothing here takes as long, not even in a guest that gets a tenth of a CPU.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(600);
 /// Room for the longest frames.
 const MTU: u32 = 9200;
 

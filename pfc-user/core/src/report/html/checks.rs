@@ -77,15 +77,10 @@ fn resolution(case: &Numbered<'_>, id: &str) -> Option<Element> {
 /// Source of the requirement, and the conditions under which it is judged.
 fn requirement(case: &Numbered<'_>, row: &Check) -> Element {
     let document = case.case.map_or("", |case| case.document);
-    let word = if row.steps.len() == 1 {
-        "step"
-    } else {
-        "steps"
-    };
     let clause = match (row.steps.join(", ").as_str(), row.extra) {
         ("", _) => format!("beyond {document}"),
-        (steps, true) => format!("beyond {document}, at its {word} {steps}"),
-        (steps, false) => format!("{document}, {word} {steps}"),
+        (steps, true) => format!("beyond {document}, at its step {steps}"),
+        (steps, false) => format!("{document}, step {steps}"),
     };
     let tolerance = match row.tolerance {
         "" => "none",

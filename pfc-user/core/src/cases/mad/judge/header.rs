@@ -45,7 +45,7 @@ const PARTS: [Part; 6] = [
     }),
     ("modifier", |_, asked, answer| {
         let is_judged = asked.request.modifier() != 0 && !is_of_table(asked);
-        words_differ(asked.request.modifier(), answer.modifier()).filter(|_| is_judged)
+        differs(asked.request.modifier(), answer.modifier()).filter(|_| is_judged)
     }),
     ("D bit", |_, asked, answer| {
         words_differ(asked.request.is_directed(), answer.is_returning())

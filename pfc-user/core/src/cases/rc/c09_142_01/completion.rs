@@ -86,7 +86,7 @@ pub(super) fn status(view: &View<'_>) -> Judgement {
     let mut finding = Finding::new();
     for completion in view.completions() {
         finding.about([subject(&completion)], |finding| {
-            finding.equal_words("status", RETRY_EXC_ERR, completion.status)
+            finding.equal("status", RETRY_EXC_ERR, completion.status)
         });
     }
     or_nothing(finding, "there was no completion: `one-completion` says so")
@@ -122,7 +122,7 @@ pub(super) fn flush(view: &View<'_>) -> Judgement {
     finding.expect_about(surplus, what, 1, found, flushed.len() == 1);
     for completion in flushed {
         finding.about([subject(&completion)], |finding| {
-            finding.equal_words("its status", WR_FLUSH_ERR, completion.status)
+            finding.equal("its status", WR_FLUSH_ERR, completion.status)
         });
     }
     Ok(finding)
