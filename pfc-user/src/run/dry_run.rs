@@ -153,7 +153,7 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     for (name, text) in flows::by_role(plan, limits.line_rate) {
         paragraph(&mut out, &format!("      {name}: "), &text);
     }
-    let cpus = workers::wanted(&plan.flows);
+    let cpus = workers::wanted(&workers::rates(&plan.flows));
     if cpus > 1 {
         let text =
             format!("{cpus} CPUs, each with a transmit queue of its own, and one for the rest");

@@ -64,10 +64,9 @@ pub fn rates(flows: &[FlowPlan]) -> Vec<u64> {
     flows.iter().map(FlowPlan::frames).collect()
 }
 
-/// The CPUs that flows want, each with a transmit queue of its own.
-pub fn wanted(flows: &[FlowPlan]) -> usize {
-    let rates = rates(flows);
-    Deal::fewest(&rates, rates.len()).frames.len()
+/// CPUs that flows of so many frames a second want, each with a transmit queue of its own.
+pub fn wanted(flows: &[u64]) -> usize {
+    Deal::fewest(flows, flows.len()).frames.len()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use validator_core::pacing::workers::{CPU_CARRIES, Deal, rates};
+use validator_core::pacing::workers::{self, CPU_CARRIES, Deal, rates};
 
 use super::live_frames::{LiveFrames, longest};
 use super::sendmmsg::Sendmmsg;
@@ -75,7 +75,7 @@ impl Facts {
         let deal = Deal::fewest(&self.frames, cpus.min(queues));
         let cores = deal.frames.len();
         let short = (!deal.is_carried()).then(|| {
-            let wanted = Deal::fewest(&self.frames, self.frames.len()).frames.len();
+            let wanted = workers::wanted(&self.frames);
             let queues = match self.queues {
                 Some(queues) => format!("{queues} of these in use (`ethtool -L`)"),
                 None => "nobody knows how many of these".into(),
@@ -132,7 +132,7 @@ pub fn lacks(length: usize, mtu: u32, takes_frames: Option<bool>) -> Option<Lack
 pub type Chosen = Box<dyn Source + Send>;
 
 /// Opens the sender for `plan` in the network namespace of the tx port. `generator` is asked for
-/// where it is needed; `warn` is told before anything is sent if the flows may not get their rates.
+/// where it is needed; `warn` gets the reason why the flows may not reach their rates.
 pub fn open(
     plan: &TrafficPlan<'_>,
     wanted: Sender,

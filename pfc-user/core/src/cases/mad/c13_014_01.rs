@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ib_mad::attr::{Attribute, NodeInfo, PortInfo};
 
-use super::c13_013::{GETS, each_within, status};
+use super::c13_013::{ASK, GETS, each_within, status};
 use super::judge::Mad;
 use super::judge::contact::PORT_STATE;
 use super::judge::decoded::{Asked, STOOD_STILL, View};
@@ -48,15 +48,9 @@ pub(super) const CASE: MadCase = MadCase {
 
 /// Steps in our own words and numbers.
 const STEPS: &[Step] = &[
-    Step::new(
-        "init 1",
-        "PortInfo:PortState is Initialized, Armed or Active for both MADTester and DUT",
-    ),
-    Step::new("1", "SendMad (SubnGet(PortInfo)), and take the time"),
-    Step::new(
-        "2",
-        "SMP_DATA = ReceiveMad (SubnGetResp(PortInfo)), and take the time; Status == 0",
-    ),
+    ASK[0],
+    ASK[1],
+    ASK[2],
     Step::new(
         "3",
         "verify: the time between is at most 4.3 s + 2 * 4.096 us * 2^SubnetTimeOut",
