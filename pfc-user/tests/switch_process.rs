@@ -219,7 +219,7 @@ fn root_what_goes_in_comes_out_unchanged_both_ways() {
     let report = switch.stop();
     assert_eq!(
         (report.received, report.sent),
-        ([FRAMES.into(); 2], [FRAMES.into(); 2])
+        (vec![FRAMES.into(); 2], vec![FRAMES.into(); 2])
     );
     assert_eq!(
         (report.overruns, report.send_errors, report.model_drops),
@@ -266,7 +266,7 @@ fn root_pfc_holds_its_priority_back_until_xon() {
     let report = switch.terminate();
     assert_eq!(
         (report.received, report.sent),
-        ([3, 2], [0, 3]),
+        (vec![3, 2], vec![0, 3]),
         "PFC is not forwarded"
     );
 }
@@ -332,8 +332,8 @@ fn root_its_counters_are_told_while_it_runs() {
     };
     let none = [0; 8];
     let idle = json!({
-        "received": none, "sent": none, "dropped": none, "pfc_received": none, "pfc_sent": none,
-        "pause_received": 0,
+        "received": none, "sent": none, "held": none, "dropped": none, "pfc_received": none,
+        "pfc_sent": none, "pause_received": 0,
     });
     assert_eq!(counters(), json!([idle, idle]));
     left.send(&ipv4(3, 0, 60));
@@ -394,7 +394,12 @@ fn root_a_port_that_cannot_be_used_is_named() {
     lab();
     for (ports, message) in [
         ("--port p0 --port nowhere", "cannot use nowhere as a port: "),
-        ("--port p0 --port p0", "p0 is given as both ports"),
+        ("--port p0 --port p0", "p0 is given as two ports"),
+        ("--port p0", "a switch has 2 to 8 ports, found 1"),
+        (
+            "--port p0 --port no-such:p1",
+            "there is no network namespace \"no-such\"",
+        ),
         (
             "--port p0 --port p1 --xon 9 --xoff 8",
             "xon must not be above xoff (8 octets), found 9",
@@ -417,6 +422,60 @@ fn wait_for_carrier(interface: &str) {
     let begun = Instant::now();
     while !is_up() {
         assert!(begun.elapsed() < PATIENCE, "{interface}");
+    }
+}
+
+#[test]
+fn root_three_ports_in_namespaces_are_a_bridge() {
+    lab();
+    ip("link add third type veth peer name p2");
+    // Named namespaces are seen by every test.
+    let namespace = format!("switch-{}", std::process::id());
+    let _namespace = Named::new(&namespace);
+    ip(&format!("link set p2 netns {namespace}"));
+    ip(&format!("-n {namespace} link set p2 up"));
+    ip("link set third up");
+    let [left, right, third] = ["left", "right", "third"].map(End::of);
+    let ports = format!("--port p0 --port p1 --port {namespace}:p2 --lossless 3 --xoff 1000");
+    let (switch, line) = Running::start(&format!("{ports} --xon 500 --line-rate 1M"));
+    assert_eq!(line, "{\"ready\":true}\n");
+    let station = |from: u8, to: [u8; 6], id| {
+        let mut frame = ipv4(3, id, 100);
+        frame[..6].copy_from_slice(&to);
+        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, from]);
+        frame
+    };
+    // Who has the destination is not known yet; then it is behind the third port.
+    third.send(&station(0x22, [0xff; 6], 0));
+    left.send(&station(0x11, DESTINATION, 1));
+    assert_eq!(third.receive_ids(), [1]);
+    // Two ports fill the third, which is paused: each is asked to wait.
+    third.send(&pfc(3, 0xffff));
+    (0..11).for_each(|n| left.send(&station(0x11, DESTINATION, n)));
+    (0..11).for_each(|n| right.send(&station(0x33, DESTINATION, n)));
+    third.send(&pfc(3, 0));
+    let mut ids = third.receive_ids::<22>();
+    ids.sort_unstable();
+    assert_eq!(ids, std::array::from_fn(|n| n as u32 / 2));
+    let report = switch.stop();
+    assert_eq!(report.xoff_sent, [0, 0, 0, 2, 0, 0, 0, 0]);
+    // The broadcast at both, XOFF and XON at each of them.
+    assert_eq!(report.sent, [3, 3, 23]);
+}
+
+/// A network namespace with a name.
+struct Named<'n>(&'n str);
+
+impl<'n> Named<'n> {
+    fn new(name: &'n str) -> Self {
+        ip(&format!("netns add {name}"));
+        Self(name)
+    }
+}
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        ip(&format!("netns delete {}", self.0));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The lossless switch: the process that puts its model on two ports.
+//! The lossless switch: the process that puts its model on real ports.
 
 pub use validator_core::dut::switch::{config, model};
 

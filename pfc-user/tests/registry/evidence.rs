@@ -580,8 +580,8 @@ fn accounting() -> DropCounter {
 
 fn dut() -> DutReport {
     DutReport {
-        received: [0; 2],
-        sent: [0; 2],
+        received: vec![0; 2],
+        sent: vec![0; 2],
         model_drops: Vec::new(),
         overruns: 0,
         send_errors: 0,

@@ -1,10 +1,10 @@
 //! The lossless switch.
 //!
 //! ```text
-//!  port 0 --> frame -> impair -> queue -> wire --> port 1       and the same from port 1 to port 0
-//!     ^                            |       ^
-//!     |                         upstream   |
-//!     +-------- XOFF, XON <--------+     pause <-- PFC received on port 1
+//!  port a --> frame -> table -> impair -> queue -> wire --> port b       for each two ports
+//!     ^                                     |       ^
+//!     |                                  upstream   |
+//!     +------------ XOFF, XON <-------------+     pause <-- PFC received on port b
 //! ```
 
 pub mod config;
@@ -16,6 +16,7 @@ pub mod model;
 mod pause;
 mod port;
 mod queue;
+mod table;
 mod upstream;
 mod wire;
 

@@ -483,9 +483,9 @@ pub struct DropCounter {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutReport {
     /// Frames in, by port.
-    pub received: [u64; 2],
+    pub received: Vec<u64>,
     /// Frames out, by port.
-    pub sent: [u64; 2],
+    pub sent: Vec<u64>,
     /// Frames that the model dropped, by reason: what a real device would count.
     pub model_drops: Vec<(String, u64)>,
     /// Frames lost on the way in or out of the process: not the device's fault.

@@ -78,6 +78,12 @@ def watchdog(module, helper, priorities, **more):
     return Case(f"{WATCHDOG}.{module}", helper, arguments)
 
 
+def many_to_one(module, helper, **priorities):
+    """Two ports that send to the first, which they fill or which is paused."""
+    arguments = GRAPHS | {"dut_port": PORTS[0], "pause_prio_list": LOSSLESS} | priorities
+    return Case(f"tests.snappi_tests.pfc.files.{module}_helper", helper, arguments)
+
+
 CASES = {
     "pause_lossless": lambda: pause([3], True),
     "pause_lossy": lambda: pause([1], False),
@@ -95,4 +101,24 @@ CASES = {
         "pfcwd_burst_storm_helper", "run_pfcwd_burst_storm_test", [3]),
     "pfcwd_basic": lambda: watchdog(
         "pfcwd_basic_helper", "run_pfcwd_basic_test", [3], trigger_pfcwd=False),
+    "m2o_lossless": lambda: many_to_one(
+        "m2o_oversubscribe_lossless", "run_m2o_oversubscribe_lossless_test",
+        test_prio_list=LOSSLESS, bg_prio_list=[1, 6]),
+    "m2o_lossy": lambda: many_to_one(
+        "m2o_oversubscribe_lossy", "run_pfc_m2o_oversubscribe_lossy_test",
+        test_prio_list=[1, 6], bg_prio_list=LOSSLESS),
+    "m2o_lossless_lossy": lambda: many_to_one(
+        "m2o_oversubscribe_lossless_lossy", "run_pfc_m2o_oversubscribe_lossless_lossy_test",
+        test_prio_list=LOSSLESS, bg_prio_list=[1, 6]),
+    "m2o_fluctuating": lambda: many_to_one(
+        "m2o_fluctuating_lossless", "run_m2o_fluctuating_lossless_test",
+        test_prio_list=LOSSLESS, bg_prio_list=[0, 1, 6, 7]),
+    "external_storms": lambda: many_to_one(
+        "lossless_response_to_external_pause_storms",
+        "run_lossless_response_to_external_pause_storms_test",
+        test_prio_list=LOSSLESS, bg_prio_list=[1, 6]),
+    "throttling_storms": lambda: many_to_one(
+        "lossless_response_to_throttling_pause_storms",
+        "run_lossless_response_to_throttling_pause_storms_test",
+        test_prio_list=LOSSLESS, bg_prio_list=[1, 6]),
 }

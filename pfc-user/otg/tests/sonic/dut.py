@@ -9,10 +9,13 @@ import time
 
 # XOFF and headroom of a lossless priority of the simulated switch.
 BUFFER = (512 << 10) + (1 << 20)
-# Its ports.
-PORTS = ("Ethernet0", "Ethernet4")
+# Its ports; most cases have the first two.
+PORTS = ("Ethernet0", "Ethernet4", "Ethernet8")
 # Columns of SONiC's `portstat`, and what the switch calls them. It drops nothing as it comes in.
 PORTSTAT = {"TX_OK": "sent", "TX_DRP": "dropped", "RX_OK": "received"}
+# The columns of its table.
+TABLE = ["IFACE", "STATE"] + [
+    f"{way}_{what}" for way in ("RX", "TX") for what in ("OK", "BPS", "UTIL", "ERR", "DRP", "OVR")]
 # Times of the PFC watchdog in milliseconds, as `pfcwd start_default` sets them on a small switch.
 WATCHDOG = {"GLOBAL": {"POLL_INTERVAL": "200"}} | {
     port: {"action": "drop", "detection_time": "200", "restoration_time": "200"} for port in PORTS
@@ -44,6 +47,7 @@ class Dut:
         "num_asic": 1,
         "platform": "x86_64-simulated",
         "platform_asic": "simulated",
+        "switch_type": "switch",
     }
 
     def __init__(self, counters):
@@ -53,7 +57,7 @@ class Dut:
         self.watchdog = True
 
     def told(self):
-        """What the switch has counted since it began, by port."""
+        """What the switch has counted since it began, by port; those that it has."""
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(self.counters)
             with client.makefile() as text:
@@ -72,12 +76,8 @@ class Dut:
         until = time.monotonic() + 1
         while True:
             told = self.told()
-            first, second = (told[port] for port in PORTS)
-            held = [
-                sum(one["received"]) - sum(other["sent"]) - sum(other["dropped"])
-                for one, other in ((first, second), (second, first))
-            ]
-            if held == [0, 0] or time.monotonic() > until:
+            held = sum(sum(port["held"]) for port in told.values())
+            if held == 0 or time.monotonic() > until:
                 return told
             time.sleep(0.01)
 
@@ -132,6 +132,18 @@ class Dut:
             for column, name in PORTSTAT.items()
         }})
 
+    @answers(r"^portstat -i (\w+)$")
+    def table_of_port(self, port):
+        told = self.settled()
+        row = dict.fromkeys(TABLE, "0") | {
+            column: f"{sum(self.counts('ports', port, name, told)):,}"
+            for column, name in PORTSTAT.items()
+        } | {"IFACE": port, "STATE": "U", "RX_BPS": "0.00 B/s", "TX_BPS": "0.00 B/s"}
+        widths = [max(len(name), len(row[name])) for name in TABLE]
+        lines = TABLE, ["-" * width for width in widths], row.values()
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in lines)
+
     @answers(r"COUNTERS_QUEUE_NAME_MAP (\w+:\d)$")
     def name_of_queue(self, queue):
         return f"oid:{queue}"
@@ -161,7 +173,9 @@ class Dut:
 
     def get_running_config_facts(self):
         pool = {"egress_lossless_pool": {"size": str(BUFFER)}}
-        return {"BUFFER_POOL": pool} | ({"PFC_WD": WATCHDOG} if self.watchdog else {})
+        # Its queues are its priorities, and share a line equally.
+        queues = {"AZURE": {str(priority): str(priority) for priority in range(8)}}
+        return {"BUFFER_POOL": pool, "TC_TO_QUEUE_MAP": queues} | ({"PFC_WD": WATCHDOG} if self.watchdog else {})
 
     def config_facts(self, host, source):
         return {"ansible_facts": self.get_running_config_facts()}

@@ -26,6 +26,7 @@ COMMANDS = {
     f"show pfc counters | sed -n '/Port Rx/,/^$/p' | grep {PORTS[1]}": f"{PORTS[1]}{' 0' * 8}",
     f"show queue counters {PORTS[0]} | sed -n '/UC3/p'": f"{PORTS[0]} UC3 0 N/A 0 N/A",
     f"portstat -ji {PORTS[1]}": NOTHING,
+    f"portstat -i {PORTS[1]}": None,
     f"sonic-db-cli COUNTERS_DB HGET COUNTERS_QUEUE_NAME_MAP {PORTS[0]}:3": f"oid:{PORTS[0]}:3",
     f"sonic-db-cli COUNTERS_DB HGET COUNTERS:oid:{PORTS[0]}:3 SAI_QUEUE_STAT_DROPPED_PACKETS": "0",
     "pfcwd stop": "",

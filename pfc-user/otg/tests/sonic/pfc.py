@@ -1,6 +1,6 @@
 """SONiC's own PFC helpers, unmodified, from a clone of sonic-mgmt.
 
-    python pfc.py CLONE TRANSPORT SERVER URL COUNTERS LOCATION LOCATION CASE
+    python pfc.py CLONE TRANSPORT SERVER URL COUNTERS CASE LOCATION...
 
 A switch that is lossless for priorities 3 and 4, with ports of 1 Gbit/s, has to be between
 the ports. COUNTERS is the socket at which it tells its counts, URL the server's own over HTTP. Ends
@@ -29,15 +29,16 @@ def testbed(api, locations):
     from tests.common.snappi_tests.port import SnappiPortConfig, SnappiPortType
 
     config = api.config()
-    ports, names = [], [f"Port {number}" for number in range(2)]
+    ports, names = [], [f"Port {number}" for number in range(len(locations))]
     for number, (name, location) in enumerate(zip(names, locations)):
         config.ports.port(name=name, location=location)
         mac = f"10:17:00:00:00:{number + 11:02x}"
         ethernet = config.devices.device(name=f"Device Port {number}")[-1].ethernets.add(
             name=f"Ethernet Port {number}", mac=mac)
         ethernet.connection.port_name = name
-        # The switch has no address. Each port is the other's gateway.
-        address, gateway = (f"192.0.2.{(number ^ turn) + 1}" for turn in range(2))
+        # The switch has no address. Each port has the next one for a gateway.
+        address, gateway = (
+            f"192.0.2.{(number + turn) % len(names) + 1}" for turn in range(2))
         ethernet.ipv4_addresses.add(
             name=f"Ipv4 Port {number}", address=address, gateway=gateway, prefix=24)
         ports.append(SnappiPortConfig(
@@ -53,18 +54,18 @@ def testbed(api, locations):
     return config, ports
 
 
-def parameters(dut, settings):
+def parameters(dut, count, settings):
     """What the fixtures say of the DUT's ports, and the settings of a test."""
     from tests.common.snappi_tests.snappi_test_params import SnappiTestParams
 
     extra = SnappiTestParams()
     ports = [
         {"duthost": dut, "peer_port": port, "port_id": number, "asic_value": None}
-        for number, port in enumerate(PORTS)
+        for number, port in enumerate(PORTS[:count])
     ]
     extra.multi_dut_params.multi_dut_ports = ports
     # One helper reads them here.
-    extra.rx_port, extra.tx_port = ports
+    extra.rx_port, extra.tx_port = ports[:2]
     extra.rx_port_id, extra.tx_port_id = range(2)
     for name, value in settings.items():
         if not hasattr(extra, name):
@@ -79,7 +80,7 @@ def gaps(url):
         return sum(flow["storm_gaps"] or 0 for flow in json.load(reply)["flows"])
 
 
-def main(clone, transport, server, url, counters, first, second, name):
+def main(clone, transport, server, url, counters, name, *locations):
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     sys.path.insert(0, clone)
     # The helpers look for options of pytest.
@@ -94,12 +95,13 @@ def main(clone, transport, server, url, counters, first, second, name):
     # Taken for a session of the chassis, whose views have no rows.
     api._ixnetwork = None
     case = CASES[name]()
-    config, ports = testbed(api, (first, second))
+    config, ports = testbed(api, locations)
     helper = getattr(importlib.import_module(case.module), case.helper)
     try:
         helper(
             api=api, testbed_config=config, port_config_list=ports, prio_dscp_map=DSCPS,
-            snappi_extra_params=parameters(Dut(counters), case.settings), **case.arguments)
+            snappi_extra_params=parameters(Dut(counters), len(locations), case.settings),
+            **case.arguments)
     except BaseException as failure:
         if type(failure).__name__ != "Failed":
             raise

@@ -2,21 +2,20 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator_core::fault::switch::Fault;
 use validator_core::quantity::{octets, rate};
 
-use super::config::{Scheduler, SwitchConfig};
+use super::config::{Scheduler, SwitchConfig, Weights};
 
-/// A lossless switch with two ports, simulated on two interfaces of the current network namespace.
+/// A lossless switch with two to eight ports, simulated on interfaces of this host.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct SwitchArgs {
-    /// Interface of a port; must be given twice.
+    /// Interface of a port, of this network namespace or as NAMESPACE:IFACE; given once a port.
     #[arg(long = "port", value_name = "IFACE", num_args = 1, required = true)]
-    ports: Vec<String>,
+    pub(super) ports: Vec<String>,
     /// Emulated speed of the ports, such as 2.5G.
     #[arg(long, value_name = "RATE", default_value = "1G", value_parser = rate)]
     line_rate: LineRate,
@@ -29,8 +28,11 @@ pub struct SwitchArgs {
     /// Priorities of the 64 DSCPs, separated by commas; DSCP mod 8 by default.
     #[arg(long, value_name = "PRIORITIES", value_parser = dscp_map)]
     dscp_map: Option<DscpMap>,
-    /// Fill level of a lossless priority in octets above which XOFF is sent, such as 512KiB, which
-    /// is the default.
+    /// Octets that all ports and priorities hold together; no bound by default.
+    #[arg(long, value_name = "OCTETS", value_parser = octets)]
+    buffer: Option<u64>,
+    /// Octets held of a lossless priority that came in at one port, above which that sends
+    /// XOFF, such as 512KiB, which is the default.
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xoff: Option<u64>,
     /// Fill level in octets at or below which XON is sent (default 256 KiB).
@@ -46,17 +48,21 @@ pub struct SwitchArgs {
     /// Headroom in octets beyond XOFF (default 1 MiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     headroom: Option<u64>,
-    /// Queue of a lossy priority in octets (default 4 MiB).
+    /// Queue of a lossy priority at one port in octets (default 4 MiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     lossy_queue: Option<u64>,
     /// Order in which the priorities are served: strict (the highest first), round-robin (frame by
     /// frame) or drr (deficit round robin, octet by octet).
     #[arg(long, value_name = "ORDER", default_value = "round-robin")]
     scheduler: Scheduler,
+    /// Shares of the eight priorities in the octets that drr sends, such as 1,1,1,2,4,1,1,1; equal
+    /// by default.
+    #[arg(long, value_name = "WEIGHTS")]
+    weights: Option<Weights>,
     /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     pub(super) faults: Vec<Fault>,
-    /// Unix socket at which whoever connects is told the counts of both ports so far, as JSON.
+    /// Unix socket at which whoever connects is told the counts of each port so far, as JSON.
     #[arg(long, value_name = "SOCKET")]
     pub(super) counters: Option<PathBuf>,
 }
@@ -66,17 +72,12 @@ pub struct SwitchArgs {
 struct DscpMap([Priority; Dscp::COUNT]);
 
 impl SwitchArgs {
-    /// Interfaces of ports 0 and 1. Fails unless there are two.
-    pub(super) fn ports(&self) -> anyhow::Result<&[String; 2]> {
-        let ports: Option<&[String; 2]> = self.ports.as_slice().try_into().ok();
-        ports.with_context(|| format!("--port must be given twice, found {}", self.ports.len()))
-    }
-
     /// Configuration; its addresses are replaced by the interfaces' own.
     pub(super) fn config(&self) -> SwitchConfig {
         let mut config = SwitchConfig::new(self.line_rate, self.lossless.iter().copied().collect());
         config.trust = self.trust;
         config.dscp_to_priority = self.dscp_map.map_or(config.dscp_to_priority, |map| map.0);
+        config.buffer = self.buffer.unwrap_or(config.buffer);
         config.xoff = self.xoff.unwrap_or(config.xoff);
         config.xon = self.xon.unwrap_or(config.xon);
         config.sends_xon = !self.no_xon;
@@ -84,6 +85,7 @@ impl SwitchArgs {
         config.headroom = self.headroom.unwrap_or(config.headroom);
         config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
         config.scheduler = self.scheduler;
+        config.weights = self.weights.unwrap_or_default();
         config
     }
 }
@@ -119,10 +121,7 @@ mod tests {
     use crate::dut::parsed;
 
     fn options(line: &str) -> Result<SwitchArgs, String> {
-        let switch: SwitchArgs = parsed(line)?;
-        let ports = switch.ports().map(drop);
-        ports.map_err(|error| error.to_string())?;
-        Ok(switch)
+        parsed(line)
     }
 
     #[test]
@@ -147,6 +146,7 @@ mod tests {
         let line = format!(
             "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} \
              --xoff 9KiB --xon 8 --no-xon --xoff-quanta 300 --headroom 7B --lossy-queue 6 --scheduler drr \
+             --buffer 1MiB --weights 1,1,1,2,4,1,1,255 \
              --fault leaks=5 --fault dips \
              --counters /run/switch.sock"
         );
@@ -167,6 +167,8 @@ mod tests {
         expected.sends_xon = false;
         expected.xoff_quanta = Quanta(300);
         expected.scheduler = Scheduler::Drr;
+        expected.buffer = 1 << 20;
+        expected.weights = "1,1,1,2,4,1,1,255".parse().unwrap();
         assert_eq!(options.config(), expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
         assert_eq!(options.counters, Some("/run/switch.sock".into()));
@@ -175,10 +177,16 @@ mod tests {
     #[test]
     fn wrong_values_say_what_was_expected() {
         for (flags, message) in [
-            ("", "--port must be given twice, found 1"),
-            ("--port b --port c", "--port must be given twice, found 3"),
             ("--port b --lossless 8", "priority must be 0 to 7, found 8"),
             ("--port b --trust vlan", "expected dscp or pcp"),
+            (
+                "--weights 1,2",
+                "expected 8 weights of 1 to 255, separated by commas, found \"1,2\"",
+            ),
+            (
+                "--weights 1,1,1,0,1,1,1,1",
+                "expected 8 weights of 1 to 255",
+            ),
             ("--port b --xoff-quanta 0", "0 is not in 1..=65535"),
             (
                 "--port b --scheduler fair",

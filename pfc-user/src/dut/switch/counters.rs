@@ -26,7 +26,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Sends the counts of both ports to each client that has connected, as an array in JSON, and
+    /// Sends the counts of each port to each client that has connected, as an array in JSON, and
     /// hangs up.
     pub fn publish(&self, switch: &Switch) -> io::Result<()> {
         loop {

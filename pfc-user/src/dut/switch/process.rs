@@ -1,4 +1,4 @@
-//! Connects the model to two interfaces of the current network namespace.
+//! Connects the model to interfaces of this network namespace or of named ones.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -17,6 +17,7 @@ use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
 use super::counters::Counters;
 use super::model::{Departure, Switch};
+use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::packet::{Batch, DevicePort, Received};
 use crate::driver::kernel::{clock, realtime};
 use crate::dut::stamping;
@@ -38,18 +39,21 @@ const MAX_STALLS: usize = 10_000;
 pub enum ProcessError {
     /// A port's interface cannot be used.
     #[error(
-        "cannot use {interface} as a port: {source}; expected an Ethernet interface of this \
-         network namespace, and CAP_NET_RAW with CAP_NET_ADMIN"
+        "cannot use {port} as a port: {source}; expected an Ethernet interface of this network \
+         namespace, or NAMESPACE:INTERFACE, and CAP_NET_RAW with CAP_NET_ADMIN"
     )]
     Port {
-        /// Interface.
-        interface: String,
+        /// The port, as given.
+        port: String,
         /// The kernel's reason.
         source: io::Error,
     },
-    /// Both ports are the same.
-    #[error("{0} is given as both ports: expected two interfaces")]
+    /// Two ports are the same.
+    #[error("{0} is given as two ports: expected different interfaces")]
     SamePort(String),
+    /// A port's namespace cannot be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
     /// The socket for counts cannot be made.
     #[error("cannot listen at {}: {source}; a switch that was killed leaves its socket", .path.display())]
     Counters {
@@ -66,18 +70,17 @@ pub enum ProcessError {
     Io(#[from] io::Error),
 }
 
-/// Runs a switch until one of `stop` has an event. Calls `ready` as soon as both ports take frames.
+/// Runs a switch until one of `stop` has an event. Calls `ready` as soon as all ports take frames.
 ///
 /// # Errors
 /// Fails if a port cannot be opened or fails. Frames that the kernel refuses to send are counted in
 /// the report, not an error.
 pub fn run(
-    ports: &[String; 2],
     args: &SwitchArgs,
     stop: &[PollFd<'_>],
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<DutReport, ProcessError> {
-    let sockets = open(ports)?;
+    let sockets = open(&args.ports)?;
     let mut process = Process::new(args, &sockets)?;
     let listen = |path: &PathBuf| {
         Counters::listen(path).map_err(|source| ProcessError::Counters {
@@ -88,7 +91,7 @@ pub fn run(
     let counters = args.counters.as_ref().map(listen).transpose()?;
     // Without stamps PFC would be acted on late.
     stamping::wait();
-    process.latest = [clock::now(); 2];
+    process.latest.fill(clock::now());
     ready()?;
 
     let mut sleep = Sleep {
@@ -136,38 +139,43 @@ type Arrived = (Nanos, usize, Vec<u8>);
 
 struct Process<'a> {
     switch: Switch,
-    sockets: &'a [DevicePort; 2],
+    sockets: &'a [DevicePort],
     batch: Batch,
     received: Vec<Received>,
     /// Per port: the time when it was ready, then that of its last frame. Later frames never count
     /// as earlier: reading the two clocks is inexact and must not change the order of a port's
     /// frames.
-    latest: [Nanos; 2],
+    latest: Vec<Nanos>,
     /// Frames for the switch, by time.
     arrived: VecDeque<Arrived>,
     /// Frames for the kernel, by port.
-    departed: [VecDeque<Departure>; 2],
+    departed: Vec<VecDeque<Departure>>,
     report: DutReport,
 }
 
-fn open(ports: &[String; 2]) -> Result<[DevicePort; 2], ProcessError> {
-    let [first, second] = ports;
-    if first == second {
-        return Err(ProcessError::SamePort(first.clone()));
+fn open(ports: &[String]) -> Result<Vec<DevicePort>, ProcessError> {
+    let mut twice = (1..ports.len()).filter(|at| ports[..*at].contains(&ports[*at]));
+    if let Some(at) = twice.next() {
+        return Err(ProcessError::SamePort(ports[at].clone()));
     }
-    let open = |interface: &String| {
-        DevicePort::open(interface).map_err(|source| ProcessError::Port {
-            interface: interface.clone(),
+    let open = |port: &String| {
+        let (namespace, interface) = match port.rsplit_once(':') {
+            Some((namespace, interface)) => (Some(namespace), interface),
+            None => (None, &**port),
+        };
+        let opened = Namespace::open(namespace)?.run(|| DevicePort::open(interface))?;
+        opened.map_err(|source| ProcessError::Port {
+            port: port.clone(),
             source,
         })
     };
-    Ok([open(first)?, open(second)?])
+    ports.iter().map(open).collect()
 }
 
 impl<'a> Process<'a> {
-    fn new(args: &SwitchArgs, sockets: &'a [DevicePort; 2]) -> Result<Self, ProcessError> {
+    fn new(args: &SwitchArgs, sockets: &'a [DevicePort]) -> Result<Self, ProcessError> {
         let config = SwitchConfig {
-            macs: sockets.each_ref().map(|socket| socket.address),
+            macs: sockets.iter().map(|socket| socket.address).collect(),
             ..args.config()
         };
         config.check()?;
@@ -177,10 +185,12 @@ impl<'a> Process<'a> {
             sockets,
             batch: Batch::default(),
             received: Vec::new(),
-            latest: [0; 2],
+            latest: vec![0; sockets.len()],
             arrived: VecDeque::new(),
-            departed: Default::default(),
+            departed: vec![VecDeque::new(); sockets.len()],
             report: DutReport {
+                received: vec![0; sockets.len()],
+                sent: vec![0; sockets.len()],
                 faults,
                 ..DutReport::default()
             },
@@ -201,7 +211,7 @@ impl<'a> Process<'a> {
     fn receive(&mut self, begun: Nanos) -> io::Result<Nanos> {
         let ahead = realtime_ahead();
         let mut known = begun;
-        for port in [0, 1] {
+        for port in 0..self.sockets.len() {
             let more = self.sockets[port].receive(&mut self.batch, &mut self.received)?;
             self.report.received[port] += self.received.len() as u64;
             // If the clock was set while a frame waited, the frame must not lie in the future.
@@ -237,7 +247,7 @@ impl<'a> Process<'a> {
     }
 
     /// Runs the model up to `known` and sends what has left by then. Later frames wait for the next
-    /// round: an earlier one of the other port may not have been read yet.
+    /// round: an earlier one of another port may not have been read yet.
     fn serve(&mut self, known: Nanos, begun: Nanos) -> Sleep {
         let mut idle = self.arrived.is_empty();
         while let Some((at, port, frame)) = self.arrived.pop_front_if(|(at, ..)| *at <= known) {
@@ -249,7 +259,7 @@ impl<'a> Process<'a> {
         while let Some(departure) = self.switch.pop_departure() {
             self.departed[departure.port].push_back(departure);
         }
-        for port in [0, 1] {
+        for port in 0..self.sockets.len() {
             self.send(port);
             idle &= self.departed[port].is_empty();
         }
@@ -349,12 +359,11 @@ fn realtime_ahead() -> Nanos {
 ///
 /// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
-    let ports = args.ports()?;
     let stop = Stop::install(stdin.as_fd())?;
     // If neither is allowed, the switch is late more often; its report shows it.
     realtime::last_cpu().map(realtime::pin);
     realtime::enter_fifo(realtime::DUT);
-    let report = run(ports, &args, &stop.events(), || {
+    let report = run(&args, &stop.events(), || {
         writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush())
     })?;
     writeln!(stdout, "{}", serde_json::to_string(&report)?)?;

@@ -1,11 +1,14 @@
 //! The configuration of a switch.
 
+use std::num::NonZeroU8;
 use std::str::FromStr;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use serde::Deserialize;
 use thiserror::Error;
+
+use super::table::MAX_PORTS;
 
 /// The order in which a port serves the priorities that have frames and are not paused (IEEE 802.1Q
 /// clause 8.6.8 and its Annex on scheduling leave it to the switch).
@@ -25,10 +28,14 @@ pub enum Scheduler {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Priorities(pub u8);
 
-/// Configuration of a switch with two ports.
+/// Shares of the octets that [`Scheduler::Drr`] sends, by priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights([NonZeroU8; Priority::COUNT]);
+
+/// Configuration of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// Speed of both ports.
+    /// Speed of each port.
     pub line_rate: LineRate,
     /// Priorities with PFC enabled; the others are lossy.
     pub lossless: Priorities,
@@ -36,7 +43,9 @@ pub struct SwitchConfig {
     pub trust: Trust,
     /// Priority by DSCP.
     pub dscp_to_priority: [Priority; Dscp::COUNT],
-    /// Octets held of a port's lossless priority above which XOFF is sent.
+    /// Octets held of all priorities and ports; what comes on top is dropped.
+    pub buffer: u64,
+    /// Octets held of a lossless priority that came in at one port, above which that sends XOFF.
     pub xoff: u64,
     /// Octets at or below which XON is sent.
     pub xon: u64,
@@ -46,12 +55,14 @@ pub struct SwitchConfig {
     pub xoff_quanta: Quanta,
     /// Octets above `xoff` that are still taken: what is on its way when XOFF is sent.
     pub headroom: u64,
-    /// Octets held of a port's lossy priority; what comes on top is dropped.
+    /// Octets of a lossy priority that wait at one port; what comes on top is dropped.
     pub lossy_queue: u64,
     /// The order in which priorities are served.
     pub scheduler: Scheduler,
-    /// Addresses of the ports: the source of PFC frames.
-    pub macs: [[u8; 6]; 2],
+    /// Their shares, where the order is by octets.
+    pub weights: Weights,
+    /// The address of each port: the source of PFC frames.
+    pub macs: Vec<[u8; 6]>,
 }
 
 impl Scheduler {
@@ -77,14 +88,46 @@ impl FromStr for Scheduler {
     }
 }
 
-/// Thresholds with which XON would be sent before XOFF.
+/// A configuration that no switch can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("xon must not be above xoff ({xoff} octets), found {xon}: lower xon")]
-pub struct ConfigError {
-    /// Configured threshold.
-    pub xoff: u64,
-    /// Configured threshold.
-    pub xon: u64,
+pub enum ConfigError {
+    /// XON would be sent before XOFF.
+    #[error("xon must not be above xoff ({xoff} octets), found {xon}: lower xon")]
+    Thresholds {
+        /// Configured threshold.
+        xoff: u64,
+        /// Configured threshold.
+        xon: u64,
+    },
+    /// Too few ports, or too many.
+    #[error("a switch has 2 to {MAX_PORTS} ports, found {0}")]
+    Ports(usize),
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self([NonZeroU8::MIN; Priority::COUNT])
+    }
+}
+
+impl Weights {
+    /// The weight of a priority.
+    pub fn of(self, priority: Priority) -> u64 {
+        self.0[priority.index()].get().into()
+    }
+}
+
+impl FromStr for Weights {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let weights: Result<Vec<NonZeroU8>, _> = text.split(',').map(str::parse).collect();
+        let weights = weights.ok().and_then(|weights| weights.try_into().ok());
+        let expected = "expected 8 weights of 1 to 255, separated by commas, found";
+        weights
+            .map(Self)
+            .ok_or_else(|| format!("{expected} {text:?}"))
+    }
 }
 
 impl Priorities {
@@ -142,13 +185,14 @@ impl FromIterator<Priority> for Priorities {
 impl SwitchConfig {
     /// A switch at `line_rate` with these lossless priorities, that trusts DSCP (priority = DSCP
     /// mod 8) and serves priorities in turn; XOFF of the longest pause above 512 KiB, XON at 256
-    /// KiB, headroom 1 MiB, lossy queues of 4 MiB.
+    /// KiB, headroom 1 MiB, lossy queues of 4 MiB, no bound on all together; two ports.
     pub fn new(line_rate: LineRate, lossless: Priorities) -> Self {
         Self {
             line_rate,
             lossless,
             trust: Trust::Dscp,
             dscp_to_priority: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+            buffer: u64::MAX,
             xoff: 512 << 10,
             xon: 256 << 10,
             sends_xon: true,
@@ -156,16 +200,18 @@ impl SwitchConfig {
             headroom: 1 << 20,
             lossy_queue: 4 << 20,
             scheduler: Scheduler::default(),
-            macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
+            weights: Weights::default(),
+            macs: vec![[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
         }
     }
 
-    /// An error when the thresholds contradict each other.
+    /// An error when the thresholds contradict each other, or there are too few or many ports.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Self { xoff, xon, .. } = *self;
-        if xon > xoff {
-            return Err(ConfigError { xoff, xon });
+        match self.macs.len() {
+            _ if xon > xoff => Err(ConfigError::Thresholds { xoff, xon }),
+            2..=MAX_PORTS => Ok(()),
+            ports => Err(ConfigError::Ports(ports)),
         }
-        Ok(())
     }
 }

@@ -12,6 +12,8 @@ pub struct PortCounts {
     pub received: [u64; Priority::COUNT],
     /// Data frames that left, or are leaving, by queue.
     pub sent: [u64; Priority::COUNT],
+    /// Octets that came in here and still wait, at any port; no count, but what is so now.
+    pub held: [u64; Priority::COUNT],
     /// Data frames for which the queue had no room.
     pub dropped: [u64; Priority::COUNT],
     /// PFC frames that came in, by class in their vector.

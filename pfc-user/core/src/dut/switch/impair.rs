@@ -8,6 +8,7 @@ use pfc_ebpf::units::Priority;
 
 use super::config::Priorities;
 use super::frame::Layout;
+use super::table::Ports;
 use crate::fault::switch::{Fault, OneIn, Scope};
 use crate::plan::Nanos;
 
@@ -34,9 +35,11 @@ pub struct Arrival {
     pub priority: Priority,
     /// True if that is lossless.
     pub lossless: bool,
-    /// True if its priority is paused on the port it is to leave by.
+    /// The ports it is to leave by; what follows holds where it does for one of them.
+    pub to: Ports,
+    /// True if its priority is paused there.
     pub paused: bool,
-    /// True if that port is in a PFC storm, for any priority.
+    /// True if there is a PFC storm, for any priority.
     pub in_storm: bool,
     /// True if that priority was paused there by a storm that is over.
     pub had_storm: bool,

@@ -11,8 +11,9 @@ use super::control::{self, Control};
 use super::counts::PortCounts;
 use super::frame::Layout;
 use super::impair::{Arrival, Impairments};
-use super::pause::Reaction;
-use super::port::Port;
+use super::pause::{Pauses, Reaction};
+use super::port::{Port, Started};
+use super::table::Table;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
@@ -44,15 +45,10 @@ fn mapped(configured: [Priority; Dscp::COUNT], faults: &[Fault]) -> [Priority; D
     map
 }
 
-/// Returns the other one of two ports.
-pub const fn other(port: usize) -> usize {
-    1 - port
-}
-
 /// A frame that has left the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Port, 0 or 1.
+    /// Port, from 0.
     pub port: usize,
     /// Time at which its time on the wire was over.
     pub at: Nanos,
@@ -60,7 +56,7 @@ pub struct Departure {
     pub frame: Vec<u8>,
 }
 
-/// A switch with two ports; what comes in at one goes out at the other.
+/// A bridge with two to eight ports.
 #[derive(Clone, Debug)]
 pub struct Switch {
     config: SwitchConfig,
@@ -71,14 +67,17 @@ pub struct Switch {
     reads: Trust,
     /// All events before this time have taken place.
     now: Nanos,
-    ports: [Port; 2],
+    ports: Vec<Port>,
+    table: Table,
+    /// Octets held of all ports and priorities.
+    held: u64,
     /// Faults in the frames that come in, by port.
-    impairments: [Impairments; 2],
+    impairments: Vec<Impairments>,
     /// PFC not yet acted on: when, on which port.
     deferred: VecDeque<(Nanos, usize, Control)>,
     departures: VecDeque<Departure>,
     drops: BTreeMap<&'static str, u64>,
-    counts: [PortCounts; 2],
+    counts: Vec<PortCounts>,
 }
 
 impl Switch {
@@ -90,12 +89,18 @@ impl Switch {
             reflects_control: faults.contains(&Fault::ReflectsControl),
             reads: reads(config.trust, faults),
             now: 0,
-            ports: config.macs.map(|mac| Port::new(&config, mac, faults)),
-            impairments: [Impairments::new(faults), Impairments::new(faults)],
+            ports: config
+                .macs
+                .iter()
+                .map(|mac| Port::new(&config, *mac, faults))
+                .collect(),
+            table: Table::new(config.macs.len()),
+            held: 0,
+            impairments: vec![Impairments::new(faults); config.macs.len()],
             deferred: VecDeque::new(),
             departures: VecDeque::new(),
             drops: BTreeMap::new(),
-            counts: Default::default(),
+            counts: vec![PortCounts::default(); config.macs.len()],
             config: SwitchConfig {
                 dscp_to_priority: mapped(config.dscp_to_priority, faults),
                 ..config
@@ -113,18 +118,28 @@ impl Switch {
         &self.drops
     }
 
-    /// XOFF frames sent by both ports, by priority.
+    /// XOFF frames sent by all ports, by priority.
     pub fn xoff_sent(&self) -> [u64; Priority::COUNT] {
-        let [first, second] = self.ports.each_ref().map(|port| port.upstream.xoff_sent);
-        std::array::from_fn(|priority| first[priority] + second[priority])
+        let of_ports = |priority: usize| {
+            let sent = self
+                .ports
+                .iter()
+                .map(|port| port.upstream.xoff_sent[priority]);
+            sent.sum()
+        };
+        std::array::from_fn(of_ports)
     }
 
-    /// Frames of both ports.
-    pub fn counts(&self) -> [PortCounts; 2] {
-        std::array::from_fn(|port| PortCounts {
-            pfc_sent: self.ports[port].upstream.sent,
-            ..self.counts[port].clone()
-        })
+    /// Frames of each port.
+    pub fn counts(&self) -> Vec<PortCounts> {
+        let ports = self.counts.iter().zip(&self.ports);
+        ports
+            .map(|(counts, port)| PortCounts {
+                held: port.upstream.held,
+                pfc_sent: port.upstream.sent,
+                ..counts.clone()
+            })
+            .collect()
     }
 
     /// A frame has come in whole at `port`, at time `at`. What has happened before that time
@@ -187,20 +202,25 @@ impl Switch {
     fn step(&mut self) {
         let now = self.now;
         self.act();
-        for port in [0, 1] {
+        for port in 0..self.ports.len() {
             if let Some((arrival, frame)) = self.impairments[port].release(now) {
                 self.enqueue(port, arrival, frame);
             }
         }
-        for port in [0, 1] {
+        for port in 0..self.ports.len() {
             if let Some((at, frame)) = self.ports[port].finish(now) {
                 self.departures.push_back(Departure { port, at, frame });
             }
             self.ports[port].upstream.refresh(now);
-            if let Some(priority) = self.ports[port].start(now) {
+            if let Some(Started {
+                priority,
+                from,
+                octets,
+            }) = self.ports[port].start(now)
+            {
                 self.counts[port].sent[priority.index()] += 1;
-                let octets = self.ports[port].queues.octets(priority);
-                self.ports[other(port)].upstream.drained(priority, octets);
+                self.held -= octets;
+                self.ports[from].upstream.drained(priority, octets);
             }
         }
     }
@@ -214,8 +234,9 @@ impl Switch {
                 self.ports[port].queues.leak(priority, reaction.xon_lets_go);
             }
             let (spread, time) = reaction.spread(&control);
-            let upstream = &mut self.ports[other(port)].upstream;
-            upstream.hold(spread, now, now + time);
+            for other in self.table.others(port).iter() {
+                self.ports[other].upstream.hold(spread, now, now + time);
+            }
         }
     }
 
@@ -223,14 +244,16 @@ impl Switch {
         let now = self.now;
         let priority = layout.priority(&frame, self.reads, &self.config.dscp_to_priority);
         self.counts[port].received[priority.index()] += 1;
-        let pauses = &self.ports[other(port)].pauses;
+        let to = self.table.forward(port, &frame);
+        let on_any = |is: &dyn Fn(&Pauses) -> bool| to.iter().any(|to| is(&self.ports[to].pauses));
         let arrival = Arrival {
             priority,
             lossless: self.config.lossless.contains(priority),
-            paused: pauses.is_paused(priority, now),
-            in_storm: pauses.in_storm(now),
-            had_storm: pauses.had_storm(priority, now),
-            after_xon: pauses.after_xon(now),
+            to,
+            paused: on_any(&|pauses| pauses.is_paused(priority, now)),
+            in_storm: on_any(&|pauses| pauses.in_storm(now)),
+            had_storm: on_any(&|pauses| pauses.had_storm(priority, now)),
+            after_xon: on_any(&|pauses| pauses.after_xon(now)),
         };
         if self.impairments[port].loses(&arrival) {
             self.drop_frame("fault");
@@ -240,7 +263,9 @@ impl Switch {
             self.reflect(port, layout, &frame);
         }
         if self.impairments[port].leaks(&arrival) {
-            self.ports[other(port)].queues.leak(priority, 1);
+            for to in to.iter() {
+                self.ports[to].queues.leak(priority, 1);
+            }
         }
         let admitted = self.impairments[port].admit(arrival, layout, self.config.trust, frame, now);
         for (arrival, frame) in admitted.into_iter().flatten() {
@@ -251,31 +276,48 @@ impl Switch {
     /// Sends a copy of a frame back by the port at which it came in.
     fn reflect(&mut self, port: usize, layout: Layout, frame: &[u8]) {
         let priority = layout.priority(frame, self.reads, &self.config.dscp_to_priority);
-        self.ports[port].queues.push(priority, frame.to_vec());
+        self.queue(port, port, priority, frame.to_vec());
     }
 
-    /// Buffers a frame that came in at `port`. As there is one way out, what a port's priority
-    /// holds is the queue of that priority at the other port.
+    /// Buffers a frame that came in at `port`, once for each port that it leaves by. What a
+    /// lossless priority may hold is counted by the port where it came in, which can be paused;
+    /// what a lossy one may, by the port where it waits.
     fn enqueue(&mut self, port: usize, arrival: Arrival, frame: Vec<u8>) {
-        let queues = &mut self.ports[other(port)].queues;
-        let octets = queues.octets(arrival.priority) + frame.len() as u64;
-        let (limit, reason) = if arrival.lossless {
-            (self.config.xoff + self.config.headroom, "headroom-overflow")
-        } else {
-            (self.config.lossy_queue, "lossy-queue-full")
-        };
-        if octets > limit {
-            self.counts[other(port)].dropped[arrival.priority.index()] += 1;
-            self.drop_frame(reason);
-            return;
+        let Arrival {
+            priority, lossless, ..
+        } = arrival;
+        for to in arrival.to.iter() {
+            let length = frame.len() as u64;
+            let refused = if self.held + length > self.config.buffer {
+                Some("buffer-full")
+            } else if lossless {
+                let held = self.ports[port].upstream.held[priority.index()] + length;
+                let limit = self.config.xoff + self.config.headroom;
+                (held > limit).then_some("headroom-overflow")
+            } else {
+                let waiting = self.ports[to].queues.octets(priority) + length;
+                (waiting > self.config.lossy_queue).then_some("lossy-queue-full")
+            };
+            if let Some(reason) = refused {
+                self.counts[to].dropped[priority.index()] += 1;
+                self.drop_frame(reason);
+                continue;
+            }
+            self.queue(port, to, priority, frame.clone());
+            let upstream = &mut self.ports[port].upstream;
+            if lossless {
+                upstream.filled(priority, self.now)
+            } else {
+                upstream.lossy(priority)
+            }
         }
-        queues.push(arrival.priority, frame);
-        let upstream = &mut self.ports[port].upstream;
-        if arrival.lossless {
-            upstream.filled(arrival.priority, octets, self.now)
-        } else {
-            upstream.lossy(arrival.priority)
-        }
+    }
+
+    fn queue(&mut self, from: usize, to: usize, priority: Priority, frame: Vec<u8>) {
+        let octets = frame.len() as u64;
+        self.held += octets;
+        self.ports[from].upstream.take_in(priority, octets);
+        self.ports[to].queues.push(priority, from, frame);
     }
 
     fn drop_frame(&mut self, reason: &'static str) {

@@ -22,7 +22,18 @@ const SLOW_AGAIN: Nanos = 20_000_000;
 const FULL: Nanos = 1_000_000;
 const IDLE: Nanos = 1_000;
 
-/// One of the two ports.
+/// A frame of data that has started to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Its priority.
+    pub priority: Priority,
+    /// The port at which it came in.
+    pub from: usize,
+    /// Its length.
+    pub octets: u64,
+}
+
+/// A port of the switch.
 #[derive(Clone, Debug)]
 pub struct Port {
     /// Data to be sent.
@@ -52,7 +63,7 @@ impl Port {
         let rate = value_of!(faults, Fault::Throttles);
         let rate = rate.and_then(|percent| throttled(percent.get().into()));
         Self {
-            queues: Queues::new(config.scheduler),
+            queues: Queues::new(config.scheduler, config.weights),
             pauses: Pauses::default(),
             upstream: Upstream::new(config, mac, faults),
             wire: Wire::new(rate.unwrap_or(config.line_rate)),
@@ -86,9 +97,9 @@ impl Port {
         self.sending.take_if(|(end, _)| *end <= now)
     }
 
-    /// Puts the next frame on the wire, if that is free and a frame may start. Returns the priority
-    /// of a data frame: its queue has shrunk.
-    pub fn start(&mut self, now: Nanos) -> Option<Priority> {
+    /// Puts the next frame on the wire, if that is free and a frame may start. Returns which data
+    /// frame that was: its queue has shrunk.
+    pub fn start(&mut self, now: Nanos) -> Option<Started> {
         if self.sending.is_some() {
             return None;
         }
@@ -99,7 +110,8 @@ impl Port {
         if self.after_dip(now) > now {
             return None;
         }
-        let (priority, frame) = self.queues.pop(&self.pauses, now)?;
+        let (started, frame) = self.queues.pop(&self.pauses, now)?;
+        let priority = started.priority;
         if let Some((lossy, wire)) = &mut self.lossy
             && lossy.contains(priority)
             && self.pauses.in_storm(now)
@@ -114,7 +126,7 @@ impl Port {
             self.pauses.slow_down(Priorities::only(priority), next);
         }
         self.send(frame, now);
-        Some(priority)
+        Some(started)
     }
 
     /// True if the line has not been idle for a while.

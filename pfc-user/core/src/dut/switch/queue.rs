@@ -4,20 +4,22 @@ use std::collections::VecDeque;
 
 use pfc_ebpf::units::Priority;
 
-use super::config::Scheduler;
+use super::config::{Scheduler, Weights};
 use super::pause::Pauses;
+use super::port::Started;
 use crate::plan::Nanos;
 
 /// First in, first out.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    frames: VecDeque<Vec<u8>>,
+    /// Each with the port at which it came in.
+    frames: VecDeque<(usize, Vec<u8>)>,
     octets: u64,
     /// Frames that may leave though the priority is paused; 0 in a switch without faults.
     leaks: u64,
 }
 
-/// Octets that a turn of [`Scheduler::Drr`] is worth: no less than the longest frame.
+/// Octets that a turn of [`Scheduler::Drr`] is worth, by weight: no less than the longest frame.
 const QUANTUM: u64 = 4096;
 
 /// Eight queues.
@@ -25,6 +27,7 @@ const QUANTUM: u64 = 4096;
 pub struct Queues {
     queues: [Queue; Priority::COUNT],
     scheduler: Scheduler,
+    weights: Weights,
     /// Priority with which the next turn begins.
     turn: usize,
     /// Octets that the priority at `turn` may still send in it.
@@ -44,9 +47,10 @@ impl Queue {
 
 impl Queues {
     /// Empty queues, served in that order.
-    pub fn new(scheduler: Scheduler) -> Self {
+    pub fn new(scheduler: Scheduler, weights: Weights) -> Self {
         Self {
             scheduler,
+            weights,
             ..Self::default()
         }
     }
@@ -56,11 +60,11 @@ impl Queues {
         self.queues[priority.index()].octets
     }
 
-    /// Appends a frame.
-    pub fn push(&mut self, priority: Priority, frame: Vec<u8>) {
+    /// Appends a frame that came in at port `from`.
+    pub fn push(&mut self, priority: Priority, from: usize, frame: Vec<u8>) {
         let queue = &mut self.queues[priority.index()];
         queue.octets += frame.len() as u64;
-        queue.frames.push_back(frame);
+        queue.frames.push_back((from, frame));
     }
 
     /// Lets so many more frames of `priority` leave despite a pause.
@@ -76,7 +80,7 @@ impl Queues {
     }
 
     /// Takes the frame whose turn it is out of those that may start at `now`.
-    pub fn pop(&mut self, pauses: &Pauses, now: Nanos) -> Option<(Priority, Vec<u8>)> {
+    pub fn pop(&mut self, pauses: &Pauses, now: Nanos) -> Option<(Started, Vec<u8>)> {
         let priority = self.next(pauses, now)?;
         let queue = &mut self.queues[priority.index()];
         queue.leaks = if pauses.is_paused(priority, now) {
@@ -84,9 +88,15 @@ impl Queues {
         } else {
             0
         };
-        let frame = queue.frames.pop_front()?;
-        queue.octets -= frame.len() as u64;
-        Some((priority, frame))
+        let (from, frame) = queue.frames.pop_front()?;
+        let octets = frame.len() as u64;
+        queue.octets -= octets;
+        let started = Started {
+            priority,
+            from,
+            octets,
+        };
+        Some((started, frame))
     }
 
     /// The priority whose turn it is.
@@ -113,9 +123,12 @@ impl Queues {
     fn take_credit(&mut self, priority: Priority) {
         if priority.index() != self.turn % Priority::COUNT || self.credit == 0 {
             self.turn = priority.index();
-            self.credit = QUANTUM;
+            self.credit = QUANTUM * self.weights.of(priority);
         }
-        let mut lengths = self.queues[priority.index()].frames.iter().map(Vec::len);
+        let mut lengths = self.queues[priority.index()]
+            .frames
+            .iter()
+            .map(|(_, frame)| frame.len());
         let first = lengths.next().unwrap_or(0) as u64;
         self.credit = self.credit.saturating_sub(first);
         if lengths.next().is_none_or(|next| next as u64 > self.credit) {

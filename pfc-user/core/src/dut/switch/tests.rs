@@ -6,4 +6,5 @@ mod faults;
 mod forwarding;
 mod lab;
 mod pfc;
+mod ports;
 mod random;

@@ -22,11 +22,13 @@ pub struct Upstream {
     asks: Quanta,
     /// The time from one XOFF to the next.
     refresh: Nanos,
+    /// Octets that came in at the port and wait at any, by priority.
+    pub held: [u64; Priority::COUNT],
     /// Priorities whose buffer is above the thresholds.
     congested: Priorities,
     refresh_at: Nanos,
-    /// Priorities held back without need, and until when.
-    held: (Priorities, Nanos),
+    /// Priorities stopped without need, and until when.
+    stopped: (Priorities, Nanos),
     /// Times to send in the next frame.
     pending: [Option<Quanta>; Priority::COUNT],
     sends_xon: bool,
@@ -58,9 +60,10 @@ impl Upstream {
             asks: config.xoff_quanta,
             // A third of the pause, so that one may get lost; time has to pass between two of them.
             refresh: (config.xoff_quanta.nanos(config.line_rate) / 3).max(1),
+            held: [0; Priority::COUNT],
             congested: Priorities::default(),
             refresh_at: 0,
-            held: (Priorities::default(), 0),
+            stopped: (Priorities::default(), 0),
             pending: [None; Priority::COUNT],
             sends_xon: config.sends_xon,
             never_releases: faults.contains(&Fault::NeverReleasesUpstream),
@@ -73,22 +76,27 @@ impl Upstream {
         }
     }
 
-    /// A lossless priority's buffer has grown to `octets`.
-    pub fn filled(&mut self, priority: Priority, octets: u64, now: Nanos) {
-        if octets > self.xoff && !self.congested.contains(priority) {
+    /// A frame of so many octets has come in, and waits.
+    pub fn take_in(&mut self, priority: Priority, octets: u64) {
+        self.held[priority.index()] += octets;
+    }
+
+    /// A lossless priority's buffer has grown.
+    pub fn filled(&mut self, priority: Priority, now: Nanos) {
+        if self.held[priority.index()] > self.xoff && !self.congested.contains(priority) {
             self.ask(priority, now);
             self.congested.insert(priority);
         }
     }
 
-    /// Holds these priorities back without need until `until`.
+    /// Stops these priorities without need until `until`.
     pub fn hold(&mut self, priorities: Priorities, now: Nanos, until: Nanos) {
         for priority in priorities.iter() {
-            if !self.held.0.contains(priority) {
+            if !self.stopped.0.contains(priority) {
                 self.ask(priority, now);
-                self.held.0.insert(priority);
+                self.stopped.0.insert(priority);
             }
-            self.held.1 = until;
+            self.stopped.1 = until;
         }
     }
 
@@ -100,13 +108,17 @@ impl Upstream {
         self.pending[priority.index()] = Some(self.asks);
     }
 
-    /// A lossless priority's buffer has shrunk to `octets`.
+    /// A frame of so many octets that came in here has begun to leave.
     pub fn drained(&mut self, priority: Priority, octets: u64) {
-        if octets > self.xon || !self.congested.contains(priority) || self.never_releases {
+        self.held[priority.index()] -= octets;
+        if self.held[priority.index()] > self.xon
+            || !self.congested.contains(priority)
+            || self.never_releases
+        {
             return;
         }
         self.congested.remove(priority);
-        if !self.held.0.contains(priority) {
+        if !self.stopped.0.contains(priority) {
             self.let_go(priority);
         }
     }
@@ -116,9 +128,9 @@ impl Upstream {
         self.pending[priority.index()] = self.sends_xon.then_some(Quanta::ZERO);
     }
 
-    /// Ends what was held back without need.
+    /// Ends what was stopped without need.
     fn release(&mut self) {
-        for priority in std::mem::take(&mut self.held.0).iter() {
+        for priority in std::mem::take(&mut self.stopped.0).iter() {
             if !self.congested.contains(priority) {
                 self.let_go(priority);
             }
@@ -126,7 +138,7 @@ impl Upstream {
     }
 
     fn is_asking(&self) -> bool {
-        !self.congested.is_empty() || !self.held.0.is_empty()
+        !self.congested.is_empty() || !self.stopped.0.is_empty()
     }
 
     /// A frame of a lossy priority has come.
@@ -140,20 +152,20 @@ impl Upstream {
         }
     }
 
-    /// Time at which XOFF is due again, or XON for what is held back without need.
+    /// Time at which XOFF is due again, or XON for what is stopped without need.
     pub fn refresh_at(&self) -> Option<Nanos> {
-        let release = (!self.held.0.is_empty()).then_some(self.held.1);
+        let release = (!self.stopped.0.is_empty()).then_some(self.stopped.1);
         let refresh = self.is_asking().then_some(self.refresh_at);
         release.into_iter().chain(refresh).min()
     }
 
     /// Asks again for what has not drained by `now`.
     pub fn refresh(&mut self, now: Nanos) {
-        if self.held.1 <= now {
+        if self.stopped.1 <= now {
             self.release();
         }
         if self.is_asking() && self.refresh_at <= now {
-            for priority in self.congested.iter().chain(self.held.0.iter()) {
+            for priority in self.congested.iter().chain(self.stopped.0.iter()) {
                 self.pending[priority.index()] = Some(self.asks);
             }
             self.refresh_at = now + self.refresh;

@@ -1,5 +1,6 @@
 use super::lab::*;
 use crate::dut::switch::counts::PortCounts;
+use crate::dut::switch::model::Switch;
 
 /// Counts by priority, of those that are not 0.
 fn by<const N: usize>(counts: [(usize, u64); N]) -> [u64; 8] {
@@ -8,6 +9,11 @@ fn by<const N: usize>(counts: [(usize, u64); N]) -> [u64; 8] {
         all[priority] = count;
     }
     all
+}
+
+/// The counts of a switch with two ports.
+fn of_both(switch: &Switch) -> [PortCounts; 2] {
+    switch.counts().try_into().unwrap()
 }
 
 #[test]
@@ -39,10 +45,16 @@ fn what_is_held_has_not_been_sent() {
     switch.ingress(0, 1, frame(3, 0));
     switch.ingress(0, 1, frame(4, 0));
     assert_eq!(left(&mut switch, MS).len(), 1);
-    let [first, second] = switch.counts();
+    let [first, second] = of_both(&switch);
     assert_eq!(first.received, by([(3, 1), (4, 1)]));
     assert_eq!(second.sent, by([(4, 1)]));
     assert_eq!(second.pfc_received, by([(3, 1)]));
+    assert_eq!(
+        first.held,
+        by([(3, LENGTH as u64)]),
+        "by the port that could be paused"
+    );
+    assert_eq!(second.held, by([]));
 }
 
 #[test]
@@ -69,7 +81,7 @@ fn a_full_queue_counts_its_drops() {
     for sequence in 0..5 {
         switch.ingress(0, 1, frame(5, sequence));
     }
-    let [first, second] = switch.counts();
+    let [first, second] = of_both(&switch);
     assert_eq!(first.received, by([(5, 5)]));
     assert_eq!((second.sent, second.dropped), (by([]), by([(5, 3)])));
 }
@@ -84,7 +96,7 @@ fn pauses_asked_for_count_as_sent() {
         switch.ingress(0, 1, frame(3, sequence));
     }
     assert_eq!(left(&mut switch, 10 * MS).len(), 3);
-    let [first, second] = switch.counts();
+    let [first, second] = of_both(&switch);
     assert_eq!(first.pfc_sent, by([(3, 2)]), "XOFF and XON");
     assert_eq!(second.pfc_sent, by([]));
 }
@@ -96,7 +108,7 @@ fn a_fault_loses_frames_without_a_count() {
         switch.ingress(0, 0, frame(5, sequence));
     }
     assert_eq!(left(&mut switch, 10 * MS).len(), 2);
-    let [first, second] = switch.counts();
+    let [first, second] = of_both(&switch);
     assert_eq!(first.received, by([(5, 4)]));
     assert_eq!((second.sent, second.dropped), (by([(5, 2)]), by([])));
 }

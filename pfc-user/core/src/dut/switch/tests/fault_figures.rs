@@ -380,8 +380,8 @@ fn only_the_payload_beyond_the_stamp_is_corrupted() {
 
 #[test]
 fn the_trusted_field_is_remarked() {
-    let ipv6 = |first: u8| [&[2; 12][..], &[0x86, 0xdd, first, 0xc1], &[0; 50]].concat();
-    let tagged = |tci: u8| [&[2; 12][..], &[0x81, 0x00, tci, 0x05], &frame(0, 0)[12..]].concat();
+    let ipv6 = |first: u8| [&ADDRESSES[..], &[0x86, 0xdd, first, 0xc1], &[0; 50]].concat();
+    let tagged = |tci: u8| [&ADDRESSES[..], &[0x81, 0x00, tci, 0x05], &frame(0, 0)[12..]].concat();
     for (trust, sent, expected) in [
         (Trust::Dscp, ipv6(0x60), ipv6(0x62)),
         (Trust::Pcp, tagged(0xc0), tagged(0xe0)),

@@ -48,9 +48,10 @@ fn priorities_take_turns_and_keep_their_own_order() {
 
 /// The order in which the flows' frames leave that are all there at once, the first of flow 0 being
 /// on the wire: pairs of a flow and its number of frames of that length.
-fn served(scheduler: Scheduler, waiting: &[(u8, u64, usize)]) -> Vec<u8> {
+fn served(scheduler: Scheduler, weights: &str, waiting: &[(u8, u64, usize)]) -> Vec<u8> {
     let mut config = config();
     config.scheduler = scheduler;
+    config.weights = weights.parse().unwrap();
     let mut switch = with(config, &[]);
     switch.ingress(0, 0, frame(0, 1000));
     for (flow, frames, length) in waiting {
@@ -59,6 +60,8 @@ fn served(scheduler: Scheduler, waiting: &[(u8, u64, usize)]) -> Vec<u8> {
     let left = left(&mut switch, 100 * FRAME).into_iter();
     left.skip(1).map(|(flow, ..)| flow).collect()
 }
+
+const EQUAL: &str = "1,1,1,1,1,1,1,1";
 
 #[test]
 fn a_scheduler_serves_the_highest_first_or_frame_by_frame_or_octet_by_octet() {
@@ -69,10 +72,14 @@ fn a_scheduler_serves_the_highest_first_or_frame_by_frame_or_octet_by_octet() {
         // 4096 octets a turn.
         (Scheduler::Drr, [1, 1, 1, 1, 1, 1, 2, 2, 2, 5, 5, 5]),
     ] {
-        assert_eq!(served(scheduler, &waiting), expected, "{scheduler:?}");
+        assert_eq!(
+            served(scheduler, EQUAL, &waiting),
+            expected,
+            "{scheduler:?}"
+        );
     }
     let longer = [(1, 10, 1000), (2, 30, 500)];
-    let found = served(Scheduler::Drr, &longer);
+    let found = served(Scheduler::Drr, EQUAL, &longer);
     let turns = [
         vec![1; 4],
         vec![2; 8],
@@ -82,6 +89,14 @@ fn a_scheduler_serves_the_highest_first_or_frame_by_frame_or_octet_by_octet() {
         vec![2; 14],
     ];
     assert_eq!(found, turns.concat());
+}
+
+#[test]
+fn shares_are_by_weight_in_octets() {
+    let waiting = [(1, 40, 1024), (2, 40, 1024), (5, 40, 512)];
+    let found = served(Scheduler::Drr, "1,3,1,1,1,1,1,1", &waiting);
+    let turn = [vec![1; 12], vec![2; 4], vec![5; 8]].concat();
+    assert_eq!(found[..3 * turn.len()], turn.repeat(3));
 }
 
 #[test]
@@ -129,7 +144,7 @@ fn the_trusted_field_tells_the_priority() {
         [&frame[..12], &[0x81, 0x00, high, low], &frame[12..]].concat()
     };
     let ipv6 = |traffic_class: u8| {
-        let mut frame = vec![2; 12];
+        let mut frame = ADDRESSES.to_vec();
         frame.extend([
             0x86,
             0xdd,
@@ -141,7 +156,7 @@ fn the_trusted_field_tells_the_priority() {
         frame.resize(100, 0);
         frame
     };
-    let arp = || [&[2; 12][..], &[0x08, 0x06], &[0; 46]].concat();
+    let arp = || [&ADDRESSES[..], &[0x08, 0x06], &[0; 46]].concat();
     let cases = [
         (Trust::Dscp, frame(3, 0), true),
         (Trust::Dscp, frame(11, 0), true),

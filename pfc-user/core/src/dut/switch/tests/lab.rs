@@ -13,6 +13,8 @@ pub const MS: Nanos = 1_000_000;
 /// Length of a test frame that takes 8192 ns.
 pub const LENGTH: usize = 1000;
 pub const FRAME: Nanos = 8192;
+/// A destination and a source.
+pub const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 0x22, 2, 0, 0, 0, 0, 0x11];
 /// The time that a PFC frame takes.
 pub const CONTROL: Nanos = 672;
 
@@ -50,7 +52,7 @@ pub fn sum(octets: &[u8]) -> u16 {
 
 /// A test frame of `length` octets whose DSCP and flow are its priority.
 pub fn frame_of(flow: u8, sequence: u64, length: usize) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 0x22, 2, 0, 0, 0, 0, 0x11, 0x08, 0x00];
+    let mut frame = [&ADDRESSES[..], &[0x08, 0x00]].concat();
     let ip = frame.len();
     frame.extend([0x45, flow << 2 | 1]);
     frame.extend(((length - ip) as u16).to_be_bytes());
@@ -77,6 +79,31 @@ pub fn frame_of(flow: u8, sequence: u64, length: usize) -> Vec<u8> {
 /// A test frame that takes [`FRAME`] ns on the wire.
 pub fn frame(flow: u8, sequence: u64) -> Vec<u8> {
     frame_of(flow, sequence, LENGTH)
+}
+
+/// The address of the station behind that port.
+pub fn station(port: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 1, port as u8]
+}
+
+/// A frame with other addresses: from one station to another.
+pub fn between(from: usize, to: usize, mut frame: Vec<u8>) -> Vec<u8> {
+    frame[..6].copy_from_slice(&station(to));
+    frame[6..12].copy_from_slice(&station(from));
+    frame
+}
+
+/// A switch with so many ports that knows the station behind each.
+pub fn introduced(ports: usize, config: SwitchConfig) -> Switch {
+    let macs = (0..ports).map(|port| [2, 0, 0, 0, 2, port as u8]).collect();
+    let mut switch = with(SwitchConfig { macs, ..config }, &[]);
+    for port in 0..ports {
+        let mut hello = between(port, port, frame_of(0, 0, 64));
+        hello[..6].fill(0xff);
+        switch.ingress(port, 0, hello);
+    }
+    departures(&mut switch, MS);
+    switch
 }
 
 /// Flow and sequence of a test frame.

@@ -20,8 +20,8 @@ impl Random {
     }
 }
 
-/// Frames by port and priority, in order.
-type Streams = BTreeMap<(usize, u8), Vec<Vec<u8>>>;
+/// Frames by the port where they leave, that where they came in, and priority; in order.
+type Streams = BTreeMap<(usize, usize, u8), Vec<Vec<u8>>>;
 
 /// When a priority of a port is paused, from the PFC sent to it alone: (from, until) without gaps
 /// between refreshes.
@@ -35,34 +35,39 @@ fn random_traffic_is_carried_faithfully() {
         let rate = LineRate::from_bits_per_second(1_000_000_000 << random.below(4)).unwrap();
         let mut config = config();
         config.line_rate = rate;
-        let mut switch = with(config, &[]);
-        let mut now = 0;
+        let ports = 2 + random.below(7) as usize;
+        let mut switch = introduced(ports, config);
+        let mut now = MS;
         let mut offered = Streams::new();
         let mut paused = Paused::new();
         for sequence in 0..3000 {
             now += random.below(3) * random.below(10_000);
-            let (port, flow) = (random.below(2) as usize, random.below(8) as u8);
+            let (port, flow) = (random.below(ports as u64) as usize, random.below(8) as u8);
             if random.below(20) == 0 {
                 let quanta = random.below(3) * random.below(200);
-                switch.ingress(1 - port, now, pfc(flow, quanta as u16));
-                let spans = paused.entry((1 - port, flow)).or_default();
+                switch.ingress(port, now, pfc(flow, quanta as u16));
+                let spans = paused.entry((port, flow)).or_default();
                 if let Some(last) = spans.last_mut() {
                     last.1 = last.1.min(now);
                 }
                 spans.push((now, now + rate.bits_to_nanos(quanta * 512)));
             } else {
+                let to = (port + 1 + random.below(ports as u64 - 1) as usize) % ports;
                 let frame = frame_of(flow, sequence, 64 + random.below(1450) as usize);
+                let frame = between(port, to, frame);
                 offered
-                    .entry((1 - port, flow))
+                    .entry((to, port, flow))
                     .or_default()
                     .push(frame.clone());
                 switch.ingress(port, now, frame);
             }
             if random.below(5) == 0 {
-                switch.advance(now + random.below(100));
+                now += random.below(100);
+                switch.advance(now);
+                now += 1;
             }
         }
-        let mut free = [0; 2];
+        let mut free = vec![0; ports];
         let mut carried = Streams::new();
         for departure in departures(&mut switch, now + 1000 * MS) {
             let start = departure.at - rate.frame_nanos(departure.frame.len());
@@ -83,8 +88,9 @@ fn random_traffic_is_carried_faithfully() {
                     "seed {seed}: flow {flow} began at {start}, paused {from} to {until}"
                 );
             }
+            let from = usize::from(departure.frame[11]);
             carried
-                .entry((departure.port, flow))
+                .entry((departure.port, from, flow))
                 .or_default()
                 .push(departure.frame);
         }
