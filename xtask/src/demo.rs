@@ -41,7 +41,7 @@ pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
     let report = root.join(&out).join(REPORT);
     let began = SystemTime::now();
     println!("==> {}", step::show(&validator));
-    let done = validator
+    let done = step::ended_with_this(&validator)
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot run {}", step::show(&validator)))?;

@@ -52,6 +52,18 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// The same command, which gets SIGTERM when the thread that starts it ends, in whatever way.
+pub fn ended_with_this(command: &Command) -> Command {
+    let mut tied = Command::new("setpriv");
+    tied.args(["--pdeathsig", "TERM", "--"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        tied.current_dir(folder);
+    }
+    tied
+}
+
 /// Returns the output of `command`; an error if it fails.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
@@ -127,9 +139,36 @@ pub fn is_root() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+
     use anyhow::anyhow;
 
     use super::*;
+
+    #[test]
+    fn a_command_ends_with_the_thread_that_started_it() {
+        let thread = std::thread::spawn(|| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "echo; exec sleep 600"]);
+            let mut child = ended_with_this(&shell)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // The signal is asked for before the shell begins.
+            let mut line = [0];
+            child
+                .stdout
+                .as_mut()
+                .unwrap()
+                .read_exact(&mut line)
+                .unwrap();
+            child
+        });
+        let status = thread.join().unwrap().wait().unwrap();
+        assert_eq!(status.signal(), Some(15));
+    }
 
     #[test]
     fn a_full_disk_is_named_and_else_what_to_do() {

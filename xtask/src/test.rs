@@ -448,14 +448,9 @@ impl Suite<'_> {
     /// A command of this program.
     fn this(&self, name: &str, command: &[&str]) -> Result<Part> {
         let this = env::current_exe().context("the path of this program is not known")?;
-        // The child ends with this process, even if this one is killed.
-        let mut bound = Command::new("setpriv");
-        bound
-            .args(["--pdeathsig", "TERM", "--"])
-            .arg(this)
-            .args(command)
-            .current_dir(self.root);
-        Ok(Part::new(name, bound))
+        let mut command_line = Command::new(this);
+        command_line.args(command).current_dir(self.root);
+        Ok(Part::new(name, step::ended_with_this(&command_line)))
     }
 
     /// Moves tests that skipped themselves, which cargo counts as passed, to the skipped ones.

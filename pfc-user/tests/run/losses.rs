@@ -2,7 +2,11 @@
 //! may explain.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::process::Child;
+use std::time::Duration;
+
+use nix::sys::socket::{MsgFlags, recv};
 
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::realtime;
@@ -11,6 +15,7 @@ use validator_core::evidence::Repetition;
 
 use crate::common;
 use crate::napi;
+use crate::packet_socket::packet_socket;
 use crate::run::external::External;
 use crate::run::lab::{Lab, ip, wait_until};
 use crate::run::outcome::{Outcome, set};
@@ -19,6 +24,8 @@ use crate::run::outcome::{Outcome, set};
 const NOT_TAKEN: &str = "live frames the driver did not take";
 /// Least number of frames that the port loses.
 const LOST: u64 = 1000;
+/// Longest wait for a frame of the storm.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// The DUT's port that receives the frames.
 const PORT: &str = "p0";
 
@@ -42,6 +49,8 @@ impl Disturbed {
             ip(&format!("netns exec {dut} ethtool -K {port} gro on"));
             ip(&format!("-n {dut} link set dev {port} master bridge"));
         }
+        let dut = Namespace::named(dut).unwrap();
+        let storm = dut.run(|| packet_socket("p1", PATIENCE)).unwrap();
         let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
         let plan = lab.plan("3s", &[("pause-lossy", "lossless = [3]")]);
         let run = lab.start(&format!(
@@ -49,18 +58,18 @@ impl Disturbed {
              --set testbed.limits.attempts=1"
         ));
         let mut disturbed = Self { external, run };
-        let dut = Namespace::named(&disturbed.external.dut).unwrap();
-        let mut before = None;
+        // Each of the three probes that come first has one pause frame.
+        let mut pauses = 0;
+        let mut frame = [0; 64];
+        while pauses < 5 {
+            let length = recv(storm.as_raw_fd(), &mut frame, MsgFlags::empty());
+            let length = length.expect("a storm");
+            pauses += u32::from(length == 60 && frame[12..14] == [0x88, 0x08]);
+        }
+        let data = || dut.run(|| counter(PORT, RECEIVED)).unwrap();
+        let before = data();
         wait_until("data in the storm", || {
-            let [data, storm] = dut
-                .run(|| [PORT, "p1"].map(|port| counter(port, RECEIVED)))
-                .unwrap();
-            // The tester announces itself by two frames.
-            if before.is_none() && storm > 5 {
-                before = Some(data);
-            }
-            before.is_some_and(|before| data > before + 200)
-                || disturbed.run.try_wait().unwrap().is_some()
+            data() > before + 200 || disturbed.run.try_wait().unwrap().is_some()
         });
         if disturbed.run.try_wait().unwrap().is_some() {
             panic!("it ended before: {:?}", disturbed.end());

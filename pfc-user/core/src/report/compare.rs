@@ -223,14 +223,19 @@ fn cases(results: &[CaseResult]) -> String {
     }
 }
 
+/// Figures with another value. A repetition may have several of one name, such as a wait after each
+/// phase: the first is compared with the first, the second with the second.
 fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureChange<'r>> {
     let mut changes = Vec::new();
     for old_case in before {
-        let new_case = after.iter().find(|new| new.case == old_case.case);
+        let new_case = after.iter().filter(|new| new.case == old_case.case);
+        let mut new: Vec<&Figure> = new_case.flat_map(|case| &case.figures).collect();
         for old in &old_case.figures {
-            let mut figures = new_case.iter().flat_map(|case| &case.figures);
-            let same =
-                figures.find(|new| (&new.repetition, &new.name) == (&old.repetition, &old.name));
+            let key = (&old.repetition, &old.name);
+            let same = new
+                .iter()
+                .position(|new| (&new.repetition, &new.name) == key);
+            let same = same.map(|at| new.remove(at));
             if let Some(new) = same.filter(|new| new.value != old.value) {
                 changes.push(FigureChange {
                     case: &old_case.case,
