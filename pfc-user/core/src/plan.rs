@@ -248,7 +248,7 @@ impl ProbeBurst {
 }
 
 /// How long each part lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Durations {
     /// Traffic without a storm, first.
     pub baseline: Nanos,
@@ -303,8 +303,8 @@ pub struct RepetitionPlan {
     pub lossless: Vec<Priority>,
     /// All flows; each runs in every phase.
     pub flows: Vec<FlowPlan>,
-    /// The storm.
-    pub storm: StormPlan,
+    /// The storm; `None` in a repetition that consists of its probe.
+    pub storm: Option<StormPlan>,
     /// The probe, and when: before the storm (does the DUT see our pause frames at all?) or at the
     /// end.
     pub probe: Option<ProbePlan>,
@@ -356,16 +356,24 @@ impl RepetitionPlan {
     pub fn phases(&self) -> Vec<Phase> {
         let probed =
             |first| (self.probe.is_some() && self.probe_first == first).then_some(Phase::Probe);
+        let stormed = |phase| self.storm.as_ref().map(|_| phase);
         let resumed = (self.durations.resume > 0).then_some(Phase::Resume);
         let planned = [
             Some(Phase::Baseline),
             probed(true),
-            Some(Phase::Storm),
-            Some(Phase::Drain),
+            stormed(Phase::Storm),
+            stormed(Phase::Drain),
             resumed,
             probed(false),
         ];
         planned.into_iter().flatten().collect()
+    }
+
+    /// Pause time in each frame of its storm; 0 without one.
+    pub fn storm_quanta(&self) -> Quanta {
+        self.storm
+            .as_ref()
+            .map_or(Quanta::ZERO, |storm| storm.quanta)
     }
 
     /// Priorities that its probe pauses.
@@ -411,8 +419,9 @@ impl RepetitionPlan {
 
     /// True if the storm is PFC that asks for pauses of `priority`.
     pub fn is_stormed(&self, priority: Priority) -> bool {
-        let named = self.storm.kind.named();
-        self.storm.asks() && named.is_some_and(|named| named.contains(&priority))
+        let asking = self.storm.as_ref().filter(|storm| storm.asks());
+        let named = asking.and_then(|storm| storm.kind.named());
+        named.is_some_and(|named| named.contains(&priority))
     }
 
     /// True if the storm has to hold `priority`.

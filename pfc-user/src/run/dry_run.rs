@@ -12,7 +12,7 @@ use validator_core::evidence;
 use validator_core::pacing::workers;
 use validator_core::plan::rc::RcPlan;
 use validator_core::plan::{
-    Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind,
+    Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind, StormPlan,
 };
 use validator_core::quantity::Span;
 
@@ -177,23 +177,23 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     if plan.probe_first {
         probe.iter().cloned().for_each(&mut step);
     }
-    step(format!(
-        "storm: from the rx port send {}",
-        storm(plan, limits)
-    ));
-    step(format!(
-        "after {} start all flows; send for {}",
-        Span(durations.lead),
-        Span(durations.traffic)
-    ));
-    step(format!(
-        "{} after the last frame stop the storm",
-        Span(durations.tail)
-    ));
-    step(format!(
-        "drain: wait for what the DUT holds, at most {}",
-        Span(durations.drain_max)
-    ));
+    if let Some(storm) = &plan.storm {
+        let storm = self::storm(storm, limits);
+        step(format!("storm: from the rx port send {storm}"));
+        step(format!(
+            "after {} start all flows; send for {}",
+            Span(durations.lead),
+            Span(durations.traffic)
+        ));
+        step(format!(
+            "{} after the last frame stop the storm",
+            Span(durations.tail)
+        ));
+        step(format!(
+            "drain: wait for what the DUT holds, at most {}",
+            Span(durations.drain_max)
+        ));
+    }
     if durations.resume > 0 {
         step(format!(
             "resume: send all flows for {}, and wait for their frames",
@@ -206,8 +206,7 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     out
 }
 
-fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
-    let storm = &plan.storm;
+fn storm(storm: &StormPlan, limits: &Limits) -> String {
     let times = if storm.asks() {
         "all eight times"
     } else {

@@ -16,7 +16,7 @@ use validator_core::evidence::pfc::*;
 use validator_core::pacing::history::History;
 use validator_core::pacing::pacer::{Paced, Pacer};
 use validator_core::pacing::storm::gap_ledger::{GapLedger, Latest};
-use validator_core::plan::{FlowPlan, Limits, Nanos, PfcFrame, RepetitionPlan};
+use validator_core::plan::{FlowPlan, Limits, Nanos, PfcFrame, RepetitionPlan, StormPlan};
 use validator_core::test_frame::{Addresses, FrameTemplate};
 
 use super::accounting::Accounting;
@@ -94,6 +94,7 @@ struct RunningStorm {
     next: Nanos,
     due: Nanos,
     left: u64,
+    interval: Nanos,
     frame: Vec<u8>,
     ledger: GapLedger,
     latest: Latest,
@@ -257,7 +258,6 @@ impl VirtualBench<'_> {
     }
 
     fn storm_frame(&mut self) {
-        let interval = self.plan.storm.interval;
         let now = self.now;
         let storm = self.storm.as_mut().unwrap();
         let departure = Departure {
@@ -268,7 +268,7 @@ impl VirtualBench<'_> {
         storm.ledger.left(departure, &storm.latest);
         storm.left += 1;
         let stall = self.stall.filter(|(after, _)| *after == storm.left);
-        storm.due = now + interval;
+        storm.due = now + storm.interval;
         storm.next = storm.due + stall.map_or(0, |(_, stall)| stall);
         let frame = storm.frame.clone();
         self.ingress(RX, frame);
@@ -367,6 +367,8 @@ impl VirtualBench<'_> {
             alive: true,
         };
         let dut = DutReport {
+            received: vec![0; 2],
+            sent: vec![0; 2],
             model_drops: self
                 .switch
                 .drops()
@@ -520,14 +522,15 @@ impl Bench for VirtualBench<'_> {
         }
     }
 
-    fn start_storm(&mut self) -> Result<(), Stop> {
-        let frame = octets(self.plan.storm.control());
+    fn start_storm(&mut self, storm: &StormPlan) -> Result<(), Stop> {
+        let frame = octets(storm.control());
         self.storm = Some(RunningStorm {
             next: self.now,
             due: self.now,
             left: 0,
+            interval: storm.interval,
             frame,
-            ledger: GapLedger::new(self.plan.storm.lapse(self.limits.line_rate)),
+            ledger: GapLedger::new(storm.lapse(self.limits.line_rate)),
             latest: Latest::default(),
         });
         Ok(())

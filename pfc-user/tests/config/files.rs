@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 11] = [
+const CASES: [&str; 13] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -26,6 +26,8 @@ const CASES: [&str; 11] = [
     "mad.c13-013",
     "mad.c13-014-01",
     "pfc.zero-time",
+    "pfc.independent-times",
+    "pfc.timer-reload",
 ];
 const MS: u64 = 1_000_000;
 
@@ -173,14 +175,16 @@ fn the_default_plan_has_the_cases_of_the_documents() {
 }
 
 #[test]
-fn the_further_cases_have_their_vectors() {
+fn the_further_cases_have_their_sets_and_vectors() {
     let config = sim("pfc-further", &[]);
-    let sets = ["34 storm ", "34 storm 3", "34 storm 4"].map(str::to_owned);
+    let sets = |sets: &[&str]| -> Vec<String> { sets.iter().map(ToString::to_string).collect() };
     assert_eq!(
         repetitions(&config),
         [
-            (CASES[7], sets.to_vec()),
-            (CASES[10], vec!["34".to_owned()])
+            (CASES[7], sets(&["34 storm ", "34 storm 3", "34 storm 4"])),
+            (CASES[10], sets(&["34"])),
+            (CASES[11], sets(&["34", "1346"])),
+            (CASES[12], sets(&["34"])),
         ]
     );
 }

@@ -49,11 +49,11 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             name: name.to_owned(),
             lossless: vec![],
             flows: vec![],
-            storm: StormPlan {
+            storm: Some(StormPlan {
                 kind: StormKind::Pause,
                 quanta: Quanta::MAX,
                 interval: 10_000_000,
-            },
+            }),
             probe: None,
             probe_first: false,
             durations: Durations {

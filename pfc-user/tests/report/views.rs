@@ -147,11 +147,11 @@ fn plan() -> RepetitionPlan {
             flow(1, Role::Background, 0),
             flow(2, Role::Background, 1),
         ],
-        storm: StormPlan {
+        storm: Some(StormPlan {
             kind: StormKind::Pfc(vec![priority(3)]),
             quanta: Quanta::MAX,
             interval: 11 * MS,
-        },
+        }),
         probe: Some(ProbePlan {
             priorities: vec![priority(3)],
             judged: true,
@@ -249,7 +249,7 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
     let mut plan = plan();
     plan.durations.resume = 0;
     plan.probe_first = true;
-    plan.storm.kind = StormKind::Pause;
+    plan.storm.as_mut().unwrap().kind = StormKind::Pause;
     let text = dry_run::pfc("pfc.x", &plan, &limits());
     assert!(!text.contains("resume:"), "{text}");
     assert!(
@@ -262,13 +262,27 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
 #[test]
 fn a_dry_run_says_of_a_storm_of_xons_that_it_asks_for_no_pause() {
     let mut plan = plan();
-    plan.storm.kind = StormKind::Vector(Priority::all().collect());
-    plan.storm.quanta = Quanta::ZERO;
+    let storm = plan.storm.as_mut().unwrap();
+    storm.kind = StormKind::Vector(Priority::all().collect());
+    storm.quanta = Quanta::ZERO;
     let text = dry_run::pfc("pfc.x", &plan, &limits());
     let words: Vec<_> = text.split_whitespace().collect();
     let expected = "send PFC with eight times of 0 and in its vector the bits of priorities 0-7 \
         every 11ms, each an XON";
     assert!(words.join(" ").contains(expected), "{text}");
+}
+
+#[test]
+fn a_dry_run_of_probes_alone_has_no_step_of_a_storm() {
+    let mut plan = plan();
+    plan.storm = None;
+    plan.durations.resume = 0;
+    let text = dry_run::pfc("pfc.x", &plan, &limits());
+    assert!(
+        !text.contains("storm:") && !text.contains("drain:"),
+        "{text}"
+    );
+    assert!(text.contains("   2  probe:"), "{text}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::verdicts::frame_faults;
 pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const REPETITIONS: [Repetition; 8] = [
+const REPETITIONS: [Repetition; 10] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -27,6 +27,8 @@ const REPETITIONS: [Repetition; 8] = [
     ("pfc.enable-vector", &[3, 4], Some(&[])),
     ("pfc.enable-vector", &[3, 4], Some(&[3])),
     ("pfc.zero-time", &[3, 4], None),
+    ("pfc.independent-times", &[3, 4], None),
+    ("pfc.timer-reload", &[3, 4], None),
 ];
 
 /// The check in every case.
@@ -39,6 +41,8 @@ macro_rules! in_all {
             concat!("global ", $check),
             concat!("enable ", $check),
             concat!("zero ", $check),
+            concat!("independent ", $check),
+            concat!("timer ", $check),
         ]
     };
 }
@@ -47,7 +51,17 @@ pub(super) use in_all;
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("ignores-pfc", NOT_PAUSED),
-    ("ignores-refresh", NOT_PAUSED),
+    (
+        "ignores-refresh",
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+            "enable only-enabled",
+            "timer replaced",
+        ],
+    ),
     (
         "off-by-one-class",
         &[
@@ -61,6 +75,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy no-dip",
             "enable no-dip",
             "enable only-enabled",
+            "independent own-time",
+            "timer replaced",
         ],
     ),
     ("leaks", NOT_PAUSED),
@@ -94,6 +110,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable no-dip",
             "enable only-enabled",
             "zero resumes",
+            "independent own-time",
+            "timer replaced",
         ],
     ),
     (
@@ -104,6 +122,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "lossy no-dip",
             "lossy test-traffic",
             "lossy no-delay",
+            "independent own-time",
         ],
     ),
     (
@@ -127,6 +146,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "global throughput",
             "enable ignored",
             "enable only-enabled",
+            "independent own-time",
+            "timer replaced",
         ],
     ),
     // The sum of a storm's pauses is longer than the wait.
@@ -138,6 +159,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "multi delivered",
             "multi lets-go",
             "enable delivered",
+            "timer replaced",
         ],
     ),
     ("pauses-longer", LONGER),
@@ -148,7 +170,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("resumes-early=90", NOT_PAUSED),
     ("caps-quanta", NOT_PAUSED),
     ("caps-quanta=255", NOT_PAUSED),
-    ("swaps-quanta", RESPONSE),
+    ("swaps-quanta", EACH_RESPONSE),
     ("reads-first-time", LEAVES_IN_PAUSE),
     ("reads-next-time", LEAVES_IN_PAUSE),
     (
@@ -165,6 +187,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable no-dip",
             "enable only-enabled",
             "zero resumes",
+            "timer replaced",
         ],
     ),
     (
@@ -192,19 +215,26 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable no-dip",
             "enable only-enabled",
             "zero resumes",
+            "timer replaced",
         ],
     ),
-    ("lossy-obeys-beside", RESPONSE),
+    (
+        "lossy-obeys-beside",
+        &["single response", "multi response", "independent own-time"],
+    ),
     // It takes two priorities to share one.
-    ("shares-timer", &["multi response"]),
-    ("keeps-longer", RESPONSE),
-    ("misses-first", RESPONSE),
-    ("slow-when-full", RESPONSE),
-    ("slow-when-full=3", RESPONSE),
+    (
+        "shares-timer",
+        &["multi response", "independent own-time", "timer replaced"],
+    ),
+    ("keeps-longer", RELOADED),
+    ("misses-first", EACH_RESPONSE),
+    ("slow-when-full", RELOADED),
+    ("slow-when-full=3", RELOADED),
     ("ignores-xon", PAUSED_ON),
     ("xon-lets-go", PAUSED_ON),
     ("xon-lets-go=20", PAUSED_ON),
-    ("slow-again", &["single response", "multi response"]),
+    ("slow-again", EACH_RESPONSE),
     ("xon-ends-all", RESPONSE),
     // In no other case an XON finds no pause.
     (
@@ -223,6 +253,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable ignored",
             "enable only-enabled",
             "zero ignored",
+            "independent own-time",
+            "timer replaced",
         ],
     ),
     ("dies-after-pause", &["single resume", "multi resume"]),
@@ -258,6 +290,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
             "zero ignored",
             "zero no-pfc-on-lossy",
+            "independent no-pfc-on-lossy",
+            "timer no-pfc-on-lossy",
         ],
     ),
     (
@@ -339,6 +373,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "global no-delay",
             "enable no-duplicate",
             "zero no-duplicate",
+            "independent no-duplicate",
+            "timer no-duplicate",
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
@@ -362,12 +398,25 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable ignored",
             "enable only-enabled",
             "zero ignored",
+            "independent own-time",
+            "timer replaced",
         ],
     ),
 ];
 
 /// Pauses that no storm shows to be wrong.
 const RESPONSE: &[&str] = &["single response", "multi response"];
+
+/// The same, where a later frame changes a pause.
+const RELOADED: &[&str] = &["single response", "multi response", "timer replaced"];
+
+/// Pauses of any frame.
+const EACH_RESPONSE: &[&str] = &[
+    "single response",
+    "multi response",
+    "independent own-time",
+    "timer replaced",
+];
 
 /// Frames that leave in a storm.
 pub(super) const NOT_PAUSED: &[&str] = &[
@@ -376,6 +425,8 @@ pub(super) const NOT_PAUSED: &[&str] = &[
     "multi paused",
     "multi response",
     "enable only-enabled",
+    "independent own-time",
+    "timer replaced",
 ];
 
 /// Frames that leave in a pause, in cases 1 and 2.
@@ -384,6 +435,8 @@ pub(super) const LEAVES_IN_PAUSE: &[&str] = &[
     "single response",
     "multi paused",
     "multi response",
+    "independent own-time",
+    "timer replaced",
 ];
 
 /// Pauses that go on after an XON.
@@ -395,6 +448,8 @@ pub(super) const LONGER: &[&str] = &[
     "single response",
     "multi lets-go",
     "multi response",
+    "independent own-time",
+    "timer replaced",
 ];
 
 /// Traffic is paused by another field than it should be.
@@ -413,6 +468,8 @@ const OTHER_FIELD: &[&str] = &[
     "enable no-dip",
     "enable only-enabled",
     "zero resumes",
+    "independent own-time",
+    "timer replaced",
 ];
 
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
@@ -429,6 +486,8 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "multi response",
             "global no-delay",
             "enable only-enabled",
+            "independent own-time",
+            "timer replaced",
         ],
     ),
     // Without a tag everything has priority 0.

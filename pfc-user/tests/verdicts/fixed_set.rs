@@ -87,13 +87,15 @@ const BOTH: &str = "lossless 3+4";
 const ON_NONE: &str = "lossless 3+4, storm on none";
 
 /// The repetitions of each case.
-const REPETITIONS: [(&str, &[&str]); 6] = [
+const REPETITIONS: [(&str, &[&str]); 8] = [
     ("single-lossless", &[ON_3, ON_4]),
     ("multi-lossless", &[BOTH, ON_3]),
     ("lossy", &[BOTH]),
     ("global-pause", &[BOTH]),
     ("enable-vector", &[ON_NONE, ON_3, ON_4]),
     ("zero-time", &[BOTH]),
+    ("independent-times", &[BOTH]),
+    ("timer-reload", &[BOTH]),
 ];
 
 /// `check` of the case, in each of its repetitions.
@@ -126,7 +128,7 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
         .iter()
         .map(|case| case.fixed_set.as_ref().unwrap().not_done.len())
         .collect();
-    assert_eq!(not_done, [8, 3, 8, 0, 0, 0]);
+    assert_eq!(not_done, [8, 3, 8, 0, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -148,6 +150,8 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
     let enabled = |check: &str| [ON_3, ON_4].map(|on| format!("enable-vector {check} [{on}]"));
     let mut leaks = &both_cases("paused") | &both_cases("response");
     leaks.extend(enabled("only-enabled"));
+    let probed = &of("independent-times", &["own-time"]) | &of("timer-reload", &["replaced"]);
+    leaks.extend(probed.clone());
     let expected: [(&str, BTreeSet<String>); 6] = [
         ("leaks", leaks),
         (
@@ -166,11 +170,13 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
             .chain(enabled("only-enabled"))
             .chain(enabled("no-dip"))
             .chain(each("zero-time", "resumes"))
+            .chain(probed)
             .collect(),
         ),
         (
             "lossy-obeys-pfc",
-            &of("lossy", &["no-delay", "no-dip", "test-traffic"]) | &both_cases("response"),
+            &(&of("lossy", &["no-delay", "no-dip", "test-traffic"]) | &both_cases("response"))
+                | &of("independent-times", &["own-time"]),
         ),
         (
             "obeys-pause",

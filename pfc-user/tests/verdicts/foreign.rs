@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 10] = [
+const REPETITIONS: [Repetition; 12] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -31,10 +31,12 @@ const REPETITIONS: [Repetition; 10] = [
     ("pfc.enable-vector", &[3, 4], Some(&[])),
     ("pfc.enable-vector", &[3, 4], Some(&[4])),
     ("pfc.zero-time", &[3, 4], None),
+    ("pfc.independent-times", &[3, 4], None),
+    ("pfc.timer-reload", &[3, 4], None),
 ];
 
 /// Repetitions of a switch whose lossless priorities are 3 and 4 and cannot be changed.
-const FIXED: [Repetition; 7] = [
+const FIXED: [Repetition; 9] = [
     ("pfc.pause-single-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-single-lossless", &[3, 4], Some(&[4])),
     ("pfc.pause-multi-lossless", &[3, 4], None),
@@ -42,6 +44,8 @@ const FIXED: [Repetition; 7] = [
     ("pfc.pause-lossy", &[3, 4], None),
     ("pfc.global-pause", &[3, 4], None),
     ("pfc.zero-time", &[3, 4], None),
+    ("pfc.independent-times", &[3, 4], None),
+    ("pfc.timer-reload", &[3, 4], None),
 ];
 
 /// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`, as is one

@@ -4,6 +4,7 @@ mod checks;
 mod enable_vector;
 pub mod feasibility;
 mod global_pause;
+mod independent_times;
 mod judge;
 mod lossy;
 mod multi_lossless;
@@ -15,6 +16,7 @@ mod resolution;
 pub mod settle;
 mod single_lossless;
 pub mod stimulate;
+mod timer_reload;
 pub mod unfolding;
 mod zero_time;
 
@@ -77,13 +79,15 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 6] = [
+pub static CASES: [PfcCase; 8] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
     global_pause::CASE,
     enable_vector::CASE,
     zero_time::CASE,
+    independent_times::CASE,
+    timer_reload::CASE,
 ];
 
 impl PfcCase {

@@ -52,7 +52,7 @@ pub fn of(e: &PfcEvidence) -> Option<Storm<'_>> {
         method: &storm.method,
         frames: storm.frames,
         refused: storm.errors,
-        pause_ns: e.limits.pause_time(e.plan.storm.quanta),
+        pause_ns: e.limits.pause_time(e.plan.storm_quanta()),
         p50_ns: quantile(storm, 0.5),
         p99_ns: quantile(storm, 0.99),
         p999_ns: quantile(storm, 0.999),

@@ -5,7 +5,7 @@ use pfc_ebpf::stamp::Phase;
 use validator_core::cases::pfc::settle::{self, Settling};
 use validator_core::cases::pfc::stimulate::{Bench, Stop};
 use validator_core::evidence::pfc::{Arrival, Departure, StormReport, Wait};
-use validator_core::plan::{Nanos, PfcFrame, RepetitionPlan};
+use validator_core::plan::{Nanos, PfcFrame, RepetitionPlan, StormPlan};
 use validator_core::verdict::Event;
 
 use super::macs::Macs;
@@ -91,10 +91,10 @@ impl Bench for LiveBench<'_, '_> {
         }
     }
 
-    fn start_storm(&mut self) -> Result<(), Stop> {
+    fn start_storm(&mut self, storm: &StormPlan) -> Result<(), Stop> {
         let control = open_control(self.live.testbed)?;
         let line_rate = self.live.testbed.limits.line_rate;
-        self.storm = Some(Storm::start(control, &self.plan.storm, line_rate)?);
+        self.storm = Some(Storm::start(control, storm, line_rate)?);
         Ok(())
     }
 

@@ -120,7 +120,7 @@ fn of_the_waits_of_the_probe_the_last_one_counts() {
 #[test]
 fn silence_ends_each_wait_for_frames_that_are_lost() {
     let losing = run(SINGLE, &["drops".parse().unwrap()]);
-    let pause = losing.limits.pause_time(losing.plan.storm.quanta);
+    let pause = losing.limits.pause_time(losing.plan.storm_quanta());
     // Waits of the probes are shorter than any silence.
     let early = losing
         .waits

@@ -519,6 +519,39 @@ const ZERO_NO_DELAY: Row<Pfc> = Row {
     ..NO_DELAY
 };
 
+/// A check of a case that consists of its probe.
+const fn of_probe(id: &'static str, passes_when: &'static str, fault: &'static str) -> Row<Pfc> {
+    Row {
+        tolerance: RESPONSE.tolerance,
+        needs: needs![
+            PORTS,
+            OWN_STORM,
+            ACCOUNTING,
+            BASELINE,
+            PROBE_LATENCY,
+            HONOURED
+        ],
+        ..Row::<Pfc>::new(id, &["2"], passes_when, fault, probe::response)
+    }
+}
+
+const OWN_TIME: Row<Pfc> = of_probe(
+    "own-time",
+    "each priority that a frame pauses: the last frame within max_response, none before its own \
+     time expired, again within max_response + two frames after that and from then on, none lost; \
+     no lossy priority waits, named or not; each kind of probe measured well enough",
+    "shares-timer",
+);
+
+const REPLACED: Row<Pfc> = of_probe(
+    "replaced",
+    "each paused priority: the last frame within max_response of the first XOFF, none before the \
+     time of the last frame that names it expired, again within max_response + two frames after \
+     that and from then on, none lost; no lossy priority waits; each kind of probe measured well \
+     enough, one at full load",
+    "keeps-longer",
+);
+
 /// The rows of a case, and those of all cases.
 macro_rules! with_those_of_all {
     ($($row:expr),* $(,)?) => {
@@ -566,3 +599,9 @@ pub(super) const ENABLE_VECTOR: [Row<Pfc>; 14] =
 /// The table of pfc.zero-time.
 pub(super) const ZERO_TIME: [Row<Pfc>; 13] =
     with_those_of_all![RESUMES, ZERO_IGNORED, NO_DIP, ZERO_NO_DELAY,];
+
+/// The table of pfc.independent-times.
+pub(super) const INDEPENDENT_TIMES: [Row<Pfc>; 10] = with_those_of_all![OWN_TIME];
+
+/// The table of pfc.timer-reload.
+pub(super) const TIMER_RELOAD: [Row<Pfc>; 10] = with_those_of_all![REPLACED];

@@ -261,37 +261,65 @@ impl<'a> Builder<'a> {
     /// first, and shows that the storm arrives.
     pub(super) fn without_resume(self, kind: StormKind) -> RepetitionPlan {
         let bursts = probing::arrival(self.port, self.probe_load(), self.request.lossless);
-        self.after_probe(kind, bursts, false)
+        let storm = self.storm(kind);
+        self.after_probe(storm, bursts, false)
     }
 
     /// The repetition of such a case, with a probe of all lossless priorities.
     pub(super) fn after_probe(
         self,
-        kind: StormKind,
+        storm: StormPlan,
         bursts: Vec<ProbeBurst>,
         judged: bool,
     ) -> RepetitionPlan {
-        let probe = ProbePlan {
-            priorities: self.request.lossless.to_vec(),
-            judged,
-            bursts,
-        };
-        let mut plan = self.build(kind, probe, true);
+        let probe = self.probe(bursts, judged);
+        let mut plan = self.build(Some(storm), probe, true);
         plan.durations.resume = 0;
         plan
     }
 
-    fn build(self, kind: StormKind, probe: ProbePlan, probe_first: bool) -> RepetitionPlan {
+    /// The repetition of a case that consists of its probe, which is judged.
+    pub(super) fn of_probe(self, bursts: Vec<ProbeBurst>) -> RepetitionPlan {
+        let probe = self.probe(bursts, true);
+        let mut plan = self.build(None, probe, false);
+        plan.durations = Durations {
+            baseline: plan.durations.baseline,
+            drain_max: plan.durations.drain_max,
+            ..Durations::default()
+        };
+        plan
+    }
+
+    /// A probe of all lossless priorities.
+    fn probe(&self, bursts: Vec<ProbeBurst>, judged: bool) -> ProbePlan {
+        ProbePlan {
+            priorities: self.request.lossless.to_vec(),
+            judged,
+            bursts,
+        }
+    }
+
+    /// A storm of that kind, as the plan asks for it.
+    pub(super) fn storm(&self, kind: StormKind) -> StormPlan {
+        StormPlan {
+            kind,
+            quanta: self.request.quanta,
+            interval: self.request.interval,
+        }
+    }
+
+    fn build(
+        self,
+        storm: Option<StormPlan>,
+        probe: ProbePlan,
+        probe_first: bool,
+    ) -> RepetitionPlan {
         let request = self.request;
         RepetitionPlan {
             name: name(request.lossless, request.storm),
             lossless: request.lossless.to_vec(),
             flows: self.flows,
-            storm: StormPlan {
-                kind,
-                quanta: request.quanta,
-                interval: request.interval,
-            },
+            storm,
             probe: Some(probe),
             probe_first,
             durations: request.durations,
@@ -339,9 +367,10 @@ pub(super) fn lossless_storm(
         priorities: stormed.clone(),
         judged: true,
     };
+    let storm = builder.storm(StormKind::Pfc(stormed));
     // In every other repetition the first pause of all finds traffic: the storm's finds none.
     let probe_first = request.turn % 2 == 1;
-    Ok(builder.build(StormKind::Pfc(stormed), probe, probe_first))
+    Ok(builder.build(Some(storm), probe, probe_first))
 }
 
 #[cfg(test)]

@@ -194,6 +194,59 @@ pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<P
     ]
 }
 
+/// Probes at `load` in which one frame gives each class of `paused` another time: once the lower
+/// classes wait longer, once the higher ones; and a frame that names the lossy classes `beside`, too.
+pub(super) fn independent(
+    port: &PortContext,
+    load: u8,
+    paused: &[Priority],
+    beside: &[Priority],
+) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let steps = paused.len().max(2) as u32 - 1;
+    let time = |step: usize| {
+        let range = u32::from(times.most - times.least);
+        Quanta(times.least + (range * step as u32 / steps) as u16)
+    };
+    let rising: Vec<_> = (0..)
+        .map(time)
+        .zip(paused)
+        .map(|(time, class)| (*class, time))
+        .collect();
+    let turned = paused.iter().rev().zip(&rising);
+    let falling: Vec<_> = turned.map(|(class, (_, time))| (*class, *time)).collect();
+    let all = [each(beside, times.percent(100)), rising.clone()].concat();
+    let frames = [rising, falling, all];
+    let longest = Quanta(times.most);
+    frames
+        .map(|named| burst(load, [(0, PfcFrame::new(&named, longest))]))
+        .into()
+}
+
+/// Probes at `load` in which a later frame replaces the time of the first: a pause is shortened,
+/// prolonged, and shortened for half of the classes alone; and one is shortened while the link is
+/// full.
+pub(super) fn reloaded(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let (long, short) = (times.percent(100), times.percent(10));
+    let reload = |load, first: Quanta, then: &[Priority], second: Quanta| {
+        let second = PfcFrame::new(&each(then, second), first);
+        let first_frame = PfcFrame::uniform(paused, first);
+        burst(
+            load,
+            [(0, first_frame), (times.nanos(first) / PART, second)],
+        )
+    };
+    let mut bursts = vec![
+        reload(load, long, paused, short),
+        reload(load, short, paused, long),
+        reload(load, long, first_half(paused), short),
+        reload(FULL, long, paused, short),
+    ];
+    bursts.dedup();
+    bursts
+}
+
 /// Lossless and lossy classes are named in one frame, each half of the former with another time;
 /// then come two frames that change nothing: an XON for a lossy class alone, and a frame with a
 /// vector of 0 and the longest times.

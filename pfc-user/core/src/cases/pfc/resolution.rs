@@ -2,13 +2,13 @@
 
 use pfc_ebpf::stamp::Phase;
 
-use super::judge::integrity::total;
+use super::judge::integrity::{pause_frames, total};
 use super::judge::probe::Measured;
 use super::judge::{dip, latency, preconditions};
 use crate::cases::resolution::{self, percent};
 use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
-use crate::plan::{Nanos, Role};
+use crate::plan::{Nanos, Role, StormPlan};
 use crate::verdict::{CheckResult, Figure};
 
 /// Phases with data.
@@ -33,7 +33,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
-        "response" => response(e),
+        "response" | "own-time" | "replaced" => response(e),
         "xon" | "resumes" => xon(e),
         "no-dip" => dip::resolution(e).map(dips),
         "throughput" => Some(percent(1.0 - e.limits.min_throughput) + " of the rate"),
@@ -47,10 +47,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "no-pfc-on-lossy" => Some("one XOFF".into()),
         "no-pause" => Some("one PAUSE frame".into()),
         "no-reflection" => smallest_share("reflected", sent(e, None, &ALL)),
-        "no-mac-control-forwarded" => smallest_share(
-            "forwarded",
-            e.storm.as_ref().map_or(0, |storm| storm.frames),
-        ),
+        "no-mac-control-forwarded" => smallest_share("forwarded", pause_frames(e)),
         _ => None,
     }
 }
@@ -78,7 +75,7 @@ fn verified(flow: &FlowReceived) -> u64 {
 /// One frame that leaks, and the least by which a pause may end early without letting one through.
 fn leak(e: &PfcEvidence) -> Option<Value> {
     let frames = smallest_share("leaked", sent(e, Some(Role::Test), &[Phase::Storm]))?;
-    let tolerance = e.limits.pause_tolerance(e.plan.storm.quanta);
+    let tolerance = e.limits.pause_tolerance(e.plan.storm_quanta());
     Some(frames + "; the last pause ended " + time(tolerance + longest_frame(e)) + " early")
 }
 
@@ -86,8 +83,8 @@ fn leak(e: &PfcEvidence) -> Option<Value> {
 /// for what was held of the others.
 fn release(e: &PfcEvidence) -> Option<Value> {
     let last = e.storm.as_ref()?.last;
-    let quanta = e.plan.storm.quanta;
-    let stormed = e.plan.storm.kind.named()?;
+    let StormPlan { kind, quanta, .. } = e.plan.storm.as_ref()?;
+    let (quanta, stormed) = (*quanta, kind.named()?);
     let measured = Measured::of(e);
     let tolerance = e.limits.pause_tolerance(quanta);
     let over = last.after + e.limits.pause_time(quanta) + tolerance;

@@ -68,7 +68,7 @@ impl Settling {
 /// same still counts as long as the deadline has not passed and the ports count.
 pub fn quiet(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     let probed = plan.bursts().map(|burst| burst.longest(plan.probed()));
-    let longest = probed.fold(plan.storm.quanta, Quanta::max);
+    let longest = probed.fold(plan.storm_quanta(), Quanta::max);
     limits.pause_time(longest) + MARGIN
 }
 

@@ -8,7 +8,7 @@ use super::judge::probe::{Measured, open};
 use super::probing::{self, Timing};
 use crate::evidence::pfc::{Arrival, Departure, PhaseSpan, ProbeReport, StormReport};
 use crate::pacing::Burst;
-use crate::plan::{Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan};
+use crate::plan::{Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan, StormPlan};
 
 /// Time from the decision to send to the first frame.
 const PREPARE: Nanos = 2_000_000;
@@ -41,7 +41,7 @@ pub trait Bench {
     /// Waits until all frames sent in `phase` have arrived, or `deadline`.
     fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop>;
     /// Starts the storm; the first frame leaves at once.
-    fn start_storm(&mut self) -> Result<(), Stop>;
+    fn start_storm(&mut self, storm: &StormPlan) -> Result<(), Stop>;
     /// Stops it.
     fn stop_storm(&mut self) -> Result<StormReport, Stop>;
     /// Sends one PFC frame.
@@ -94,7 +94,9 @@ pub fn run(
     if plan.probe_first {
         steps.probe()?;
     }
-    steps.storm()?;
+    if let Some(storm) = &plan.storm {
+        steps.storm(storm)?;
+    }
     if plan.durations.resume > 0 {
         steps.burst("resume", Phase::Resume, plan.durations.resume)?;
     }
@@ -110,7 +112,7 @@ pub fn least(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     let burst = |duration| if duration > 0 { PREPARE + duration } else { 0 };
     // A storm without traffic after it need not run out.
     let runs_out = if d.resume > 0 {
-        let quanta = plan.storm.quanta;
+        let quanta = plan.storm_quanta();
         limits.pause_time(quanta) + limits.pause_tolerance(quanta) + limits.max_response
     } else {
         0
@@ -196,11 +198,11 @@ impl<B: Bench> Steps<'_, B> {
     }
 
     /// Steps 1 to 5 of the test plan: the storm, traffic in it, its end, and the drain.
-    fn storm(&mut self) -> Result<(), Stop> {
+    fn storm(&mut self, plan: &StormPlan) -> Result<(), Stop> {
         let durations = &self.plan.durations;
         self.bench.announce("storm");
         self.pauses_run_out()?;
-        self.bench.start_storm()?;
+        self.bench.start_storm(plan)?;
         let from = self.bench.now() + durations.lead;
         let to = from + durations.traffic;
         let outcome = self.traffic(Phase::Storm, from, to);
@@ -210,12 +212,12 @@ impl<B: Bench> Steps<'_, B> {
         outcome?;
         let storm = storm?;
         for priority in Priority::all() {
-            self.asked(storm.last, priority, self.plan.storm.quanta);
+            self.asked(storm.last, priority, plan.quanta);
         }
         self.done.storm = Some(storm);
         self.bench.announce("drain");
         let stopped = self.bench.now();
-        let pause = self.limits.pause_time(self.plan.storm.quanta);
+        let pause = self.limits.pause_time(plan.quanta);
         let deadline = stopped + pause + durations.drain_max;
         let outcome = self.bench.settle(Phase::Storm, deadline);
         self.done.phases.push(PhaseSpan {

@@ -7,7 +7,7 @@ use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, checks, probing, unfolding};
 use crate::cases::judge::words;
-use crate::plan::{RepetitionPlan, StormKind};
+use crate::plan::{RepetitionPlan, StormKind, StormPlan};
 use crate::verdict::{Case, Step};
 
 /// The case.
@@ -62,7 +62,9 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
     let builder = Builder::new(port, request).halves(request.lossless, &[])?;
     let all = Priority::all().collect();
     let bursts = probing::zeroed(port, builder.probe_load(), request.lossless);
-    let mut plan = builder.after_probe(StormKind::Vector(all), bursts, true);
-    plan.storm.quanta = Quanta::ZERO;
-    Ok(plan)
+    let storm = StormPlan {
+        quanta: Quanta::ZERO,
+        ..builder.storm(StormKind::Vector(all))
+    };
+    Ok(builder.after_probe(storm, bursts, true))
 }

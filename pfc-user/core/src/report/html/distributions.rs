@@ -20,9 +20,10 @@ const BELOW: f64 = 20.0;
 
 /// The distributions that the repetition recorded.
 pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
-    let storm = e.storm.as_ref().and_then(|storm| {
-        let lapse = e.plan.storm.lapse(e.limits.line_rate);
-        let (beside, mark) = if e.plan.storm.asks() {
+    let storm = e.plan.storm.as_ref().zip(e.storm.as_ref());
+    let storm = storm.and_then(|(plan, storm)| {
+        let lapse = plan.lapse(e.limits.line_rate);
+        let (beside, mark) = if plan.asks() {
             ("pause of one frame", "pause")
         } else {
             ("three intervals", "three intervals")

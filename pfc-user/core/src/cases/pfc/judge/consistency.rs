@@ -71,7 +71,8 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     ensure(headroom <= MAX_QUANTITY, || {
         format!("headroom is {headroom} octets")
     })?;
-    time("the storm's interval", e.plan.storm.interval)?;
+    let interval = e.plan.storm.as_ref().map_or(0, |storm| storm.interval);
+    time("the storm's interval", interval)?;
     for flow in &e.plan.flows {
         let FlowPlan {
             id, length, rate, ..

@@ -10,7 +10,7 @@ use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
-use crate::plan::Nanos;
+use crate::plan::{Nanos, StormPlan};
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
@@ -54,8 +54,9 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     }
     // The subject of `no-dip`: a storm that holds nothing.
     let mut lossless = e.plan.lossless.iter();
-    if e.plan.storm.kind.named().is_some() && !lossless.any(|priority| e.plan.is_stormed(*priority))
-    {
+    let storm = e.plan.storm.as_ref();
+    let is_pfc = storm.is_some_and(|storm| storm.kind.named().is_some());
+    if is_pfc && !lossless.any(|priority| e.plan.is_stormed(*priority)) {
         let share = |phase| {
             let share = watched_share(e, phase)?;
             Some(number(100.0 * share, 0, "%") + format!(" of phase {phase:?}"))
@@ -108,7 +109,7 @@ fn waits(e: &PfcEvidence) -> impl Iterator<Item = Named> {
 }
 
 fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
-    let Some(storm) = &e.storm else {
+    let (Some(plan), Some(storm)) = (&e.plan.storm, &e.storm) else {
         return Vec::new();
     };
     let refused = if storm.errors > 0 {
@@ -119,7 +120,7 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
     vec![
         ("storm frames".into(), count(storm.frames, "") + refused),
         ("storm sent by".into(), storm.method.clone().into()),
-        ("gaps of the storm".into(), gaps(e, storm)),
+        ("gaps of the storm".into(), gaps(e, plan, storm)),
     ]
 }
 
@@ -172,9 +173,9 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
 }
 
 /// The gaps of the storm beside its pause time.
-fn gaps(e: &PfcEvidence, storm: &StormReport) -> Value {
-    let lapse = e.plan.storm.lapse(e.limits.line_rate);
-    let (beside, least) = if e.plan.storm.asks() {
+fn gaps(e: &PfcEvidence, plan: &StormPlan, storm: &StormReport) -> Value {
+    let lapse = plan.lapse(e.limits.line_rate);
+    let (beside, least) = if plan.asks() {
         ("the pause time", "the shortest pause")
     } else {
         ("three intervals,", "that")

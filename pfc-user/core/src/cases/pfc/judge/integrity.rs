@@ -253,12 +253,19 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
     finding
 }
 
+/// PAUSE/PFC frames that the rx port sent: those of the storm, or else of the probe.
+pub(in crate::cases::pfc) fn pause_frames(e: &PfcEvidence) -> u64 {
+    match &e.storm {
+        Some(storm) => storm.frames,
+        None => e.probes.iter().map(|probe| probe.left.len() as u64).sum(),
+    }
+}
+
 /// `no-mac-control-forwarded`.
 pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let sent = e.storm.as_ref().map_or(0, |storm| storm.frames);
-    if sent == 0 {
-        finding.undecided("PAUSE/PFC frames of the storm", "some", "none left");
+    if pause_frames(e) == 0 {
+        finding.undecided("PAUSE/PFC frames of the rx port", "some", "none left");
     }
     // MACs keep what the program of the rx port is not shown to see.
     let rx = &e.ports.rx;

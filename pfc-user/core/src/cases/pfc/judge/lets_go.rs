@@ -44,7 +44,7 @@ fn test(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = &FlowPlan> 
 /// one before it, and all that were held at no less than a part of the line's rate.
 fn expect(finding: &mut Finding, e: &PfcEvidence, storm: &StormReport, priority: Priority) {
     let measured = Measured::of(e);
-    let quanta = e.plan.storm.quanta;
+    let quanta = e.plan.storm_quanta();
     let pause = e.limits.pause_time(quanta) + e.limits.pause_tolerance(quanta);
     let over = storm.last.after + pause;
     let what = format!("first frame of priority {priority} after the storm's last pause");

@@ -25,7 +25,7 @@ pub(in crate::cases::pfc) fn storm_names_some(e: &PfcEvidence) -> Result<(), Str
 
 /// The PFC frames of the storm name no priority.
 pub(in crate::cases::pfc) fn storm_names_none(e: &PfcEvidence) -> Result<(), String> {
-    match e.plan.storm.kind.named() {
+    match e.plan.storm.as_ref().and_then(|storm| storm.kind.named()) {
         Some(named) if !named.is_empty() => Err(format!(
             "the storm of this repetition names priority {}",
             crate::cases::pfc::planning::join(named)
@@ -370,10 +370,10 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
 /// Shortest time that a pause of the storm lasts, as a DUT's clock may be fast; of a storm of XONs,
 /// that in which another one is due.
 pub(super) fn shortest_lapse(e: &PfcEvidence) -> Nanos {
-    let storm = &e.plan.storm;
-    storm
-        .lapse(e.limits.line_rate)
-        .saturating_sub(e.limits.pause_tolerance(storm.quanta))
+    e.plan.storm.as_ref().map_or(0, |storm| {
+        let tolerance = e.limits.pause_tolerance(storm.quanta);
+        storm.lapse(e.limits.line_rate).saturating_sub(tolerance)
+    })
 }
 
 /// Earliest end of the pause of the storm's last frame.
@@ -388,7 +388,7 @@ pub(super) fn has_narrow_gap(e: &PfcEvidence, storm: &StormReport) -> bool {
 }
 
 fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
-    let Some(storm) = &e.storm else {
+    let (Some(plan), Some(storm)) = (&e.plan.storm, &e.storm) else {
         return Err("there was no storm".into());
     };
     let Some(data) = e.span(Phase::Storm) else {
@@ -406,7 +406,7 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     if storm.first.after + e.limits.max_response > data.from {
         return Err("the storm did not begin by max_response before the traffic".into());
     }
-    let lapse = ms(e.plan.storm.lapse(e.limits.line_rate));
+    let lapse = ms(plan.lapse(e.limits.line_rate));
     if has_narrow_gap(e, storm) {
         let gap = ms(storm.max_gap);
         return Err(format!(
@@ -426,7 +426,7 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
         return Ok(());
     };
     let largest = ms(largest);
-    Err(if e.plan.storm.asks() {
+    Err(if plan.asks() {
         format!("the storm had {count} gaps above its pause time of {lapse}, the largest {largest}")
     } else {
         format!("the storm had {count} gaps above three intervals, {lapse}, the largest {largest}")
