@@ -155,6 +155,30 @@ fn root_zero_pauses_idle() {
     });
 }
 
+/// Two mistakes with the timers of priorities, each of which one case finds.
+#[test]
+fn root_timers() {
+    let test = "root_timers";
+    let Some(lab) = Lab::new(test) else { return };
+    let testbed = of_repository("configs/testbeds/sim.toml");
+    for (fault, case, expected) in [
+        ("shares-timer", "independent-times", "independent own-time"),
+        ("keeps-longer", "timer-reload", "timer replaced"),
+    ] {
+        settle::until_all_fail(test, &[expected], &[], |_| {
+            let out = lab.out();
+            let run = lab.run(&format!(
+                "run --testbed {testbed} --plan pfc-further --case pfc.{case} --out {} --format \
+                 json --set testbed.dut.faults=[\"{fault}\"] --set testbed.limits.attempts=1 --set \
+                 plan.durations.baseline=300ms",
+                out.display()
+            ));
+            lab.assert_nothing_is_left();
+            (run, hindrances(&out))
+        });
+    }
+}
+
 #[test]
 fn root_a_good_switch_fails_nothing() {
     let Some(lab) = Lab::new("root_a_good_switch_fails_nothing") else {

@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 6] = [
+const ASKED: [(&str, &[Asked]); 8] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -28,6 +28,8 @@ const ASKED: [(&str, &[Asked]); 6] = [
         &[(&[3, 4], Some(&[])), (&[3, 4], Some(&[3]))],
     ),
     ("pfc.zero-time", &[(&[3, 4], None)]),
+    ("pfc.independent-times", &[(&[3, 4], None)]),
+    ("pfc.timer-reload", &[(&[3, 4], None)]),
 ];
 
 /// Faults with the values that make a difference.
@@ -76,7 +78,9 @@ fn run(id: &str, asked: &[Asked], trust: Trust, faults: &[Fault]) -> CaseEvidenc
         let mut plan = bench::plan_at(&port, id, lossless, *storm);
         // Few frames make little evidence.
         plan.flows.iter_mut().for_each(|flow| flow.length = 3400);
-        plan.durations.traffic = 300_000_000;
+        if plan.storm.is_some() {
+            plan.durations.traffic = 300_000_000;
+        }
         let evidence = bench::run_trusting(trust, |dscp| dscp, &plan, faults);
         Repetition::Pfc(Box::new(evidence))
     };

@@ -539,7 +539,8 @@ const OWN_TIME: Row<Pfc> = of_probe(
     "own-time",
     "each priority that a frame pauses: the last frame within max_response, none before its own \
      time expired, again within max_response + two frames after that and from then on, none lost; \
-     no lossy priority waits, named or not; each kind of probe measured well enough",
+     no lossy priority waits, named or not; each kind of probe measured well enough, one at full \
+     load",
     "shares-timer",
 );
 

@@ -31,15 +31,15 @@ pub(super) const CASE: PfcCase = PfcCase {
             ),
             Step::new(
                 "3",
-                "repeat with the longest time for the lowest, and with a frame that names lossy \
-             priorities beside them",
+                "repeat with the longest time for the lowest, also while the link is full, and \
+             with a frame that names lossy priorities beside them",
             ),
         ],
         assertions: &[],
         checks: &words(&checks::INDEPENDENT_TIMES),
     },
     plan,
-    unfold: unfolding::as_it_is,
+    unfold: unfolding::as_it_is_if_several,
     table: checks::table(&checks::INDEPENDENT_TIMES),
     sets: Sets {
         lossless: 2..=7,

@@ -194,8 +194,9 @@ pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<P
     ]
 }
 
-/// Probes at `load` in which one frame gives each class of `paused` another time: once the lower
-/// classes wait longer, once the higher ones; and a frame that names the lossy classes `beside`, too.
+/// Probes at `load` in which one frame gives each class of `paused` another time: once the higher
+/// classes wait longer, once the lower ones; a frame that names the lossy classes `beside`, too; and
+/// one while the link is full.
 pub(super) fn independent(
     port: &PortContext,
     load: u8,
@@ -216,11 +217,14 @@ pub(super) fn independent(
     let turned = paused.iter().rev().zip(&rising);
     let falling: Vec<_> = turned.map(|(class, (_, time))| (*class, *time)).collect();
     let all = [each(beside, times.percent(100)), rising.clone()].concat();
-    let frames = [rising, falling, all];
     let longest = Quanta(times.most);
-    frames
-        .map(|named| burst(load, [(0, PfcFrame::new(&named, longest))]))
-        .into()
+    let one = |load, named: &[_]| burst(load, [(0, PfcFrame::new(named, longest))]);
+    vec![
+        one(load, &rising),
+        one(load, &falling),
+        one(load, &all),
+        one(FULL, &falling),
+    ]
 }
 
 /// Probes at `load` in which a later frame replaces the time of the first: a pause is shortened,

@@ -33,6 +33,12 @@ pub(super) fn as_it_is(set: &[Priority]) -> Vec<PlannedRepetition> {
     vec![stormed(set, set)]
 }
 
+/// The set as it is, where it has several priorities.
+pub(super) fn as_it_is_if_several(set: &[Priority]) -> Vec<PlannedRepetition> {
+    let several = set.len() > 1;
+    several.then(|| stormed(set, set)).into_iter().collect()
+}
+
 /// Each priority of the set in turn.
 pub(super) fn each(set: &[Priority]) -> Vec<PlannedRepetition> {
     set.iter()
@@ -242,15 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn one_lossless_priority_leaves_nothing_of_case_2() {
-        let (done, not_done) = &names(&[3], false, &[(&[3, 4], None)])[1];
-        assert_eq!(
-            done,
-            &[
-                "the DUT's lossless set is fixed at 3: the case is about several lossless \
-               priorities beside at least one lossy"
-            ]
-        );
-        assert_eq!(not_done, &["lossless 3+4"]);
+    fn one_lossless_priority_leaves_nothing_of_a_case_about_several() {
+        let of_cases = names(&[3], false, &[(&[3, 4], None)]);
+        let independent = CASES
+            .iter()
+            .position(|case| case.case.id == "pfc.independent-times");
+        for (done, not_done) in [&of_cases[1], &of_cases[independent.unwrap()]] {
+            assert_eq!(
+                done,
+                &[
+                    "the DUT's lossless set is fixed at 3: the case is about several lossless \
+                     priorities beside at least one lossy"
+                ]
+            );
+            assert_eq!(not_done, &["lossless 3+4"]);
+        }
     }
 }
