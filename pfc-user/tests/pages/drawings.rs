@@ -15,8 +15,8 @@ use super::{named, of_class, page, parse, sample, samples, text_of};
 #[test]
 fn each_family_is_drawn() {
     for (family, class, number) in [
-        // Four cases with one repetition, and two with two.
-        ("pfc", "timeline", 8),
+        // Six cases with one repetition, and two with two.
+        ("pfc", "timeline", 10),
         ("mad", "ladder", 7),
         ("rc", "ladder", 3),
     ] {
