@@ -25,7 +25,6 @@ PORTS, ENDS = ("otg0", "otg1"), ("dut0", "dut1")
 CABLE, SWITCH = [PORTS], list(zip(PORTS, ENDS))
 # The ports of cases with one more.
 THREE, THREE_ENDS = (*PORTS, "otg2"), (*ENDS, "dut2")
-# Veths have no speed of their own, and not every client says one.
 # Nothing is written beside the scripts, or into a clone.
 QUIET = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -42,6 +41,7 @@ class Server:
     def __init__(self, ports=PORTS):
         FOLDER.mkdir(parents=True, exist_ok=True)
         testbed, self.log = FOLDER / "testbed.toml", FOLDER / "server.log"
+        # Veths have no speed of their own, and not every client says one.
         testbed.write_text("".join(
             f'[ports.{port}]\ninterface = "{port}"\nline_rate = "1G"\n' for port in ports))
         with open(self.log, "w") as log:

@@ -338,8 +338,9 @@ class Otg(unittest.TestCase):
         names = re.findall(r'^    "(\w+)": ', table, re.MULTILINE)
         self.assertEqual([case.name for case in otg.GOOD], names)
         bad = [case.name for case in otg.CASES if case.wrong]
-        for helper in ("pause", "valid", "tx_drop", "pfcwd_r", "pfcwd_bu", "pfcwd_ba", "m2o_lossless",
-                       "m2o_lossy", "m2o_lossless_lossy", "m2o_fl", "external", "throttling"):
+        for helper in ("pause", "valid", "tx_drop", "pfcwd_r", "pfcwd_bu", "pfcwd_ba",
+                       "m2o_lossless", "m2o_lossy", "m2o_lossless_lossy", "m2o_fl", "external",
+                       "throttling"):
             self.assertTrue(any(name.startswith(helper) for name in bad), helper)
 
 

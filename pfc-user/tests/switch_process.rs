@@ -397,6 +397,10 @@ fn root_a_port_that_cannot_be_used_is_named() {
         ("--port p0 --port p0", "p0 is given as two ports"),
         ("--port p0", "a switch has 2 to 8 ports, found 1"),
         (
+            "--port p0 --port p1 --buffer 9KiB --xoff 9KiB --xon 1",
+            "buffer must be above xoff (9216 octets), found 9216",
+        ),
+        (
             "--port p0 --port no-such:p1",
             "there is no network namespace \"no-such\"",
         ),

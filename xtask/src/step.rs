@@ -61,6 +61,12 @@ pub fn ended_with_this(command: &Command) -> Command {
     if let Some(folder) = command.get_current_dir() {
         tied.current_dir(folder);
     }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => tied.env(name, value),
+            None => tied.env_remove(name),
+        };
+    }
     tied
 }
 

@@ -62,8 +62,10 @@ impl Disturbed {
         let mut pauses = 0;
         let mut frame = [0; 64];
         while pauses < 5 {
-            let length = recv(storm.as_raw_fd(), &mut frame, MsgFlags::empty());
-            let length = length.expect("a storm");
+            let received = recv(storm.as_raw_fd(), &mut frame, MsgFlags::empty());
+            let Ok(length) = received else {
+                panic!("no storm: {:?}", disturbed.end());
+            };
             pauses += u32::from(length == 60 && frame[12..14] == [0x88, 0x08]);
         }
         let data = || dut.run(|| counter(PORT, RECEIVED)).unwrap();

@@ -619,10 +619,11 @@ fn not_good((id, _, _): Repetition, evidence: &PfcEvidence) -> Vec<CheckResult> 
 }
 
 /// Sets in which the order tells most: the highest priority, the lowest, and seven of eight.
-const ORDERED: [Repetition; 3] = [
+const ORDERED: [Repetition; 4] = [
     ("pfc.pause-single-lossless", &[7], None),
     ("pfc.pause-single-lossless", &[0], None),
     ("pfc.pause-multi-lossless", &[0, 1, 2, 3, 4, 5, 6], None),
+    ("pfc.independent-times", &[1, 3, 4, 6], None),
 ];
 
 #[test]

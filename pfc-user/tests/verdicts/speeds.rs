@@ -63,7 +63,7 @@ const FAST: [Speed; 4] = [
 ];
 
 /// Every fault of time, and the checks that fail for it at any speed.
-const FAULTS: [(&str, &[&str]); 8] = [
+const FAULTS: [(&str, &[&str]); 10] = [
     // All that a storm of a few pauses holds arrives within the wait.
     (
         "adds-up-pauses",
@@ -78,6 +78,11 @@ const FAULTS: [(&str, &[&str]); 8] = [
     ("pauses-longer", LONGER),
     ("resumes-early", LEAVES_IN_PAUSE),
     ("ignores-xon", &["single xon", "multi xon"]),
+    ("keeps-longer", KEEPS_LONGER),
+    (
+        "shares-timer",
+        &["multi response", "independent own-time", "timer replaced"],
+    ),
     (
         "ignores-refresh",
         &[
@@ -106,6 +111,9 @@ const FAULTS: [(&str, &[&str]); 8] = [
     ),
     ("obeys-pause", &["global no-loss", "global throughput"]),
 ];
+
+/// Pauses that a later frame makes shorter go on.
+const KEEPS_LONGER: &[&str] = &["single response", "multi response", "timer replaced"];
 
 /// Faults that show in windows of 100 ms of a line that is full.
 const FAULTS_OF_RATE: [(&str, &[&str]); 2] = [

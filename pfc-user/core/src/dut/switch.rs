@@ -1,7 +1,7 @@
 //! The lossless switch.
 //!
 //! ```text
-//!  port a --> frame -> table -> impair -> queue -> wire --> port b       for each two ports
+//!  port a --> frame -> table -> impair -> queue -> wire --> port b       for each pair of ports
 //!     ^                                     |       ^
 //!     |                                  upstream   |
 //!     +------------ XOFF, XON <-------------+     pause <-- PFC received on port b

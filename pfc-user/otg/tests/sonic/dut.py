@@ -175,7 +175,8 @@ class Dut:
         pool = {"egress_lossless_pool": {"size": str(BUFFER)}}
         # Its queues are its priorities, and share a line equally.
         queues = {"AZURE": {str(priority): str(priority) for priority in range(8)}}
-        return {"BUFFER_POOL": pool, "TC_TO_QUEUE_MAP": queues} | ({"PFC_WD": WATCHDOG} if self.watchdog else {})
+        watchdog = {"PFC_WD": WATCHDOG} if self.watchdog else {}
+        return {"BUFFER_POOL": pool, "TC_TO_QUEUE_MAP": queues} | watchdog
 
     def config_facts(self, host, source):
         return {"ansible_facts": self.get_running_config_facts()}

@@ -13,7 +13,7 @@ use super::config::{Scheduler, SwitchConfig, Weights};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct SwitchArgs {
-    /// Interface of a port, of this network namespace or as NAMESPACE:IFACE; given once a port.
+    /// Interface of a port, of this network namespace or as NAMESPACE:IFACE; once for each port.
     #[arg(long = "port", value_name = "IFACE", num_args = 1, required = true)]
     pub(super) ports: Vec<String>,
     /// Emulated speed of the ports, such as 2.5G.

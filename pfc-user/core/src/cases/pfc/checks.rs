@@ -538,9 +538,10 @@ const fn of_probe(id: &'static str, passes_when: &'static str, fault: &'static s
 const OWN_TIME: Row<Pfc> = of_probe(
     "own-time",
     "each priority that a frame pauses: the last frame within max_response, none before its own \
-     time expired, again within max_response + two frames after that and from then on, none lost; \
-     no lossy priority waits, named or not; each kind of probe measured well enough, one at full \
-     load",
+     time expired, again within max_response + two frames after that and from then on, none of its \
+     frames lost; no lossy priority that is named too waits, and none that is not named waits from \
+     the XOFF or the end of a pause on when the same XOFF is sent twice; each kind of probe \
+     measured well enough, one at full load",
     "shares-timer",
 );
 
@@ -548,8 +549,9 @@ const REPLACED: Row<Pfc> = of_probe(
     "replaced",
     "each paused priority: the last frame within max_response of the first XOFF, none before the \
      time of the last frame that names it expired, again within max_response + two frames after \
-     that and from then on, none lost; no lossy priority waits; each kind of probe measured well \
-     enough, one at full load",
+     that and from then on, none of its frames lost; no priority that is not named waits from an \
+     XOFF or the end of a pause on when the same XOFF is sent twice; each kind of probe measured \
+     well enough, one at full load",
     "keeps-longer",
 );
 

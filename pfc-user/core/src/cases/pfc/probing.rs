@@ -56,6 +56,12 @@ impl<'p> Times<'p> {
         Self { port, most, least }
     }
 
+    /// About `percent` percent of the longest pause.
+    fn part(&self, percent: u32) -> Quanta {
+        let wanted = (u32::from(self.most) * percent / 100) as u16;
+        Quanta(lopsided(wanted.max(1), self.most))
+    }
+
     /// About `percent` percent of the longest pause, or the shortest pause if that is longer.
     fn percent(&self, percent: u32) -> Quanta {
         let wanted = (u32::from(self.most) * percent / 100) as u16;
@@ -195,8 +201,8 @@ pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<P
 }
 
 /// Probes at `load` in which one frame gives each class of `paused` another time: once the higher
-/// classes wait longer, once the lower ones; a frame that names the lossy classes `beside`, too; and
-/// one while the link is full.
+/// classes wait longer, once the lower ones; a frame that names the lossy classes `beside`, too;
+/// and one while the link is full. The times are far apart, so that none passes for another.
 pub(super) fn independent(
     port: &PortContext,
     load: u8,
@@ -204,10 +210,18 @@ pub(super) fn independent(
     beside: &[Priority],
 ) -> Vec<ProbeBurst> {
     let times = Times::at(port);
+    let least = times.least.min(times.part(45).0);
+    let range = u32::from(times.most - least);
     let steps = paused.len().max(2) as u32 - 1;
     let time = |step: usize| {
-        let range = u32::from(times.most - times.least);
-        Quanta(times.least + (range * step as u32 / steps) as u16)
+        let time = least + (range * step as u32 / steps) as u16;
+        // Neighbours stay apart.
+        let apart = range / steps >= 0x200;
+        Quanta(if apart {
+            lopsided(time, times.most)
+        } else {
+            time
+        })
     };
     let rising: Vec<_> = (0..)
         .map(time)
@@ -228,11 +242,12 @@ pub(super) fn independent(
 }
 
 /// Probes at `load` in which a later frame replaces the time of the first: a pause is shortened,
-/// prolonged, and shortened for half of the classes alone; and one is shortened while the link is
-/// full.
+/// shortened for half of the classes alone, and prolonged; and one is shortened while the link is
+/// full. Old and new end are two fifths of the longest pause apart, or more.
 pub(super) fn reloaded(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
-    let (long, short) = (times.percent(100), times.percent(10));
+    // Time passes before the later frame, so that it need not ask for the shortest pause itself.
+    let (long, short) = (times.percent(100), times.part(10));
     let reload = |load, first: Quanta, then: &[Priority], second: Quanta| {
         let second = PfcFrame::new(&each(then, second), first);
         let first_frame = PfcFrame::uniform(paused, first);
@@ -243,8 +258,8 @@ pub(super) fn reloaded(port: &PortContext, load: u8, paused: &[Priority]) -> Vec
     };
     let mut bursts = vec![
         reload(load, long, paused, short),
-        reload(load, short, paused, long),
         reload(load, long, first_half(paused), short),
+        reload(load, times.percent(50), paused, times.percent(80)),
         reload(FULL, long, paused, short),
     ];
     bursts.dedup();

@@ -23,12 +23,12 @@ pub(super) const CASE: PfcCase = PfcCase {
             Step::new(
                 "1",
                 "on running traffic pause the lossless priorities for long, and at a third of the \
-             pause for a tenth of it, but no shorter than can be measured",
+             pause for a tenth of it",
             ),
             Step::new("2", "verify: each goes on when the later time is over"),
             Step::new(
                 "3",
-                "repeat with the short time first, and then the long one",
+                "repeat with a shorter time first, and then a longer one",
             ),
             Step::new(
                 "4",

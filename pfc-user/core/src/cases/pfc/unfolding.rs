@@ -147,8 +147,10 @@ impl PfcCase {
             let not_applicable = planned.is_err();
             let reason = match (planned, &interval) {
                 (Err(reason), _) => reason,
-                (Ok(_), Err(error)) => format!("storm.interval: {error}"),
-                (Ok(plan), Ok(_)) => match impossible(&plan) {
+                (Ok(plan), Err(error)) if plan.storm.is_some() => {
+                    format!("storm.interval: {error}")
+                }
+                (Ok(plan), _) => match impossible(&plan) {
                     Some(reason) => reason,
                     None => {
                         found.plans.push(plan);

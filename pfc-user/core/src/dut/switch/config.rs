@@ -20,7 +20,7 @@ pub enum Scheduler {
     /// One frame of each priority in turn.
     #[default]
     RoundRobin,
-    /// As many octets of each priority in turn (deficit round robin).
+    /// Octets of each priority in turn, as many as its weight says (deficit round robin).
     Drr,
 }
 
@@ -98,6 +98,14 @@ pub enum ConfigError {
         xoff: u64,
         /// Configured threshold.
         xon: u64,
+    },
+    /// Frames would be dropped before XOFF.
+    #[error("buffer must be above xoff ({xoff} octets), found {buffer}: lower xoff")]
+    Buffer {
+        /// Configured threshold.
+        xoff: u64,
+        /// Configured size.
+        buffer: u64,
     },
     /// Too few ports, or too many.
     #[error("a switch has 2 to {MAX_PORTS} ports, found {0}")]
@@ -207,9 +215,12 @@ impl SwitchConfig {
 
     /// An error when the thresholds contradict each other, or there are too few or many ports.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Self { xoff, xon, .. } = *self;
+        let Self {
+            xoff, xon, buffer, ..
+        } = *self;
         match self.macs.len() {
             _ if xon > xoff => Err(ConfigError::Thresholds { xoff, xon }),
+            _ if buffer <= xoff => Err(ConfigError::Buffer { xoff, buffer }),
             2..=MAX_PORTS => Ok(()),
             ports => Err(ConfigError::Ports(ports)),
         }

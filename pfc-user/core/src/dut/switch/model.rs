@@ -2,6 +2,7 @@
 //! sockets of its own.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
@@ -286,8 +287,10 @@ impl Switch {
         let Arrival {
             priority, lossless, ..
         } = arrival;
-        for to in arrival.to.iter() {
-            let length = frame.len() as u64;
+        let length = frame.len() as u64;
+        let mut frame = frame;
+        let mut ports = arrival.to.iter().peekable();
+        while let Some(to) = ports.next() {
             let refused = if self.held + length > self.config.buffer {
                 Some("buffer-full")
             } else if lossless {
@@ -303,7 +306,11 @@ impl Switch {
                 self.drop_frame(reason);
                 continue;
             }
-            self.queue(port, to, priority, frame.clone());
+            let frame = match ports.peek() {
+                Some(_) => frame.clone(),
+                None => mem::take(&mut frame),
+            };
+            self.queue(port, to, priority, frame);
             let upstream = &mut self.ports[port].upstream;
             if lossless {
                 upstream.filled(priority, self.now)

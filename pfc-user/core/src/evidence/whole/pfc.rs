@@ -104,7 +104,7 @@ fn waits(e: &PfcEvidence, at: &str) -> Checked {
     Ok(())
 }
 
-/// The storm was sent that was planned, and the ledgers of its senders saw a gap between any two frames.
+/// The planned storm was sent, and the ledgers of its senders saw a gap between any two frames.
 fn storm(e: &PfcEvidence, at: &str) -> Checked {
     let at = Rule::Storm.at(format!("{at}.storm"));
     let storm = match (&e.plan.storm, &e.storm) {

@@ -255,8 +255,8 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
 
 /// PAUSE/PFC frames that the rx port sent: those of the storm, or else of the probe.
 pub(in crate::cases::pfc) fn pause_frames(e: &PfcEvidence) -> u64 {
-    match &e.storm {
-        Some(storm) => storm.frames,
+    match &e.plan.storm {
+        Some(_) => e.storm.as_ref().map_or(0, |storm| storm.frames),
         None => e.probes.iter().map(|probe| probe.left.len() as u64).sum(),
     }
 }
@@ -264,6 +264,11 @@ pub(in crate::cases::pfc) fn pause_frames(e: &PfcEvidence) -> u64 {
 /// `no-mac-control-forwarded`.
 pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
+    let of = if e.plan.storm.is_some() {
+        "storm"
+    } else {
+        "probe"
+    };
     if pause_frames(e) == 0 {
         finding.undecided("PAUSE/PFC frames of the rx port", "some", "none left");
     }
@@ -271,14 +276,14 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     let rx = &e.ports.rx;
     let is_seen = rx.pfc_visible.is_some() && rx.takes_own_pfc.is_none();
     if is_seen || e.rx_port.own_control > 0 {
-        let what = "PAUSE/PFC frames of the storm that came back to the rx port";
-        expect_none(&mut finding, what, e.rx_port.own_control);
+        let what = format!("PAUSE/PFC frames of the {of} that came back to the rx port");
+        expect_none(&mut finding, &what, e.rx_port.own_control);
     }
     // Frames that the program saw are proof, whatever the witness of the DUT's own.
     if e.tx_port.own_control == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
-        let what = format!("PAUSE/PFC frames like those of the storm, {}", by(mac));
+        let what = format!("PAUSE/PFC frames like those of the {of}, {}", by(mac));
         match mac::storm_at_tx(e, mac) {
             Counted::None(how) => finding.expect(what, 0, how, true),
             Counted::Some(how) | Counted::Unknown(how) | Counted::Unshown(how) => {
@@ -288,8 +293,8 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
         }
         return finding;
     }
-    let what = "PAUSE/PFC frames of the storm seen at the tx port";
-    expect_none(&mut finding, what, e.tx_port.own_control);
+    let what = format!("PAUSE/PFC frames of the {of} seen at the tx port");
+    expect_none(&mut finding, &what, e.tx_port.own_control);
     finding
 }
 

@@ -222,18 +222,26 @@ pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<Value> {
 /// counts for all of its priorities, so that one counter that did not rise excludes them. A rise
 /// proves nothing, as those frames may be the DUT's own.
 pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
-    let Some(storm) = &e.plan.storm else {
-        let why = "the counters of priorities rise by the DUT's own frames, too";
-        return any(mac).unwrap_or_else(|| Counted::Unknown(why.into()));
+    let in_each_probe = |priority: &&Priority| {
+        let mut frames = e.plan.bursts().flat_map(|burst| &burst.frames);
+        frames.all(|one| one.frame.time(**priority).is_some_and(|time| time.0 > 0))
     };
-    let Some(named) = storm.kind.named() else {
+    let probed: Vec<Priority> = e
+        .plan
+        .probed()
+        .iter()
+        .filter(in_each_probe)
+        .copied()
+        .collect();
+    let storm = e.plan.storm.as_ref();
+    let Some(named) = storm.map_or(Some(&probed[..]), |storm| storm.kind.named()) else {
         return pause(mac);
     };
     if named.is_empty() {
         let why = "no counter of a priority rises by frames that name none";
         return Counted::Unknown(why.into());
     }
-    if !storm.asks() {
+    if storm.is_some_and(|storm| !storm.asks()) {
         let why = "it is not known if the counter of a priority rises by an XON";
         return any(mac).unwrap_or_else(|| Counted::Unknown(why.into()));
     }

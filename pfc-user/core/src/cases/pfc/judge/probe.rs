@@ -224,6 +224,7 @@ fn response_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
         if pause.in_force >= pause.earliest {
             return Err(measured.too_short(pause.lasts, measured.limits.max_response));
         }
+        measured.unbroken(traffic.probe, *priority)?;
         traffic.quick_round_xoff(pause.xoff)?;
         // Silence is the DUT's doing only while something else is heard.
         let to = pause.earliest.min(pause.in_force + measured.vicinity());

@@ -207,6 +207,35 @@ impl<'e> Measured<'e> {
         })
     }
 
+    /// An error where a frame of `probe` that names `priority` left so late that the pause of the
+    /// frame before it may have ended by then: what came through in between is no fault.
+    pub(super) fn unbroken(
+        &self,
+        probe: &ProbeReport,
+        priority: Priority,
+    ) -> Result<(), NotCounted> {
+        let frames = probe.burst.frames.iter().zip(&probe.left);
+        let named = frames.filter_map(|(one, left)| Some((one, left, one.frame.time(priority)?)));
+        let named: Vec<_> = named.collect();
+        for pair in named.windows(2) {
+            let ((first, before, time), (next, after, _)) = (pair[0], pair[1]);
+            let lasts = self.limits.pause_time(time);
+            let lasts = lasts.saturating_sub(self.limits.pause_tolerance(time));
+            let response = self.limits.max_response;
+            if next.after.saturating_sub(first.after) + response >= lasts {
+                return Err(self.too_short(lasts, lasts));
+            }
+            if after.after + response >= before.before + lasts {
+                return Err(NotCounted::Tester(
+                    "a later pause frame of the probe left so late that the pause before it may \
+                     have ended"
+                        .into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// All pauses that the probes so far asked for.
     pub(in crate::cases::pfc) fn pauses(&self) -> Vec<(Priority, Pause)> {
         let of_probe = |probe| {
@@ -430,7 +459,8 @@ impl Traffic<'_> {
     }
 
     /// The measurement was quick enough round the end of `pause`: until the first of the priorities
-    /// that the probe held back goes on. From then on the DUT's scheduler decides who waits.
+    /// that the probe held back goes on. From then on the DUT's scheduler decides who waits: of
+    /// pauses that end one after the other only the first end is looked at.
     pub(super) fn quick_round_end(&self, pause: &Pause, place: &str) -> Result<(), NotCounted> {
         let again = self.paused.iter().flat_map(|(_, arrivals)| arrivals);
         let first = again
@@ -440,7 +470,15 @@ impl Traffic<'_> {
         let vicinity = self.measured.vicinity();
         let until = pause.latest + vicinity;
         let to = first.map_or(until, |first| first.min(until));
-        self.quick(pause.earliest.saturating_sub(vicinity), to, place)
+        let from = pause.earliest.saturating_sub(vicinity);
+        let pauses = self.paused.iter();
+        let pauses = pauses.filter_map(|(priority, _)| self.pause(*priority));
+        let first_end = pauses.map(|pause| pause.earliest).min();
+        match first_end.filter(|end| *end < pause.earliest) {
+            Some(end) if end <= from => Ok(()),
+            Some(end) => self.quick(from, end, place),
+            None => self.quick(from, to, place),
+        }
     }
 
     /// Traffic that is not paused got through quickly enough between these times: it shows the
