@@ -222,10 +222,11 @@ impl<'e> Measured<'e> {
             let lasts = self.limits.pause_time(time);
             let lasts = lasts.saturating_sub(self.limits.pause_tolerance(time));
             let response = self.limits.max_response;
-            if next.after.saturating_sub(first.after) + response >= lasts {
+            let planned = next.after.saturating_sub(first.after);
+            if planned.saturating_add(response) >= lasts {
                 return Err(self.too_short(lasts, lasts));
             }
-            if after.after + response >= before.before + lasts {
+            if after.after.saturating_add(response) >= before.before.saturating_add(lasts) {
                 return Err(NotCounted::Tester(
                     "a later pause frame of the probe left so late that the pause before it may \
                      have ended"
