@@ -401,6 +401,10 @@ fn root_a_port_that_cannot_be_used_is_named() {
             "buffer must be above xoff (9216 octets), found 9216",
         ),
         (
+            "--port p0 --port p1 --weights 1,1,1,1,1,1,1,2",
+            "weights are those of the scheduler drr, found round-robin",
+        ),
+        (
             "--port p0 --port no-such:p1",
             "there is no network namespace \"no-such\"",
         ),

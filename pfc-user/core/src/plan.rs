@@ -264,6 +264,17 @@ pub struct Durations {
     pub drain_max: Nanos,
 }
 
+impl Durations {
+    /// The same without the phases of a storm.
+    pub fn without_storm(self) -> Self {
+        Self {
+            baseline: self.baseline,
+            drain_max: self.drain_max,
+            ..Self::default()
+        }
+    }
+}
+
 /// Frames a second above which the programs read the clock once for several frames and verify only
 /// some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80
 /// ns (BENCHMARKS.md), and the comparison of its octets half as much again: that core is full at

@@ -190,6 +190,24 @@ fn the_further_cases_have_their_sets_and_vectors() {
 }
 
 #[test]
+fn what_a_case_without_a_storm_does_not_use_is_not_set() {
+    let choice = PlanChoice::Cases {
+        plan: "pfc-further".into(),
+        ids: vec!["pfc.timer-reload".into()],
+    };
+    let sets = [
+        "plan.durations.lead=2s",
+        "plan.durations.traffic=2s",
+        "plan.storm.quanta=0x1fff",
+    ];
+    for set in sets {
+        let loaded = config::load(&file("testbeds/sim.toml"), &choice, &[set.into()]);
+        let error = loaded.unwrap_err().to_string();
+        assert!(error.contains(": it changes nothing: "), "{set}: {error}");
+    }
+}
+
+#[test]
 fn a_case_of_another_plan_is_refused_with_that_plan() {
     let choice = PlanChoice::Cases {
         plan: "all".to_owned(),

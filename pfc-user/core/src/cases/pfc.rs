@@ -26,9 +26,11 @@ pub use judge::probe::held_by_probes;
 pub(super) use judge::consistency::check as consistent;
 
 use judge::Pfc;
-use parameters::{PfcParameters, Sets};
+use parameters::{PfcParameters, Sets, Storm, StormChoice};
 use planning::{NotApplicable, RepetitionRequest};
 use port::PortContext;
+
+use pfc_ebpf::units::Quanta;
 
 use super::judge::Table;
 use crate::plan::RepetitionPlan;
@@ -102,6 +104,13 @@ impl PfcCase {
         let mut used = parameters.clone();
         if !self.has_check("resume") {
             used.durations.resume = 0;
+        }
+        if self.sets.storm == StormChoice::Without {
+            used.durations = used.durations.without_storm();
+            used.storm = Storm {
+                quanta: Quanta::MAX,
+                interval: None,
+            };
         }
         used.short &= is_fixed;
         used

@@ -418,7 +418,7 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "no-mac-control-forwarded",
         &[],
-        "no PAUSE/PFC frame of the rx port's storm appears at the tx port, or comes back to the rx \
+        "no PAUSE/PFC frame that the rx port sends appears at the tx port, or comes back to the rx \
          port where such frames reach its program",
         "forwards-control",
         integrity::no_mac_control_forwarded,

@@ -44,7 +44,7 @@ pub(super) const CASE: PfcCase = PfcCase {
     sets: Sets {
         lossless: 2..=7,
         why: "the case is about several lossless priorities beside at least one lossy",
-        storm: StormChoice::OfCase,
+        storm: StormChoice::Without,
     },
 };
 

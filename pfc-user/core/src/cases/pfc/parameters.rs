@@ -112,6 +112,8 @@ pub(super) struct Sets {
 /// The choice that a plan has of the stormed priorities.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StormChoice {
+    /// Nothing: the case has no storm.
+    Without,
     /// Nothing: the case says itself what is stormed.
     OfCase,
     /// Some of the lossless priorities.
@@ -262,6 +264,7 @@ fn stormed(
         return Ok(None);
     };
     match sets.storm {
+        StormChoice::Without => return Err(Misfit::of_case(key, "this case has no storm")),
         StormChoice::OfCase => {
             return Err(Misfit::of_case(
                 key,

@@ -282,11 +282,7 @@ impl<'a> Builder<'a> {
     pub(super) fn of_probe(self, bursts: Vec<ProbeBurst>) -> RepetitionPlan {
         let probe = self.probe(bursts, true);
         let mut plan = self.build(None, probe, false);
-        plan.durations = Durations {
-            baseline: plan.durations.baseline,
-            drain_max: plan.durations.drain_max,
-            ..Durations::default()
-        };
+        plan.durations = plan.durations.without_storm();
         plan
     }
 

@@ -202,7 +202,7 @@ pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<P
 
 /// Probes at `load` in which one frame gives each class of `paused` another time: once the higher
 /// classes wait longer, once the lower ones; a frame that names the lossy classes `beside`, too;
-/// and one while the link is full. The times are far apart, so that none passes for another.
+/// and one while the link is full. The shortest is about half as long as the longest, or less.
 pub(super) fn independent(
     port: &PortContext,
     load: u8,

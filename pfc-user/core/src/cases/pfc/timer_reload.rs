@@ -45,7 +45,7 @@ pub(super) const CASE: PfcCase = PfcCase {
     sets: Sets {
         lossless: 1..=7,
         why: "the case needs lossy priorities beside lossless ones",
-        storm: StormChoice::OfCase,
+        storm: StormChoice::Without,
     },
 };
 

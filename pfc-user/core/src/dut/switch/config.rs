@@ -107,6 +107,9 @@ pub enum ConfigError {
         /// Configured size.
         buffer: u64,
     },
+    /// Nothing is shared by weight.
+    #[error("weights are those of the scheduler drr, found {}: leave them out", .0.word())]
+    Weights(Scheduler),
     /// Too few ports, or too many.
     #[error("a switch has 2 to {MAX_PORTS} ports, found {0}")]
     Ports(usize),
@@ -216,11 +219,19 @@ impl SwitchConfig {
     /// An error when the thresholds contradict each other, or there are too few or many ports.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Self {
-            xoff, xon, buffer, ..
+            xoff,
+            xon,
+            buffer,
+            weights,
+            scheduler,
+            ..
         } = *self;
         match self.macs.len() {
             _ if xon > xoff => Err(ConfigError::Thresholds { xoff, xon }),
             _ if buffer <= xoff => Err(ConfigError::Buffer { xoff, buffer }),
+            _ if weights != Weights::default() && scheduler != Scheduler::Drr => {
+                Err(ConfigError::Weights(scheduler))
+            }
             2..=MAX_PORTS => Ok(()),
             ports => Err(ConfigError::Ports(ports)),
         }

@@ -114,7 +114,12 @@ fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
     el("g")
         .class("labels")
         .children(spans(e).into_iter().map(phase))
-        .child(label(MARGIN, PHASES + 11.0, "start", "storm"))
+        .children(
+            e.plan
+                .storm
+                .iter()
+                .map(|_| label(MARGIN, PHASES + 11.0, "start", "storm")),
+        )
         .children(priorities.iter().enumerate().map(lane))
         .child(label(MARGIN, stalls, "start", "stalls"))
 }
