@@ -8,7 +8,7 @@ use pfc_ebpf::units::Priority;
 
 use super::config::Priorities;
 use super::frame::Layout;
-use super::table::Ports;
+use super::table::PortSet;
 use crate::fault::switch::{Fault, OneIn, Scope};
 use crate::plan::Nanos;
 
@@ -36,7 +36,7 @@ pub struct Arrival {
     /// True if that is lossless.
     pub lossless: bool,
     /// The ports it is to leave by; what follows holds where it does for one of them.
-    pub to: Ports,
+    pub to: PortSet,
     /// True if its priority is paused there.
     pub paused: bool,
     /// True if there is a PFC storm, for any priority.

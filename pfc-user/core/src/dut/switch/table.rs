@@ -12,17 +12,17 @@ type Address = [u8; 6];
 
 /// A set of ports, bit n for port n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ports(u8);
+pub struct PortSet(u8);
 
 /// The filtering database (IEEE 802.1Q clause 8.8). Entries do not age: no run is that long.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// All ports of the switch.
-    ports: Ports,
+    ports: PortSet,
     learned: HashMap<Address, usize>,
 }
 
-impl Ports {
+impl PortSet {
     /// The first `count`.
     fn first(count: usize) -> Self {
         (0..count).collect()
@@ -39,7 +39,7 @@ impl Ports {
     }
 }
 
-impl FromIterator<usize> for Ports {
+impl FromIterator<usize> for PortSet {
     fn from_iter<I: IntoIterator<Item = usize>>(ports: I) -> Self {
         Self(ports.into_iter().fold(0, |set, port| set | 1 << port))
     }
@@ -53,7 +53,7 @@ impl Table {
     /// A database of a switch with so many ports, without entries.
     pub fn new(ports: usize) -> Self {
         Self {
-            ports: Ports::first(ports),
+            ports: PortSet::first(ports),
             learned: HashMap::new(),
         }
     }
@@ -61,7 +61,7 @@ impl Table {
     /// Learns the source of a frame that came in at `port`, and returns the ports by which that
     /// leaves: the one behind which its destination is, or all others. `frame` has a whole Ethernet
     /// header.
-    pub fn forward(&mut self, port: usize, frame: &[u8]) -> Ports {
+    pub fn forward(&mut self, port: usize, frame: &[u8]) -> PortSet {
         let ([destination, rest @ ..], _) = frame.as_chunks() else {
             return self.ports.without(port);
         };
@@ -76,7 +76,7 @@ impl Table {
     }
 
     /// The ports other than `port`.
-    pub fn others(&self, port: usize) -> Ports {
+    pub fn others(&self, port: usize) -> PortSet {
         self.ports.without(port)
     }
 }
