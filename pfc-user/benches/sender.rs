@@ -23,7 +23,7 @@ use validator::driver::bpf::{AccountProgram, CaseGenerator, Constant, Sizes, Xdp
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator_core::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, PortName, Role};
 
 const UNIT: &str = "Mframe/s";
 const REPORT: Report = Report("sender");
@@ -182,6 +182,7 @@ impl Bench {
     fn open(cpu: usize, flows: u16, length: usize, frames: u64) -> Self {
         let rate = frames * LineRate::frame_bits(length) / u64::from(flows);
         let flow = |id: u16| FlowPlan {
+            from: PortName::TX,
             id,
             role: Role::Test,
             priority: Priority::from_low_bits(id as u8),
@@ -217,7 +218,7 @@ impl Bench {
             epoch: clock::now(),
             width: 10 * MS,
             windows: 1,
-            cpu: None,
+            cpus: &[],
         };
         let sender = LiveFrames::open(&plan, generator.clone(), &[cpu], None).expect("a sender");
         let port = nix::net::if_::if_nametoindex("a").expect("it exists");

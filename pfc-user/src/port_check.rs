@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
 use validator_core::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted, Way};
+use validator_core::plan::PortName;
 use validator_core::preflight::{self, State};
 
 use crate::config::{
@@ -130,9 +131,12 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         tagged: config.qos.trust == Trust::Pcp,
         max_response: Some(config.limits.max_response),
     };
-    let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
-    roles
-        .map(|(role, (interface, namespace))| {
+    laid.all()
+        .map(|(name, interface, namespace)| {
+            let role = match *name == PortName::RX {
+                true => Role::Rx,
+                false => Role::Tx,
+            };
             let facts = link::examine(namespace, interface)?;
             let mut port = examined(role, wanted.clone(), facts);
             port.pfc_visible = testbed::declared_pfc(config, &port.facts.driver.name);
@@ -141,10 +145,10 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         .collect()
 }
 
-/// Adds the self-test's results on both ports of a testbed that is up, and the changes to their
+/// Adds the self-test's results on the ports of a testbed that is up, and the changes to their
 /// offloads.
 pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
-    for (port, opened) in ports.iter_mut().zip([&testbed.tx, &testbed.rx]) {
+    for (port, opened) in ports.iter_mut().zip(testbed.ports()) {
         port.self_test = opened
             .self_test
             .clone()

@@ -18,7 +18,13 @@ use validator_core::{cases, fault};
 
 /// That built-in plan on the simulated testbed.
 fn simulated(plan: &str) -> Config {
-    let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/testbeds/sim.toml");
+    on("sim", plan)
+}
+
+/// The plan on a testbed of the repository.
+fn on(testbed: &str, plan: &str) -> Config {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/testbeds");
+    let testbed = folder.join(format!("{testbed}.toml"));
     config::load(&testbed, &PlanChoice::Plan(plan.into()), &[]).unwrap()
 }
 
@@ -100,14 +106,18 @@ fn assertions_of_documents_name_checks_of_their_case() {
 
 #[test]
 fn a_built_in_plan_has_repetitions_of_each_case_on_the_simulated_testbed() {
-    let plans = [DEFAULT_PLAN, "pfc-further", "mad-siblings"]
-        .map(|plan| run::plan(&simulated(plan), Some(line_rate())).unwrap());
+    let further = "pfc-further";
+    let plans = [
+        simulated(DEFAULT_PLAN),
+        simulated(further),
+        on("sim-three-ports", further),
+        simulated("mad-siblings"),
+    ]
+    .map(|config| run::plan(&config, Some(line_rate())).unwrap());
     for case in cases::all() {
-        let of_case = plans
-            .iter()
-            .flatten()
-            .find(|planned| planned.case.id == case.id);
-        let repetitions = of_case.map_or(0, |planned| planned.repetitions.len());
+        let all = plans.iter().flatten();
+        let of_case = all.filter(|planned| planned.case.id == case.id);
+        let repetitions: usize = of_case.map(|planned| planned.repetitions.len()).sum();
         assert!(repetitions > 0, "no plan has any of {}", case.id);
     }
 }

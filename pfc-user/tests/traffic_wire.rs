@@ -14,7 +14,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Sent, Source, TrafficPlan};
-use validator_core::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, PortName, Role};
 
 use self::wire::TestFrame;
 
@@ -33,6 +33,7 @@ pub fn priority(value: u8) -> Priority {
 
 pub fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
     FlowPlan {
+        from: PortName::TX,
         id,
         role: Role::Test,
         priority: priority(dscp % 8),
@@ -77,7 +78,7 @@ fn plan(flows: &[FlowPlan], addresses: Addresses, epoch: Nanos) -> TrafficPlan<'
         epoch,
         width: 10 * MS,
         windows: 64,
-        cpu: None,
+        cpus: &[],
     }
 }
 

@@ -14,3 +14,4 @@ mod preconditions;
 mod rc_faults;
 mod speeds;
 mod stops;
+mod three_ports;

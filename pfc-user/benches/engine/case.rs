@@ -10,7 +10,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, TrafficPlan};
-use validator_core::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, PortName, Role};
 
 use super::LINE;
 use super::live::live;
@@ -38,6 +38,7 @@ pub fn rate(interface: &str, flows: usize, time: Nanos) -> f64 {
     let flow = |id: usize| {
         let dscp = Dscp::new(id as u8 % 64).expect("below 64");
         FlowPlan {
+            from: PortName::TX,
             id: id as u16,
             role: Role::Test,
             priority: Priority::from_low_bits(dscp.get()),
@@ -64,7 +65,7 @@ pub fn rate(interface: &str, flows: usize, time: Nanos) -> f64 {
         epoch: clock::now(),
         width: 10 * MS,
         windows: (time / (10 * MS)) as usize + 100,
-        cpu: None,
+        cpus: &[],
     };
     let unaware = FlowControl::Unaware("nobody pauses".into());
     let mut source = live(&plan, unaware, &[0]).expect("a port that takes frames of XDP");

@@ -19,7 +19,7 @@ use validator::driver::kernel::{clock, realtime};
 use validator::driver::storm::ControlSender;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator_core::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, PortName, Role};
 
 use crate::{MS, REPORT, SECOND, live};
 
@@ -181,6 +181,7 @@ impl Lab {
             Load::Traffic(_, gbits, open) => {
                 let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000)?;
                 let flows = [FlowPlan {
+                    from: PortName::TX,
                     id: 0,
                     role: Role::Test,
                     priority: Priority::from_low_bits(0),
@@ -204,7 +205,7 @@ impl Lab {
                     epoch: clock::now(),
                     width: SECOND,
                     windows: 1,
-                    cpu: realtime::first_cpu(),
+                    cpus: &realtime::allowed_cpus(),
                 };
                 let flow_control = || FlowControl::Unaware("the benchmark has no DUT".into());
                 let mut source = self.tester.run(|| open(&plan, flow_control()))??;

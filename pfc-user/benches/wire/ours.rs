@@ -11,7 +11,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator_core::plan::{FlowPlan, Nanos, Role};
+use validator_core::plan::{FlowPlan, Nanos, PortName, Role};
 
 use super::link;
 use super::live::live;
@@ -82,6 +82,7 @@ impl Load {
         let flow = |id: u16| {
             let dscp = Dscp::new((id % Dscp::COUNT as u16) as u8).expect("below 64");
             FlowPlan {
+                from: PortName::TX,
                 id,
                 role: Role::Test,
                 priority: Priority::from_low_bits(dscp.get()),
@@ -142,7 +143,7 @@ pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
         epoch,
         width: WINDOW,
         windows: windows(load.duration),
-        cpu: Some(load.cpu),
+        cpus: &[load.cpu],
     };
     let mut source = (ours.open)(&plan, FlowControl::Unaware("the wire asks for none".into()))
         .context(ours.name)?;

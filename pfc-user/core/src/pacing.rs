@@ -14,6 +14,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 
 use crate::evidence::pfc::SenderReport;
+use crate::plan::PortName;
 
 /// The next traffic of all flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,4 +39,50 @@ pub struct Sent {
     pub offered: Vec<[u32; 8]>,
     /// Frames among those of the report that the kernel lost before they left, by the reason.
     pub lost: Vec<(&'static str, u64)>,
+}
+
+impl Sent {
+    /// The same as the account of a sender at that port.
+    pub fn at(mut self, port: &PortName) -> Self {
+        let report = &mut self.report;
+        let listed = report.withheld.iter_mut().map(|span| &mut span.port);
+        let left_out = report.withheld_left_out.iter_mut().map(|of| &mut of.port);
+        listed.chain(left_out).for_each(|at| *at = port.clone());
+        self
+    }
+
+    /// Adds the account of a sender at another port.
+    pub fn add(&mut self, other: Self) {
+        let (all, more) = (&mut self.report, other.report);
+        for (text, other) in [
+            (&mut all.method, more.method),
+            (&mut all.honours_pfc, more.honours_pfc),
+        ] {
+            if text.is_empty() {
+                *text = other;
+            } else if *text != other {
+                text.push_str("; ");
+                text.push_str(&other);
+            }
+        }
+        all.flows.extend(more.flows);
+        all.withheld.extend(more.withheld);
+        all.withheld_left_out.extend(more.withheld_left_out);
+        for (most, other) in all.after_xoff.iter_mut().zip(more.after_xoff) {
+            *most = other.max(*most);
+        }
+        all.stalls.extend(more.stalls);
+        all.stalls_left_out.merge(more.stalls_left_out);
+        all.errors += more.errors;
+        all.waits += more.waits;
+        all.max_burst = all.max_burst.max(more.max_burst);
+        let windows = self.offered.len().max(other.offered.len());
+        self.offered.resize(windows, [0; 8]);
+        for (window, other) in self.offered.iter_mut().zip(other.offered) {
+            for (frames, other) in window.iter_mut().zip(other) {
+                *frames += other;
+            }
+        }
+        self.lost.extend(other.lost);
+    }
 }

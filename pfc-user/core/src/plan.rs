@@ -3,6 +3,9 @@
 pub mod mad;
 pub mod rc;
 
+use std::borrow::Cow;
+use std::fmt;
+
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 pub use pfc_ebpf::units::Nanos;
@@ -10,6 +13,29 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use pfc_ebpf::wire::ethernet;
 use pfc_ebpf::wire::mac_control::MacControl;
 use serde::{Deserialize, Serialize};
+
+/// Name of a port of the tester, as the testbed has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PortName(Cow<'static, str>);
+
+impl PortName {
+    /// The port that sends the data of every case.
+    pub const TX: Self = Self(Cow::Borrowed("tx"));
+    /// The port that receives it, and sends the storm.
+    pub const RX: Self = Self(Cow::Borrowed("rx"));
+
+    /// A further port of that name.
+    pub const fn new(name: String) -> Self {
+        Self(Cow::Owned(name))
+    }
+}
+
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
 
 /// Which traffic item of the test plan a flow belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +54,8 @@ pub enum Role {
 pub struct FlowPlan {
     /// Index of the flow in its repetition, and in the stamp.
     pub id: u16,
+    /// The port that sends it.
+    pub from: PortName,
     /// Traffic item.
     pub role: Role,
     /// Priority that the DUT is expected to put it in.
@@ -254,7 +282,7 @@ pub struct Durations {
     pub baseline: Nanos,
     /// Storm before the data.
     pub lead: Nanos,
-    /// Data during the storm.
+    /// Data during the storm, or without one.
     pub traffic: Nanos,
     /// Storm after the data.
     pub tail: Nanos,
@@ -271,6 +299,14 @@ impl Durations {
             baseline: self.baseline,
             drain_max: self.drain_max,
             ..Self::default()
+        }
+    }
+
+    /// The same with traffic in place of a storm.
+    pub fn of_traffic(self) -> Self {
+        Self {
+            traffic: self.traffic,
+            ..self.without_storm()
         }
     }
 }
@@ -314,7 +350,10 @@ pub struct RepetitionPlan {
     pub lossless: Vec<Priority>,
     /// All flows; each runs in every phase.
     pub flows: Vec<FlowPlan>,
-    /// The storm; `None` in a repetition that consists of its probe.
+    /// Load of the baseline, in percent of the flows' rates: less than 100 where these together
+    /// are more than the rx port takes.
+    pub baseline_load: u8,
+    /// The storm; `None` in a repetition that consists of its traffic, or of its probe.
     pub storm: Option<StormPlan>,
     /// The probe, and when: before the storm (does the DUT see our pause frames at all?) or at the
     /// end.
@@ -367,7 +406,8 @@ impl RepetitionPlan {
     pub fn phases(&self) -> Vec<Phase> {
         let probed =
             |first| (self.probe.is_some() && self.probe_first == first).then_some(Phase::Probe);
-        let stormed = |phase| self.storm.as_ref().map(|_| phase);
+        let has_traffic = self.storm.is_some() || self.durations.traffic > 0;
+        let stormed = |phase| has_traffic.then_some(phase);
         let resumed = (self.durations.resume > 0).then_some(Phase::Resume);
         let planned = [
             Some(Phase::Baseline),

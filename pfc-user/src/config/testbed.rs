@@ -43,6 +43,7 @@ pub const TESTBED: &[keys::Table] = &[
     dut::Table::TABLE,
     ports::Table::TABLE,
     Port::TABLE,
+    ports::Further::TABLE,
     qos::Table::TABLE,
     addresses::Table::TABLE,
     limits::Table::TABLE,
@@ -57,7 +58,7 @@ pub const TESTBED: &[keys::Table] = &[
 struct File {
     name: String,
     dut: Option<dut::Table>,
-    ports: Option<ports::Table>,
+    ports: Option<ports::Tables>,
     qos: Option<qos::Table>,
     addresses: Option<addresses::Table>,
     limits: Option<limits::Table>,
@@ -174,13 +175,23 @@ fn pfc(
     file: File,
 ) -> Result<PfcTestbed, ConfigError> {
     let mut ports = file.ports.unwrap_or_default();
-    Ok(PfcTestbed {
+    let pfc = PfcTestbed {
         facts: facts::read(document, kind, file.facts.unwrap_or_default())?,
-        dut: dut::read(document, kind, dut, &mut ports)?,
-        ports: ports::read(document, kind, &ports)?,
+        dut: dut::read(document, kind, dut, &mut ports.settings)?,
+        ports: ports::read(document, kind, ports)?,
         qos: qos::read(document, kind, file.qos.unwrap_or_default())?,
         addresses: addresses::read(document, &file.addresses.unwrap_or_default())?,
         limits: limits::read(document, &file.limits.unwrap_or_default())?,
         hooks: hooks::read(document, file.hooks.unwrap_or_default())?,
-    })
+    };
+    if let Some(name) = pfc.ports.more.keys().next() {
+        let (key, why) = match pfc.addresses.destination {
+            Destination::RxPort => return Ok(pfc),
+            Destination::Mac(_) => ("destination_mac", "a DUT that does not know it floods it"),
+            Destination::Gateway(_) => ("gateway_mac", "another network is behind its router"),
+        };
+        let problem = format!("port {name} sends to the rx port's own address: {why}; remove one");
+        return Err(document.error(&format!("addresses.{key}"), problem));
+    }
+    Ok(pfc)
 }

@@ -79,8 +79,8 @@ pub struct TrafficPlan<'a> {
     pub width: Nanos,
     /// Windows, not 0; frames after the last count in the last.
     pub windows: usize,
-    /// CPU to stay on.
-    pub cpu: Option<usize>,
+    /// CPUs that it may use, which no other sender does; all of the process if there are none.
+    pub cpus: &'a [usize],
 }
 
 impl TrafficPlan<'_> {

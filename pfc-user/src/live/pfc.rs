@@ -1,5 +1,6 @@
 //! A repetition on real frames: the bench of drivers, and the evidence that it collects.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -8,21 +9,22 @@ mod bench;
 pub mod hooks;
 mod macs;
 mod prepare;
+mod senders;
 
 use bench::LiveBench;
 use hooks::{Hooks, NotConfigured};
 use macs::Macs;
-use prepare::{configure, counting, introduce, open_control, open_sender};
+use prepare::{configure, counting, introduce, open_control};
+use senders::{Lost, Senders, losses};
 use validator_core::cases::pfc::stimulate::{self, Stimulus, Stop};
 use validator_core::evidence::mac::MacReport;
 use validator_core::evidence::pfc::{
-    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
+    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, Port,
     PortReceived, Ports, Wait, Windows,
 };
 use validator_core::evidence::{CaseEvidence, Repetition};
-use validator_core::nic;
 pub use validator_core::plan::effort;
-use validator_core::plan::{Durations, FlowPlan, Nanos, RepetitionPlan};
+use validator_core::plan::{Durations, FlowPlan, Nanos, PortName, RepetitionPlan};
 use validator_core::quantity::hex;
 use validator_core::verdict::Event;
 
@@ -34,7 +36,7 @@ use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::packet;
 use crate::driver::kernel::process;
 use crate::driver::kernel::realtime::Awake;
-use crate::driver::traffic::{NOT_TAKEN, Sent};
+use crate::driver::traffic::Sent;
 
 /// Interval between readings of the counters while the last frames are awaited.
 const SETTLE_POLL: Nanos = 2_000_000;
@@ -123,13 +125,14 @@ struct Before {
     hooks: Vec<HookOutput>,
     counters: Counters,
     macs: Macs,
-    ports: [PortFacts; 2],
-    links: [LinkWatch; 2],
+    /// Of tx, rx, and the further ports, as all that follows.
+    ports: Vec<Port>,
+    links: Vec<LinkWatch>,
 }
 
 /// The state of DUT and ports after the traffic, and what it was in between.
 struct After {
-    ports: Ports,
+    ports: Vec<Port>,
     hooks: Vec<HookOutput>,
     mac: Vec<MacReport>,
     dut: Option<DutReport>,
@@ -141,7 +144,6 @@ impl Before {
     fn begin(live: &mut Live, plan: &RepetitionPlan, mut hooks: Vec<HookOutput>) -> Result<Self> {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
         counters_hook(live, "before", plan, &mut hooks)?;
-        let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
         let longest = plan.flows.iter().map(FlowPlan::packet_length).max();
         let longest = longest.unwrap_or(0);
         Ok(Self {
@@ -149,17 +151,18 @@ impl Before {
             hooks,
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
-            ports: [tx.facts()?, rx.facts()?],
-            links: [
-                LinkWatch::begin(tx, longest)?,
-                LinkWatch::begin(rx, longest)?,
-            ],
+            ports: facts(live.testbed)?,
+            links: live
+                .testbed
+                .ports()
+                .map(|port| LinkWatch::begin(port, longest))
+                .collect::<Result<_>>()?,
         })
     }
 
-    /// The readings that are to be taken; the sender knows of those losses.
-    fn instruments(&self, lost: &[(&str, u64)]) -> Instruments {
-        let none = losses(self.counters.rises(&self.counters), &self.ports[0], lost);
+    /// The readings that are to be taken; the senders know of those losses.
+    fn instruments(&self, testbed: &Testbed, lost: &[Lost]) -> Instruments {
+        let none = losses(self.counters.rises(&self.counters), testbed, lost);
         Instruments {
             counters: none
                 .into_iter()
@@ -172,7 +175,10 @@ impl Before {
 
     /// Ends the simulated DUT, and reads everything again.
     fn finish(mut self, live: &mut Live, plan: &RepetitionPlan, driven: &Driven) -> Result<After> {
-        let was_silent = live.testbed.tx.account.port()?.pfc_frames == 0;
+        let mut was_silent = false;
+        for port in live.testbed.senders() {
+            was_silent |= port.account.port()?.pfc_frames == 0;
+        }
         if !driven.interrupted && was_silent {
             live.interrupt.wait_until(clock::now() + self.macs.lag());
         }
@@ -181,21 +187,16 @@ impl Before {
         let dut = self.device.take().map(dut_report).transpose()?;
         let counters = live.testbed.counters()?;
         counters_hook(live, "after", plan, &mut self.hooks)?;
-        let [mut tx, mut rx] = self.ports;
-        let now = [&live.testbed.tx, &live.testbed.rx];
-        for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(&self.links).zip(now) {
+        let now = live.testbed.ports();
+        for ((facts, link), port) in self.ports.iter_mut().zip(&self.links).zip(now) {
             let now = port.facts()?;
             facts.carrier &= now.carrier;
             facts.alive = now.alive;
             facts.disturbed = link.disturbed(port)?;
         }
         Ok(After {
-            accounting: losses(self.counters.rises(&counters), &tx, &driven.sent.lost),
-            ports: Ports {
-                tx,
-                rx,
-                watchdog: live.hooks.watchdog.clone(),
-            },
+            accounting: losses(self.counters.rises(&counters), live.testbed, &driven.lost),
+            ports: self.ports,
             hooks: self.hooks,
             mac,
             dut,
@@ -209,6 +210,7 @@ struct Driven {
     instruments: Instruments,
     interrupted: bool,
     sent: Sent,
+    lost: Vec<Lost>,
     done: Stimulus,
     waits: Vec<Wait>,
     /// Records of the rx port that were taken meanwhile.
@@ -222,22 +224,23 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     let _awake = Awake::hold();
     configure(live, plan, clock::now())?;
     introduce(live)?;
-    for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
+    for port in live.testbed.ports_mut() {
         port.alive |= port.account.port()?.frames > 0;
     }
     let epoch = clock::now();
     configure(live, plan, epoch)?;
-    let mut sender = open_sender(live, plan, epoch)?;
-    let instruments = before.instruments(&sender.report()?.lost);
+    let mut senders = Senders::open(live, plan, epoch)?;
+    let instruments = before.instruments(live.testbed, &senders.report()?.1);
     let control = open_control(live.testbed)?;
-    if live.testbed.tx.pfc_visible.is_none() {
+    let is_unseen = |port: &TesterPort| port.pfc_visible.is_none();
+    if live.testbed.senders().any(is_unseen) {
         // Frames that came before are not to be counted as this repetition's.
         live.interrupt.wait_until(clock::now() + before.macs.lag());
     }
     let mut bench = LiveBench {
         live,
         plan,
-        sender,
+        senders,
         control,
         waits: 0,
         storm: None,
@@ -256,9 +259,9 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
             return Err(explained(live.testbed, &before.links, error));
         }
     };
-    bench.sender.stop()?;
+    bench.senders.stop()?;
     let rings = std::mem::take(&mut bench.rings);
-    let mut sent = bench.sender.report()?;
+    let (mut sent, lost) = bench.senders.report()?;
     sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
     let waits = bench.settled;
@@ -267,6 +270,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         instruments,
         interrupted,
         sent,
+        lost,
         done,
         waits,
         rings,
@@ -281,19 +285,36 @@ fn evidence(
     after: After,
 ) -> Result<PfcEvidence> {
     stop_counting(live.testbed)?;
-    let (tx_port, _, mut offences) = read_port("tx", &mut live.testbed.tx, Rings::default())?;
-    let (rx_port, arrivals, of_rx) = read_port("rx", &mut live.testbed.rx, driven.rings)?;
-    offences.extend(of_rx);
-    live.testbed.note_pfc(&tx_port, &plan.name);
-    live.testbed.tx.alive |= tx_port.frames > 0;
     let (mut instruments, done) = (driven.instruments, driven.done);
     instruments.note(&after.accounting);
     let mut sender = driven.sent.report;
-    if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
+    let (mut arrivals, mut offences) = (Arrivals::default(), Vec::new());
+    let (mut rings, mut shown) = (driven.rings, true);
+    let mut ports = BTreeMap::new();
+    for (port, facts) in live.testbed.ports_mut().zip(after.ports) {
+        let sends = port.name != PortName::RX;
+        let taken = if sends {
+            Rings::default()
+        } else {
+            std::mem::take(&mut rings)
+        };
+        let (counts, logged, offending) = read_port(port, taken)?;
+        offences.extend(offending);
+        if sends {
+            port.note_pfc(&counts, &plan.name);
+            port.alive |= counts.frames > 0;
+            shown &= facts.pfc_visible.is_some() || counts.pfc_frames > 0;
+        } else {
+            arrivals = logged;
+        }
+        ports.insert(port.name.clone(), Port { counts, ..facts });
+    }
+    if !shown {
         sender
             .honours_pfc
             .push_str("; it was not shown that PFC reaches it");
     }
+    let ports = Ports::try_from(ports).map_err(anyhow::Error::msg)?;
     let account = &mut live.testbed.rx.account;
     Ok(PfcEvidence {
         plan: plan.clone(),
@@ -307,7 +328,8 @@ fn evidence(
             received: account.windows()?,
         },
         limits: live.testbed.limits.clone(),
-        ports: after.ports,
+        ports,
+        watchdog: live.hooks.watchdog.clone(),
         instruments,
         not_begun: done.not_begun(plan),
         phases: done.phases,
@@ -316,8 +338,6 @@ fn evidence(
         storm: done.storm,
         probes: done.probes,
         arrivals,
-        tx_port,
-        rx_port,
         offences,
         mac: after.mac,
         accounting: after.accounting,
@@ -329,23 +349,20 @@ fn evidence(
 
 /// Returns the error with what became of a port meanwhile: a sender reports only what the kernel
 /// said to its frames.
-fn explained(testbed: &Testbed, links: &[LinkWatch; 2], error: anyhow::Error) -> anyhow::Error {
-    let disturbed = [&testbed.tx, &testbed.rx]
-        .into_iter()
-        .zip(links)
-        .find_map(|(port, before)| {
-            let facts = match port.facts() {
-                Ok(facts) => facts,
-                // A port that is gone. A send may be the first to find that.
-                Err(gone) => return Some(format!("{gone:#}")),
-            };
-            let what = if facts.carrier {
-                before.disturbed(port).ok()??
-            } else {
-                "has no carrier any more".into()
-            };
-            Some(format!("{} {what}", facts.interface))
-        });
+fn explained(testbed: &Testbed, links: &[LinkWatch], error: anyhow::Error) -> anyhow::Error {
+    let disturbed = testbed.ports().zip(links).find_map(|(port, before)| {
+        let facts = match port.facts() {
+            Ok(facts) => facts,
+            // A port that is gone. A send may be the first to find that.
+            Err(gone) => return Some(format!("{gone:#}")),
+        };
+        let what = if facts.carrier {
+            before.disturbed(port).ok()??
+        } else {
+            "has no carrier any more".into()
+        };
+        Some(format!("{} {what}", facts.interface))
+    });
     match disturbed {
         Some(disturbed) => error.context(disturbed),
         None => error,
@@ -353,13 +370,16 @@ fn explained(testbed: &Testbed, links: &[LinkWatch; 2], error: anyhow::Error) ->
 }
 
 /// PAUSE/PFC frames of the DUT that were seen in one repetition show for all of the run that they
-/// reach the tx port's program.
+/// reach the program of the port where they came in.
 pub fn carry_over(testbed: &Testbed, cases: &mut [CaseEvidence]) {
     for repetition in cases.iter_mut().flat_map(|case| &mut case.repetitions) {
         if let Repetition::Pfc(measured) = repetition {
-            let tx = &mut measured.ports.tx;
-            tx.alive |= testbed.tx.alive;
-            tx.pfc_visible = tx.pfc_visible.take().or(testbed.tx.pfc_seen.clone());
+            let ports = &mut measured.ports;
+            let sending = [&mut ports.tx].into_iter().chain(ports.more.values_mut());
+            for (port, now) in sending.zip(testbed.senders()) {
+                port.alive |= now.alive;
+                port.pfc_visible = port.pfc_visible.take().or(now.pfc_seen.clone());
+            }
         }
     }
 }
@@ -378,37 +398,9 @@ pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
         + 3_000_000_000
 }
 
-/// The counters of lost frames, with those that the sender knows of. What a veth counted in its
-/// `tx_dropped` as well is told once, or it would excuse two; of other drivers it is not known that
-/// they count the same.
-fn losses(
-    mut counters: Vec<DropCounter>,
-    tx: &PortFacts,
-    lost: &[(&str, u64)],
-) -> Vec<DropCounter> {
-    let place = format!("tx port {}", tx.interface);
-    let is_same = |counter: &&DropCounter| {
-        nic::of(&tx.driver).counts_untaken
-            && counter.place == place
-            && counter.counter == "tx_dropped"
-    };
-    let counted = counters
-        .iter()
-        .find(is_same)
-        .map_or(0, |counter| counter.rise);
-    counters.extend(lost.iter().map(|&(what, count)| {
-        let rise = if what == NOT_TAKEN {
-            count.saturating_sub(counted)
-        } else {
-            count
-        };
-        DropCounter {
-            place: "sender".into(),
-            counter: what.into(),
-            rise,
-        }
-    }));
-    counters
+/// Facts about each port.
+fn facts(testbed: &Testbed) -> Result<Vec<Port>> {
+    testbed.ports().map(TesterPort::facts).collect()
 }
 
 fn dut_report(child: process::Child) -> Result<DutReport> {
@@ -427,10 +419,10 @@ fn dut_report(child: process::Child) -> Result<DutReport> {
         .with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
 }
 
-/// Ends the counting at both ports: a frame that a DUT lets go now would be in one count and not in
+/// Ends the counting at all ports: a frame that a DUT lets go now would be in one count and not in
 /// another.
 fn stop_counting(testbed: &mut Testbed) -> Result<()> {
-    for port in [&mut testbed.tx, &mut testbed.rx] {
+    for port in testbed.ports_mut() {
         port.account.stop()?;
         // A program that was at work on a frame comes to its end meanwhile.
         let mut before = port.account.port()?;
@@ -447,7 +439,6 @@ fn stop_counting(testbed: &mut Testbed) -> Result<()> {
 
 /// The counts and records of a port; `rings` has those that were taken before.
 fn read_port(
-    name: &str,
     port: &mut TesterPort,
     mut rings: Rings,
 ) -> Result<(PortReceived, Arrivals, Vec<Offence>)> {
@@ -458,7 +449,7 @@ fn read_port(
         .offences
         .into_iter()
         .map(|offence| Offence {
-            port: name.into(),
+            port: port.name.clone(),
             time: offence.time,
             kind: offence.kind,
             length: offence.length,
@@ -473,41 +464,4 @@ fn read_port(
         },
         offences,
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_that_the_driver_counted_as_well_is_told_once() {
-        let counter = |place: &str, counter: &str, rise| DropCounter {
-            place: place.into(),
-            counter: counter.into(),
-            rise,
-        };
-        let lost = [(NOT_TAKEN, 10), ("refused", 2)];
-        let own = |driver: &str, tx_dropped| {
-            let counters = vec![
-                counter("tx port a", "tx_dropped", tx_dropped),
-                counter("rx port b", "tx_dropped", 99),
-            ];
-            let tx = PortFacts {
-                interface: "a".into(),
-                driver: driver.into(),
-                ..PortFacts::default()
-            };
-            let counters = losses(counters, &tx, &lost);
-            [counters[2].rise, counters[3].rise]
-        };
-        assert_eq!(
-            [0, 7, 10, 50].map(|dropped| own("veth", dropped)),
-            [[10, 2], [3, 2], [0, 2], [0, 2]]
-        );
-        assert_eq!(
-            own("other", 7),
-            [10, 2],
-            "that the driver counted the same is not known"
-        );
-    }
 }

@@ -169,8 +169,12 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
         number += 1;
         paragraph(&mut out, &format!("  {number:2}  "), &text);
     };
+    let load = match plan.baseline_load {
+        100 => String::new(),
+        load => format!(" at {load} % of their rates"),
+    };
     step(format!(
-        "baseline: send all flows for {} without a storm, and wait for their frames",
+        "baseline: send all flows{load} for {} without a storm, and wait for their frames",
         Span(durations.baseline)
     ));
     let probe = plan.probe.as_ref().map(|probe| self::probe(probe, limits));
@@ -189,6 +193,11 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
             "{} after the last frame stop the storm",
             Span(durations.tail)
         ));
+    } else if durations.traffic > 0 {
+        let traffic = Span(durations.traffic);
+        step(format!("traffic: send all flows for {traffic}"));
+    }
+    if durations.traffic > 0 {
         step(format!(
             "drain: wait for what the DUT holds, at most {}",
             Span(durations.drain_max)

@@ -136,6 +136,7 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         trust: testbed.qos.trust,
         dscp_map: testbed.qos.dscp_map,
         vlan: testbed.qos.vlan,
+        more: testbed.ports.more.keys().cloned().collect(),
         fixed_lossless: testbed.is_fixed().then(|| testbed.qos.lossless.clone()),
     }
 }

@@ -12,7 +12,7 @@ use pfc_ebpf::wire::Malformed;
 use validator_core::evidence::pfc::{
     Arrival, ClassReceived, ControlReceived, FlowReceived, Offence, PortReceived,
 };
-use validator_core::plan::{Nanos, RepetitionPlan};
+use validator_core::plan::{Nanos, PortName, RepetitionPlan};
 
 const STAMP_AT: usize = 14 + 20 + 8;
 /// Offending frames that are kept.
@@ -163,9 +163,9 @@ impl Accounting {
     }
 
     /// Offending frames of this port, without their octets.
-    pub fn offences(&self, port: &str) -> Vec<Offence> {
+    pub fn offences(&self, port: &PortName) -> Vec<Offence> {
         let offence = |(time, kind, length): &(Nanos, OffenceKind, usize)| Offence {
-            port: port.into(),
+            port: port.clone(),
             time: *time,
             kind: *kind,
             length: *length as u16,
@@ -209,6 +209,9 @@ impl Accounting {
         self.port.frames += 1;
         if frame[12..14] == [0x88, 0x08] {
             self.control(time, frame);
+        } else if frame[12..14] == [0x88, 0xb5] {
+            // A frame by which the tester makes a port known.
+            self.port.other += 1;
         } else if frame[12..14] == [0x81, 0x00] {
             let untagged = [&frame[..12], &frame[16..]].concat();
             self.test_frame(time, &untagged, Some(frame[14] >> 5), frame.len());

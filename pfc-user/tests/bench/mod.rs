@@ -18,7 +18,7 @@ use validator_core::cases::pfc::port::PortContext;
 use validator_core::cases::pfc::{CASES, PfcCase};
 use validator_core::evidence::pfc::PfcEvidence;
 use validator_core::fault::switch::Fault;
-use validator_core::plan::{Durations, Limits, Nanos, RepetitionPlan};
+use validator_core::plan::{Durations, Limits, Nanos, PortName, RepetitionPlan};
 
 use virtual_bench::run_device;
 
@@ -57,6 +57,7 @@ pub fn port() -> PortContext {
         trust: Trust::Dscp,
         dscp_map: dscp_map(|dscp| dscp),
         vlan: false,
+        more: vec![PortName::new("tx2".into())],
         fixed_lossless: None,
     }
 }
@@ -270,6 +271,11 @@ fn run_with(
     config.dscp_to_priority = dscp_map(setup.map);
     config.scheduler = scheduler;
     (setup.configure)(&mut config);
+    let mut from: Vec<_> = plan.flows.iter().map(|flow| &flow.from).collect();
+    from.sort();
+    from.dedup();
+    let ports = 0..1 + from.len() as u8;
+    config.macs = ports.map(|port| [2, 0, 0, 0, 1, port]).collect();
     let device = Box::new(Switch::new(config, faults));
     run_device(plan, device, setup, macs)
 }

@@ -13,10 +13,13 @@ use validator_core::cases::pfc::settle::{self, Settling};
 use validator_core::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator_core::evidence::mac::MacReport;
 use validator_core::evidence::pfc::*;
+use validator_core::pacing::Sent;
 use validator_core::pacing::history::History;
 use validator_core::pacing::pacer::{Paced, Pacer};
 use validator_core::pacing::storm::gap_ledger::{GapLedger, Latest};
-use validator_core::plan::{FlowPlan, Limits, Nanos, PfcFrame, RepetitionPlan, StormPlan};
+use validator_core::plan::{
+    FlowPlan, Limits, Nanos, PfcFrame, PortName, RepetitionPlan, StormPlan,
+};
 use validator_core::test_frame::{Addresses, FrameTemplate};
 
 use super::accounting::Accounting;
@@ -39,34 +42,32 @@ pub(super) fn run_device(
     let (driver, alive) = macs.unzip();
     let mut unused = Alive::default();
     let alive = alive.unwrap_or(&mut unused);
-    let addresses = Addresses {
-        source_mac: [2, 0, 0, 0, 0, 1],
-        destination_mac: STORM_MAC,
-        source_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
-        destination_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
-    };
-    let templates = plan
-        .flows
-        .iter()
-        .map(|flow| FrameTemplate::new(flow, &addresses).unwrap())
-        .collect();
     let now = BEGIN;
+    let senders: Vec<Sender> = senders(plan)
+        .into_iter()
+        .enumerate()
+        .map(|(place, name)| {
+            let account = Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC);
+            Sender::new(name, place, plan, account, now)
+        })
+        .collect();
+    let template = |flow: &FlowPlan| {
+        let sender = senders.iter().find(|sender| sender.name == flow.from);
+        FrameTemplate::new(flow, &addresses(sender.unwrap().port)).unwrap()
+    };
+    let templates = plan.flows.iter().map(template).collect();
     let mut bench = VirtualBench {
         now,
         plan,
         limits: limits.clone(),
         switch: device,
         templates,
-        pacer: None,
         burst: None,
         sequences: vec![0; plan.flows.len()],
         sent: Vec::new(),
         offered: vec![[0; 8]; WINDOWS],
-        history: History::default(),
-        excess: BurstMeter::new(plan.flows.iter().map(|flow| flow.rate).sum()),
-        looked: now,
         rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
-        tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
+        senders,
         storm: None,
         stall: setup.stall,
         stopped: setup.stopped,
@@ -81,6 +82,7 @@ pub(super) fn run_device(
             ]
         }),
     };
+    bench.introduce();
     let mut done = Stimulus::default();
     stimulate::run(&mut bench, plan, limits, &mut done).unwrap_or_else(|stop| panic!("{stop:?}"));
     // The device ends when it is told to, and not before it has woken; the ports still count.
@@ -88,6 +90,104 @@ pub(super) fn run_device(
         bench.pass_until(stop.to);
     }
     bench.evidence(done, alive)
+}
+
+/// Names of the ports that send: tx, and those that flows come from beside it.
+fn senders(plan: &RepetitionPlan) -> Vec<PortName> {
+    let mut names: Vec<_> = plan.flows.iter().map(|flow| flow.from.clone()).collect();
+    names.retain(|name| *name != PortName::TX);
+    names.sort();
+    names.dedup();
+    names.insert(0, PortName::TX);
+    names
+}
+
+/// Address of the tester's sending port that is cabled to that port of the device.
+fn source(port: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 0, if port == TX { 1 } else { 1 + port as u8 }]
+}
+
+/// Addresses of what it sends.
+fn addresses(port: usize) -> Addresses {
+    Addresses {
+        source_mac: source(port),
+        destination_mac: STORM_MAC,
+        source_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+        destination_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+    }
+}
+
+/// A sending port of the tester.
+struct Sender {
+    name: PortName,
+    /// The port of the device.
+    port: usize,
+    /// Its flows' places in the plan.
+    flows: Vec<usize>,
+    pacer: Option<Pacer>,
+    history: History,
+    excess: BurstMeter,
+    /// When time last emptied it.
+    looked: Nanos,
+    /// What came in.
+    account: Accounting,
+}
+
+impl Sender {
+    fn new(
+        name: PortName,
+        place: usize,
+        plan: &RepetitionPlan,
+        account: Accounting,
+        now: Nanos,
+    ) -> Self {
+        let of_port = |(_, flow): &(usize, &FlowPlan)| flow.from == name;
+        let flows: Vec<_> = plan.flows.iter().enumerate().filter(of_port).collect();
+        Self {
+            port: if place == 0 { TX } else { RX + place },
+            excess: BurstMeter::new(flows.iter().map(|(_, flow)| flow.rate).sum()),
+            flows: flows.into_iter().map(|(index, _)| index).collect(),
+            name,
+            pacer: None,
+            history: History::default(),
+            looked: now,
+            account,
+        }
+    }
+
+    /// The flow and the phase of each frame that is to leave by `now`.
+    fn due(&mut self, now: Nanos, burst: Burst) -> Vec<usize> {
+        let Some(pacer) = &mut self.pacer else {
+            return Vec::new();
+        };
+        self.excess.pass(now - self.looked);
+        self.looked = now;
+        let due = pacer.next_due().filter(|due| *due < burst.to);
+        if let Some(due) = due.filter(|due| due + Stall::ABOVE < now) {
+            self.history.stall(due, now);
+        }
+        for (priority, stood) in
+            Priority::all().zip(pacer.advance(now.min(burst.to), self.account.pauses()))
+        {
+            if !stood.is_empty() {
+                self.history.withheld(Withheld {
+                    port: PortName::TX,
+                    priority,
+                    phase: burst.phase,
+                    from: stood.start,
+                    to: stood.end,
+                });
+            }
+        }
+        let mut due = Vec::new();
+        while let Some(token) = pacer.take() {
+            if now >= burst.to {
+                break;
+            }
+            due.push(self.flows[token.flow]);
+        }
+        due
+    }
 }
 
 struct RunningStorm {
@@ -106,17 +206,12 @@ struct VirtualBench<'p> {
     limits: Limits,
     switch: Box<dyn Device>,
     templates: Vec<FrameTemplate>,
-    pacer: Option<Pacer>,
+    senders: Vec<Sender>,
     burst: Option<Burst>,
     sequences: Vec<u64>,
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
-    history: History,
-    excess: BurstMeter,
-    /// When time last emptied it.
-    looked: Nanos,
     rx: Accounting,
-    tx: Accounting,
     storm: Option<RunningStorm>,
     /// The storm's sender stalls after so many frames, for so long.
     stall: Option<(u64, Nanos)>,
@@ -190,10 +285,10 @@ impl VirtualBench<'_> {
             {
                 continue;
             }
-            let side = if departure.port == RX {
-                &mut self.rx
-            } else {
-                &mut self.tx
+            let port = departure.port;
+            let side = match self.senders.iter_mut().find(|sender| sender.port == port) {
+                Some(sender) => &mut sender.account,
+                None => &mut self.rx,
             };
             side.receive(departure.at.max(self.woke), &departure.frame);
         }
@@ -201,10 +296,12 @@ impl VirtualBench<'_> {
 
     /// Time of the next event, at most `deadline`.
     fn next(&self, deadline: Nanos) -> Nanos {
-        let due = match (&self.pacer, self.burst) {
-            (Some(pacer), Some(burst)) => pacer.next_due().filter(|due| *due < burst.to),
-            _ => None,
-        };
+        let pacers = self
+            .senders
+            .iter()
+            .filter_map(|sender| sender.pacer.as_ref());
+        let due = pacers.filter_map(Pacer::next_due).min();
+        let due = due.filter(|due| self.burst.is_some_and(|burst| *due < burst.to));
         let storm = self.storm.as_ref().map(|storm| storm.next);
         let stopped = |process| Stopped::holds(self.stopped, process, self.now);
         let tester = stopped(Process::Tester).map_or(0, |stop| stop.to);
@@ -216,11 +313,12 @@ impl VirtualBench<'_> {
             .stopped
             .map(|stop| stop.from)
             .filter(|from| *from > self.now);
-        // When a pause of the tx port expires, flows continue without an event of their own.
-        let expiry = self
-            .tx
-            .pauses()
+        // When a pause of a sending port expires, flows continue without an event of their own.
+        let pauses = self
+            .senders
             .iter()
+            .flat_map(|sender| sender.account.pauses());
+        let expiry = pauses
             .map(|pause| pause.until)
             .filter(|until| *until > self.now)
             .min();
@@ -276,36 +374,41 @@ impl VirtualBench<'_> {
 
     fn traffic(&mut self) {
         let now = self.now;
-        let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else {
+        let Some(burst) = self.burst else {
             return;
         };
-        self.excess.pass(now - self.looked);
-        self.looked = now;
-        let due = pacer.next_due().filter(|due| *due < burst.to);
-        if let Some(due) = due.filter(|due| due + Stall::ABOVE < now) {
-            self.history.stall(due, now);
-        }
-        for (priority, stood) in
-            Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses()))
-        {
-            if !stood.is_empty() {
-                self.history.withheld(Withheld {
-                    priority,
-                    phase: burst.phase,
-                    from: stood.start,
-                    to: stood.end,
-                });
+        for sender in 0..self.senders.len() {
+            for flow in self.senders[sender].due(now, burst) {
+                self.frame(sender, flow, burst.phase);
             }
-        }
-        while let Some(token) = self.pacer.as_mut().and_then(Pacer::take) {
-            if now >= burst.to {
-                break;
-            }
-            self.frame(token.flow, burst.phase);
         }
     }
 
-    fn frame(&mut self, index: usize, phase: Phase) {
+    /// Sends a frame of each port before the begin, as the tester does, where a device has to learn
+    /// addresses.
+    fn introduce(&mut self) {
+        if self.senders.len() < 2 {
+            return;
+        }
+        let begin = self.now;
+        self.now -= MS;
+        let ports: Vec<usize> = self.senders.iter().map(|sender| sender.port).collect();
+        for port in ports {
+            for (at, from, to) in [
+                (port, source(port), STORM_MAC),
+                (RX, STORM_MAC, source(port)),
+            ] {
+                let mut frame = vec![0; 60];
+                frame[..6].copy_from_slice(&to);
+                frame[6..12].copy_from_slice(&from);
+                frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+                self.ingress(at, frame);
+            }
+        }
+        self.pass_until(begin);
+    }
+
+    fn frame(&mut self, sender: usize, index: usize, phase: Phase) {
         let flow: &FlowPlan = &self.plan.flows[index];
         let mut frame = Vec::new();
         self.templates[index].copy_to(&mut frame);
@@ -338,8 +441,12 @@ impl VirtualBench<'_> {
             }),
         }
         self.offered[window as usize][flow.priority.index()] += 1;
-        self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
-        self.ingress(TX, frame);
+        let sender = &mut self.senders[sender];
+        sender
+            .excess
+            .add(LineRate::frame_bits(flow.length) * SECOND);
+        let port = sender.port;
+        self.ingress(port, frame);
     }
 
     fn evidence(mut self, done: Stimulus, alive: &mut Alive) -> PfcEvidence {
@@ -355,8 +462,8 @@ impl VirtualBench<'_> {
             .zip([alive, &mut other])
             .map(|(mac, alive)| mac.finish(now, name, alive))
             .collect();
-        let facts = |name: &str| PortFacts {
-            interface: name.into(),
+        let facts = |name: &PortName, account: &Accounting| Port {
+            interface: name.to_string(),
             driver: "virtual".into(),
             carrier: true,
             disturbed: None,
@@ -365,10 +472,11 @@ impl VirtualBench<'_> {
             pfc_visible: seen.clone(),
             takes_own_pfc: None,
             alive: true,
+            counts: account.port(),
         };
         let dut = DutReport {
-            received: vec![0; 2],
-            sent: vec![0; 2],
+            received: vec![0; 1 + self.senders.len()],
+            sent: vec![0; 1 + self.senders.len()],
             model_drops: self
                 .switch
                 .drops()
@@ -411,6 +519,42 @@ impl VirtualBench<'_> {
             .map_or(0, |last| last + 1);
         received.truncate(ended.max(last));
         self.offered.truncate(ended.max(last));
+        let mut senders = self.senders.iter();
+        let tx = senders.next().unwrap();
+        let ports = Ports {
+            tx: facts(&tx.name, &tx.account),
+            rx: facts(&PortName::RX, &self.rx),
+            more: senders
+                .map(|sender| (sender.name.clone(), facts(&sender.name, &sender.account)))
+                .collect(),
+        };
+        let offences = self
+            .senders
+            .iter()
+            .map(|sender| (&sender.name, &sender.account));
+        let offences = offences
+            .chain([(&PortName::RX, &self.rx)])
+            .flat_map(|(port, side)| side.offences(port))
+            .collect();
+        let mut sent = Sent::default();
+        for sender in std::mem::take(&mut self.senders) {
+            let report = Sent {
+                report: SenderReport {
+                    method: "virtual".into(),
+                    honours_pfc: "virtual".into(),
+                    withheld: sender.history.withheld,
+                    withheld_left_out: sender.history.withheld_left_out,
+                    max_burst: sender
+                        .excess
+                        .largest(self.limits.line_rate.bits_per_second()),
+                    stalls: sender.history.stalls,
+                    stalls_left_out: sender.history.stalls_left_out,
+                    ..SenderReport::default()
+                },
+                ..Sent::default()
+            };
+            sent.add(report.at(&sender.name));
+        }
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
@@ -418,23 +562,13 @@ impl VirtualBench<'_> {
             instruments,
             not_begun: done.not_begun(self.plan),
             limits: self.limits.clone(),
-            ports: Ports {
-                tx: facts("tx"),
-                rx: facts("rx"),
-                watchdog: Some("off".into()),
-            },
+            ports,
+            watchdog: Some("off".into()),
             phases: done.phases,
             waits: self.settled,
             sender: SenderReport {
-                method: "virtual".into(),
-                honours_pfc: "virtual".into(),
                 flows: std::mem::take(&mut self.sent),
-                withheld: self.history.withheld,
-                withheld_left_out: self.history.withheld_left_out,
-                max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
-                stalls: self.history.stalls,
-                stalls_left_out: self.history.stalls_left_out,
-                ..SenderReport::default()
+                ..sent.report
             },
             received: self.rx.flows(),
             windows: Windows {
@@ -449,12 +583,7 @@ impl VirtualBench<'_> {
                 records: self.rx.arrivals(),
                 lost: 0,
             },
-            tx_port: self.tx.port(),
-            rx_port: self.rx.port(),
-            offences: [("tx", &self.tx), ("rx", &self.rx)]
-                .into_iter()
-                .flat_map(|(port, side)| side.offences(port))
-                .collect(),
+            offences,
             mac: macs,
             accounting,
             dut: Some(dut),
@@ -476,31 +605,35 @@ impl Bench for VirtualBench<'_> {
 
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
         self.rx.log(self.plan, burst.load);
-        let flows: Vec<Paced> = self
-            .plan
-            .flows
-            .iter()
-            .map(|flow| Paced {
+        for sender in &mut self.senders {
+            let of_port = sender
+                .flows
+                .iter()
+                .map(|flow| self.plan.flows[*flow].clone());
+            let flows: Vec<FlowPlan> = of_port.collect();
+            let paced = flows.iter().map(|flow| Paced {
                 priority: flow.priority,
                 rate: flow.rate,
                 bits: LineRate::frame_bits(flow.length),
-            })
-            .collect();
-        let mut pacer = Pacer::new(
-            &flows,
-            self.limits.line_rate,
-            self.limits.largest_burst(&self.plan.flows),
-        )
-        .unwrap();
-        pacer.start(burst.from, burst.load);
-        self.pacer = Some(pacer);
+            });
+            let mut pacer = Pacer::new(
+                &paced.collect::<Vec<_>>(),
+                self.limits.line_rate,
+                self.limits.largest_burst(&flows),
+            )
+            .unwrap();
+            pacer.start(burst.from, burst.load);
+            sender.pacer = Some(pacer);
+        }
         self.burst = Some(burst);
         Ok(())
     }
 
     fn finish_traffic(&mut self) -> Result<(), Stop> {
         self.burst = None;
-        self.pacer = None;
+        self.senders
+            .iter_mut()
+            .for_each(|sender| sender.pacer = None);
         Ok(())
     }
 
@@ -555,7 +688,11 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn pauses(&mut self) -> Option<Vec<Nanos>> {
-        let ends = self.tx.pauses().iter().map(|pause| pause.until);
+        let pauses = self
+            .senders
+            .iter()
+            .flat_map(|sender| sender.account.pauses());
+        let ends = pauses.map(|pause| pause.until);
         Some(ends.collect())
     }
 

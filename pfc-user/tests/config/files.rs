@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 13] = [
+const CASES: [&str; 14] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -28,6 +28,7 @@ const CASES: [&str; 13] = [
     "pfc.zero-time",
     "pfc.independent-times",
     "pfc.timer-reload",
+    "pfc.oversubscription",
 ];
 const MS: u64 = 1_000_000;
 
@@ -185,6 +186,7 @@ fn the_further_cases_have_their_sets_and_vectors() {
             (CASES[10], sets(&["34"])),
             (CASES[11], sets(&["34", "1346"])),
             (CASES[12], sets(&["34"])),
+            (CASES[13], sets(&["3", "34"])),
         ]
     );
 }

@@ -105,6 +105,8 @@ fn every_key_that_is_read_is_documented_and_no_other() {
             documented(table(TESTBED, "ports.tx, ports.rx, rc.port"))
         );
     }
+    let further = in_testbed("ports.tx2.zzz");
+    assert_eq!(further, documented(table(TESTBED, "ports.NAME")));
     let cases = plan("");
     assert_eq!(in_plan(&format!("zzz = 1\n{cases}")), with_tables(PLAN));
     for name in ["durations", "traffic", "storm"] {

@@ -109,7 +109,11 @@ fn set(file: &str) -> Vec<String> {
     let mut table = "";
     let keys = file.lines().filter_map(|line| {
         if line.starts_with('[') {
-            table = line.trim_matches(['[', ']']);
+            table = match line.trim_matches(['[', ']']) {
+                // A name of the user's.
+                port if port.starts_with("ports.") => "ports.NAME",
+                table => table,
+            };
             return None;
         }
         let (key, _) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ")?;
@@ -141,6 +145,7 @@ fn keys_are_found_in_literals_and_sentences() {
     );
     let file = "name = \"t\"\n[[case]]\n# A text = of words.\n# id = 1\nstorm.quanta = 5\n";
     assert_eq!(set(file), ["name", "case.id", "case.storm.quanta"]);
+    assert_eq!(set("[ports.tx2]\nrole = \"tx\"\n"), ["ports.NAME.role"]);
 }
 
 /// The strings of the source in that file.

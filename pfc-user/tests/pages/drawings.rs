@@ -9,6 +9,7 @@ use validator_core::evidence::pfc::{
     Arrival, ControlReceived, Gap, GapHistogram, Offence, PfcEvidence, PhaseSpan as Span,
     ProbeReport, Stall, Withheld,
 };
+use validator_core::plan::PortName;
 
 use super::{named, of_class, page, parse, sample, samples, text_of};
 
@@ -16,7 +17,7 @@ use super::{named, of_class, page, parse, sample, samples, text_of};
 fn each_family_is_drawn() {
     for (family, class, number) in [
         // Six cases with one repetition, and two with two.
-        ("pfc", "timeline", 10),
+        ("pfc", "timeline", 11),
         ("mad", "ladder", 7),
         ("rc", "ladder", 3),
     ] {
@@ -75,7 +76,7 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
     e.sender.withheld_left_out.clear();
     e.sender.stalls.clear();
     e.dut.iter_mut().for_each(|dut| dut.stalls.clear());
-    e.tx_port.controls.clear();
+    e.ports.tx.counts.controls.clear();
     e.arrivals.records.clear();
     e.offences.clear();
     let ends = |probe: &&ProbeReport| probe.burst.ends_by_xon(priority) == Some(true);
@@ -111,8 +112,9 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         from: at(1),
         to: at(2),
     }];
-    e.tx_port.controls = vec![control(at(3), 0xffff), control(at(4), 0)];
+    e.ports.tx.counts.controls = vec![control(at(3), 0xffff), control(at(4), 0)];
     e.sender.withheld = vec![Withheld {
+        port: PortName::TX,
         priority,
         phase: Phase::Storm,
         from: at(5),
@@ -146,7 +148,7 @@ fn marks_stand_in_the_time_line_where_the_evidence_has_them_and_nowhere_else() {
         arrival(xon.after + 5_000_000, Phase::Probe),
     ];
     let offence = |time, kind| Offence {
-        port: "rx".into(),
+        port: PortName::RX,
         time,
         kind,
         length: 60,

@@ -2,6 +2,7 @@
 
 use validator_core::evidence::Evidence;
 use validator_core::evidence::pfc::Withheld;
+use validator_core::plan::PortName;
 use validator_core::report::html;
 
 use super::{assert_sound, judged, named, page, parse, sample, samples};
@@ -108,6 +109,7 @@ fn figures_out_of_all_proportion_are_drawn_somehow() {
                 span.to = extreme;
             }
             e.sender.withheld = vec![Withheld {
+                port: PortName::TX,
                 priority: e.plan.flows[0].priority,
                 phase: e.phases[0].phase,
                 from: extreme,

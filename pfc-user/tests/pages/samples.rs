@@ -80,7 +80,7 @@ fn undecided(evidence: &mut Evidence) {
 
 /// Gaps in the storm, stalls, and latencies, which virtual time does not have.
 fn disturb(e: &mut PfcEvidence) {
-    e.ports.watchdog = None;
+    e.watchdog = None;
     e.accounting[0].rise = 5;
     let begin = e.phases[1].from;
     let later = |milliseconds: u64| begin + milliseconds * 1_000_000;

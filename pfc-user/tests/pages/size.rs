@@ -3,6 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 use validator_core::evidence::pfc::{ControlReceived, Withheld};
 use validator_core::evidence::{Evidence, Repetition};
+use validator_core::plan::PortName;
 
 use super::{assert_sound, named, of_class, page, parse, sample, samples, text_of};
 
@@ -44,7 +45,7 @@ fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
         e.windows.received = (0..900).map(|_| noise()).collect();
         // XOFF and XON in turn.
         let (from, to) = (e.phases[0].from, e.phases[0].to + 3_600_000_000);
-        e.tx_port.controls = (0..CONTROLS)
+        e.ports.tx.counts.controls = (0..CONTROLS)
             .map(|index| ControlReceived {
                 time: from + (to - from) / CONTROLS * index,
                 opcode: 0x0101,
@@ -54,6 +55,7 @@ fn whole_plan(attempts: u32, repetitions: [usize; 4]) -> Evidence {
             .collect();
         e.sender.withheld = (0..CONTROLS / 2)
             .map(|index| Withheld {
+                port: PortName::TX,
                 priority: e.plan.flows[0].priority,
                 phase: Phase::Storm,
                 from: from + (to - from) / CONTROLS * 2 * index,

@@ -20,6 +20,7 @@ use validator_core::evidence::pfc::{
     WithheldLeftOut,
 };
 use validator_core::evidence::whole::Rule;
+use validator_core::plan::PortName;
 
 use crate::bench::accounting::none_received;
 
@@ -74,7 +75,7 @@ const WINDOWS: Reader = Checks(&["no-dip", "no-delay", "background"]);
 /// A part of the name of a count.
 const KEY: Reader = Nobody("it says what the counts beside it are of");
 /// Frames of other senders.
-const FOREIGN: Reader = Shown(FIGURES, "port.foreign()");
+const FOREIGN: Reader = Shown(FIGURES, "port.counts.foreign()");
 /// Report of the simulated DUT on itself.
 const SELF_REPORT: Reader = Nobody(
     "a check judges the simulated DUT by its frames, like any device; this is for whoever looks \
@@ -138,87 +139,99 @@ const FIELDS: &[(&str, &[Reader])] = &[
         &[Checks(&["no-dip"]), Whole(Rule::Latencies)],
     ),
     // The tx port sends the test traffic; the DUT's PFC arrives there.
-    ("tx_port.frames", &[Whole(Rule::Ports)]),
+    ("ports.tx.counts.frames", &[Whole(Rule::Ports)]),
     (
-        "tx_port.test_frames",
+        "ports.tx.counts.test_frames",
         &[Checks(&["no-reflection"]), Whole(Rule::Ports)],
     ),
-    ("tx_port.foreign_run", &[FOREIGN, Whole(Rule::Ports)]),
-    ("tx_port.other", &[FOREIGN, Whole(Rule::Ports)]),
-    ("tx_port.by_priority", &[BY_PRIORITY]),
-    ("tx_port.pause.xoff", &[Checks(&["no-pause"])]),
     (
-        "tx_port.pause.xon",
+        "ports.tx.counts.foreign_run",
+        &[FOREIGN, Whole(Rule::Ports)],
+    ),
+    ("ports.tx.counts.other", &[FOREIGN, Whole(Rule::Ports)]),
+    ("ports.tx.counts.by_priority", &[BY_PRIORITY]),
+    ("ports.tx.counts.pause.xoff", &[Checks(&["no-pause"])]),
+    (
+        "ports.tx.counts.pause.xon",
         &[Shown(FIGURES, "pause.xon"), Whole(Rule::Control)],
     ),
-    ("tx_port.pause.last_quanta", &[LAST_QUANTA]),
+    ("ports.tx.counts.pause.last_quanta", &[LAST_QUANTA]),
     (
-        "tx_port.pfc_frames",
+        "ports.tx.counts.pfc_frames",
         &[Preconditions(&["pfc-visible"]), Whole(Rule::Control)],
     ),
-    ("tx_port.pfc_empty", &[EMPTY]),
-    ("tx_port.pfc[].xoff", &[Checks(&["no-pfc-on-lossy"])]),
-    ("tx_port.pfc[].xon", &[Shown(FIGURES, "class.xon")]),
-    ("tx_port.pfc[].last_quanta", &[LAST_QUANTA]),
+    ("ports.tx.counts.pfc_empty", &[EMPTY]),
     (
-        "tx_port.own_control",
+        "ports.tx.counts.pfc[].xoff",
+        &[Checks(&["no-pfc-on-lossy"])],
+    ),
+    ("ports.tx.counts.pfc[].xon", &[Shown(FIGURES, "class.xon")]),
+    ("ports.tx.counts.pfc[].last_quanta", &[LAST_QUANTA]),
+    (
+        "ports.tx.counts.own_control",
         &[Checks(&["no-mac-control-forwarded", "no-pfc-on-lossy"])],
     ),
-    ("tx_port.malformed", &[FOREIGN, Whole(Rule::Ports)]),
+    ("ports.tx.counts.malformed", &[FOREIGN, Whole(Rule::Ports)]),
     // Only as what `malformed` has beside frames of other senders.
-    ("tx_port.damaged", &[FOREIGN]),
+    ("ports.tx.counts.damaged", &[FOREIGN]),
     (
-        "tx_port.controls[].time",
+        "ports.tx.counts.controls[].time",
         &[Shown(TIMELINE, "control.time")],
     ),
     (
-        "tx_port.controls[].opcode",
+        "ports.tx.counts.controls[].opcode",
         &[Nobody(
             "what a frame asks for is in its vector and times; PAUSE and PFC are counted apart",
         )],
     ),
     (
-        "tx_port.controls[].vector",
+        "ports.tx.counts.controls[].vector",
         &[Shown(TIMELINE, "control.vector")],
     ),
     (
-        "tx_port.controls[].quanta",
+        "ports.tx.counts.controls[].quanta",
         &[Shown(TIMELINE, "control.quanta")],
     ),
-    ("tx_port.controls_lost", &[Whole(Rule::Control)]),
-    ("tx_port.offences_lost", &[OFFENCES_LOST]),
+    ("ports.tx.counts.controls_lost", &[Whole(Rule::Control)]),
+    ("ports.tx.counts.offences_lost", &[OFFENCES_LOST]),
     // The rx port receives the test traffic and sends the storm.
-    ("rx_port.frames", &[Whole(Rule::Ports)]),
+    ("ports.rx.counts.frames", &[Whole(Rule::Ports)]),
     (
-        "rx_port.test_frames",
+        "ports.rx.counts.test_frames",
         &[Whole(Rule::Flows), Whole(Rule::Ports)],
     ),
-    ("rx_port.foreign_run", &[FOREIGN, Whole(Rule::Ports)]),
-    ("rx_port.other", &[FOREIGN, Whole(Rule::Ports)]),
-    ("rx_port.by_priority", &[BY_PRIORITY]),
-    ("rx_port.pause.xoff", &[Checks(&["no-pause"])]),
-    ("rx_port.pause.xon", &[Whole(Rule::Control)]),
-    ("rx_port.pause.last_quanta", &[LAST_QUANTA]),
-    ("rx_port.pfc_frames", &[Whole(Rule::Control)]),
-    ("rx_port.pfc_empty", &[EMPTY]),
-    ("rx_port.pfc[].xoff", &[Checks(&["no-pfc-on-lossy"])]),
-    ("rx_port.pfc[].xon", &[RX_CONTROL]),
-    ("rx_port.pfc[].last_quanta", &[LAST_QUANTA]),
     (
-        "rx_port.own_control",
+        "ports.rx.counts.foreign_run",
+        &[FOREIGN, Whole(Rule::Ports)],
+    ),
+    ("ports.rx.counts.other", &[FOREIGN, Whole(Rule::Ports)]),
+    ("ports.rx.counts.by_priority", &[BY_PRIORITY]),
+    ("ports.rx.counts.pause.xoff", &[Checks(&["no-pause"])]),
+    ("ports.rx.counts.pause.xon", &[Whole(Rule::Control)]),
+    ("ports.rx.counts.pause.last_quanta", &[LAST_QUANTA]),
+    ("ports.rx.counts.pfc_frames", &[Whole(Rule::Control)]),
+    ("ports.rx.counts.pfc_empty", &[EMPTY]),
+    (
+        "ports.rx.counts.pfc[].xoff",
+        &[Checks(&["no-pfc-on-lossy"])],
+    ),
+    ("ports.rx.counts.pfc[].xon", &[RX_CONTROL]),
+    ("ports.rx.counts.pfc[].last_quanta", &[LAST_QUANTA]),
+    (
+        "ports.rx.counts.own_control",
         &[Checks(&["no-mac-control-forwarded"]), Whole(Rule::Ports)],
     ),
-    ("rx_port.malformed", &[FOREIGN, Whole(Rule::Ports)]),
+    ("ports.rx.counts.malformed", &[FOREIGN, Whole(Rule::Ports)]),
     (
-        "rx_port.damaged",
+        "ports.rx.counts.damaged",
         &[Checks(&["no-corruption", "no-resize"])],
     ),
-    ("rx_port.controls[].time", &[RX_CONTROL]),
-    ("rx_port.controls[].opcode", &[RX_CONTROL]),
-    ("rx_port.controls[].vector", &[RX_CONTROL]),
-    ("rx_port.controls[].quanta", &[RX_CONTROL]),
-    ("rx_port.controls_lost", &[Whole(Rule::Control)]),
-    ("rx_port.offences_lost", &[OFFENCES_LOST]),
+    ("ports.rx.counts.controls[].time", &[RX_CONTROL]),
+    ("ports.rx.counts.controls[].opcode", &[RX_CONTROL]),
+    ("ports.rx.counts.controls[].vector", &[RX_CONTROL]),
+    ("ports.rx.counts.controls[].quanta", &[RX_CONTROL]),
+    ("ports.rx.counts.controls_lost", &[Whole(Rule::Control)]),
+    ("ports.rx.counts.offences_lost", &[OFFENCES_LOST]),
     (
         "sender.method",
         &[Nobody(
@@ -242,6 +255,7 @@ const FIELDS: &[(&str, &[Reader])] = &[
         "sender.flows[].last",
         &[DELIVERY, Preconditions(&["honoured"])],
     ),
+    ("sender.withheld[].port", &[KEY]),
     ("sender.withheld[].priority", &[KEY]),
     ("sender.withheld[].phase", &[KEY]),
     (
@@ -255,6 +269,7 @@ const FIELDS: &[(&str, &[Reader])] = &[
             Preconditions(&["rate"]),
         ],
     ),
+    ("sender.withheld_left_out[].port", &[KEY]),
     ("sender.withheld_left_out[].priority", &[KEY]),
     ("sender.withheld_left_out[].phase", &[KEY]),
     (
@@ -486,12 +501,14 @@ fn sender() -> SenderReport {
             last: 0,
         }],
         withheld: vec![Withheld {
+            port: PortName::TX,
             priority,
             phase,
             from: 0,
             to: 0,
         }],
         withheld_left_out: vec![WithheldLeftOut {
+            port: PortName::TX,
             priority,
             phase,
             spans: LeftOut::default(),
@@ -596,8 +613,7 @@ fn dut() -> DutReport {
 fn measured() -> Value {
     json!({
         "received": [none_received(0, Phase::Storm, 0)],
-        "tx_port": port(),
-        "rx_port": port(),
+        "ports": { "tx": { "counts": port() }, "rx": { "counts": port() } },
         "sender": sender(),
         "windows": windows(),
         "storm": storm(),

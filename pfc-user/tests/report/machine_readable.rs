@@ -8,7 +8,7 @@ use validator_core::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, Storm
 use validator_core::evidence::preflight::{self, Driver, Facts, Port, Preflight, SelfTest, Wanted};
 use validator_core::evidence::xdp::XdpMode;
 use validator_core::evidence::{CaseEvidence, CaseTime, Identity, Invocation, Repetition};
-use validator_core::plan::{FlowPlan, Role};
+use validator_core::plan::{FlowPlan, PortName, Role};
 use validator_core::verdict::{CaseResult, CheckResult, Exit, Verdict};
 
 use crate::verdicts::corpus;
@@ -276,6 +276,7 @@ fn the_json_report_has_the_throughput_of_each_priority_over_time() {
     };
     let (dscp, priority) = (Dscp::new(3).unwrap(), Priority::new(3).unwrap());
     repetition.plan.flows = vec![FlowPlan {
+        from: PortName::TX,
         id: 0,
         role: Role::Test,
         priority,
@@ -460,6 +461,7 @@ fn reports_say_which_ports_and_which_frames_were_used() {
         unreachable!("the helper makes repetitions of PFC");
     };
     let flow = |id, role, priority, dscp| FlowPlan {
+        from: PortName::TX,
         id,
         role,
         priority: Priority::new(priority).unwrap(),
@@ -515,7 +517,7 @@ fn reports_say_which_ports_and_which_frames_were_used() {
     let driver = &json["preflight"][0]["facts"]["driver"];
     assert_eq!(driver["firmware"], "4.40 0x8001c967");
     let expected = serde_json::json!({
-        "id": 0, "role": "test", "priority": 3, "dscp": 6, "pcp": 3, "rate": 250_000_000,
+        "id": 0, "from": "tx", "role": "test", "priority": 3, "dscp": 6, "pcp": 3, "rate": 250_000_000,
         "length": 1024
     });
     let flows = &json["cases"][0]["flows"][0];

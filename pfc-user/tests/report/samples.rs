@@ -7,11 +7,10 @@ use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Quanta};
 use validator_core::evidence::pfc::{
-    Arrivals, Counting, Instruments, Offence, PfcEvidence, PortReceived, Ports, SenderReport,
-    Windows,
+    Arrivals, Counting, Instruments, Offence, PfcEvidence, Ports, SenderReport, Windows,
 };
 use validator_core::evidence::{CaseEvidence, Evidence, Host, Repetition, Testbed};
-use validator_core::plan::{Durations, Limits, RepetitionPlan, StormKind, StormPlan};
+use validator_core::plan::{Durations, Limits, PortName, RepetitionPlan, StormKind, StormPlan};
 use validator_core::verdict::{Assertion, CaseResult, CheckResult, Figure, Verdict};
 
 pub const ALL: [Verdict; 6] = [
@@ -37,7 +36,7 @@ pub const FRAMES: [(&str, &str); 2] = [
 
 pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
     let offence = |(index, (port, octets)): (usize, &(&str, &str))| Offence {
-        port: port.to_string(),
+        port: PortName::new(port.to_string()),
         time: 5_000_000_123 - index as u64,
         kind: OffenceKind::OwnControl,
         length: 60,
@@ -56,6 +55,7 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             }),
             probe: None,
             probe_first: false,
+            baseline_load: 100,
             durations: Durations {
                 baseline: 1,
                 lead: 2,
@@ -76,6 +76,7 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             max_burst: 4_000_000,
         },
         ports: Ports::default(),
+        watchdog: None,
         instruments: Instruments::default(),
         phases: vec![],
         not_begun: vec![Phase::Baseline, Phase::Storm, Phase::Drain, Phase::Resume],
@@ -85,8 +86,6 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         storm: None,
         probes: vec![],
         arrivals: Arrivals::default(),
-        tx_port: PortReceived::default(),
-        rx_port: PortReceived::default(),
         mac: Vec::new(),
         offences: frames.iter().enumerate().map(offence).collect(),
         accounting: vec![],

@@ -3,7 +3,7 @@
 use pfc_ebpf::units::{Dscp, Priority};
 use validator::report::{html, text};
 use validator_core::evidence::Repetition;
-use validator_core::plan::{FlowPlan, Role};
+use validator_core::plan::{FlowPlan, PortName, Role};
 use validator_core::verdict::{CheckResult, Exit, Verdict};
 
 use super::samples::{ALL, check, every_verdict, evidence, result};
@@ -161,6 +161,7 @@ fn a_repetition_that_two_cases_have_is_named_with_its_case() {
 fn the_marks_of_tagged_frames_are_shown() {
     let priority = |number| Priority::new(number).unwrap();
     let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
+        from: PortName::TX,
         id,
         role: Role::Test,
         priority: priority(number),

@@ -9,8 +9,8 @@ use validator_core::cases::pfc::CASES;
 use validator_core::cases::pfc::planning::RepetitionRequest;
 use validator_core::cases::pfc::port::PortContext;
 use validator_core::plan::{
-    Durations, FlowPlan, Limits, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, Role,
-    StormKind, StormPlan,
+    Durations, FlowPlan, Limits, PfcFrame, PortName, ProbeBurst, ProbeFrame, ProbePlan,
+    RepetitionPlan, Role, StormKind, StormPlan,
 };
 use validator_core::verdict::{Case, CaseResult, Check, Event, Step, Verdict};
 
@@ -131,6 +131,7 @@ fn probe(load: u8, times: &[u16]) -> ProbeBurst {
 
 fn plan() -> RepetitionPlan {
     let flow = |id: u16, role, number| FlowPlan {
+        from: PortName::TX,
         id,
         role,
         priority: priority(number),
@@ -158,6 +159,7 @@ fn plan() -> RepetitionPlan {
             bursts: vec![probe(50, &[1000]), probe(100, &[2000, 0])],
         }),
         probe_first: false,
+        baseline_load: 100,
         durations: Durations {
             baseline: 300 * MS,
             lead: 1000 * MS,
@@ -215,6 +217,7 @@ fn a_dry_run_tells_every_frame_of_a_planned_probe() {
         trust: Trust::Dscp,
         dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
         vlan: false,
+        more: Vec::new(),
         fixed_lossless: None,
     };
     let request = RepetitionRequest {
@@ -276,13 +279,29 @@ fn a_dry_run_says_of_a_storm_of_xons_that_it_asks_for_no_pause() {
 fn a_dry_run_of_probes_alone_has_no_step_of_a_storm() {
     let mut plan = plan();
     plan.storm = None;
-    plan.durations.resume = 0;
+    plan.durations = plan.durations.without_storm();
     let text = dry_run::pfc("pfc.x", &plan, &limits());
     assert!(
         !text.contains("storm:") && !text.contains("drain:"),
         "{text}"
     );
     assert!(text.contains("   2  probe:"), "{text}");
+}
+
+#[test]
+fn a_dry_run_of_traffic_alone_says_its_load_and_its_time() {
+    let mut plan = plan();
+    (plan.storm, plan.probe, plan.baseline_load) = (None, None, 40);
+    plan.durations = plan.durations.of_traffic();
+    let text = dry_run::pfc("pfc.x", &plan, &limits());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("1 baseline: send all flows at 40 % of their rates for"));
+    assert!(words.contains("2 traffic: send all flows for"), "{text}");
+    assert!(
+        words.contains("3 drain: wait for what the DUT holds"),
+        "{text}"
+    );
+    assert!(!text.contains("   4  "), "{text}");
 }
 
 #[test]

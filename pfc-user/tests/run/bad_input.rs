@@ -289,8 +289,9 @@ fn root_files_and_arguments_that_make_no_sense() {
         &lab,
         &format!("--testbed {misspelt} --plan smoke"),
         &format!(
-            "{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, \
-             `line_rate`, `xdp`, `sender`\n{misspelt}:4:1: ports.line_rate: missing: a veth has no \
+            "{misspelt}:5:12: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, \
+             `line_rate`, `xdp`, `sender`, or a table with the role of a further port\n\
+             {misspelt}:4:1: ports.line_rate: missing: a veth has no \
              speed of its own; say it, such as line_rate = \"1G\""
         ),
     );

@@ -217,7 +217,7 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
     assert!(
         measured
             .iter()
-            .all(|measured| measured.tx_port.pfc_frames > 0),
+            .all(|measured| measured.ports.tx.counts.pfc_frames > 0),
         "the DUT's own PFC was seen"
     );
     assert!(
@@ -542,7 +542,7 @@ fn root_live_frames_serve_the_cases() {
         assert_eq!(measured.sender.errors, 0);
     }
     assert!(
-        measured[0].tx_port.pfc_frames > 0
+        measured[0].ports.tx.counts.pfc_frames > 0
             && measured[0]
                 .sender
                 .withheld

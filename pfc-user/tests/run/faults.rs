@@ -179,6 +179,36 @@ fn root_timers() {
     }
 }
 
+/// Three ports: a good switch, and each fault of the case.
+#[test]
+fn root_oversubscription() {
+    let test = "root_oversubscription";
+    let Some(lab) = Lab::new(test) else { return };
+    let testbed = of_repository("configs/testbeds/sim-three-ports.toml");
+    let run = |set: &str| {
+        let out = lab.out();
+        let run = lab.run(&format!(
+            "run --testbed {testbed} --plan pfc-further --case pfc.oversubscription --out {} \
+             --format json --set testbed.limits.attempts=1{set}",
+            out.display()
+        ));
+        lab.assert_nothing_is_left();
+        (run, hindrances(&out))
+    };
+    let (good, _) = run("");
+    let report = good.report();
+    let reasons = report.reasons("fail");
+    assert_eq!(report.checks("fail"), set(&[]), "{reasons}");
+    assert_eq!(report.checks("not-applicable"), set(&[]));
+    for (fault, expected) in [
+        ("asks-first-port", "oversubscription asks-each"),
+        ("asks-all-ports", "oversubscription asks-no-other"),
+    ] {
+        let set = format!(" --set testbed.dut.faults=[\"{fault}\"]");
+        settle::until_all_fail(test, &[expected], &[], |_| run(&set));
+    }
+}
+
 #[test]
 fn root_a_good_switch_fails_nothing() {
     let Some(lab) = Lab::new("root_a_good_switch_fails_nothing") else {

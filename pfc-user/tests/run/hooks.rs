@@ -108,7 +108,7 @@ fn root_hooks_are_told_what_they_are_run_for_and_what_they_count_is_reported() {
         .collect();
     assert_eq!(hooks, ["prepare", "restore"]);
     let measured = &measured(lab)[0];
-    assert_eq!(measured.ports.watchdog.as_deref(), Some("off"));
+    assert_eq!(measured.watchdog.as_deref(), Some("off"));
     let counted: Vec<_> = hooks::changes(&measured.hooks)
         .iter()
         .map(|counter| format!("{} {}", counter.counter, counter.change()))

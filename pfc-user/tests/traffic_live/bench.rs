@@ -117,7 +117,7 @@ impl<'a> Setup<'a> {
             epoch,
             width: WIDTH,
             windows: WINDOWS as usize,
-            cpu: None,
+            cpus: &[],
         }
     }
 }

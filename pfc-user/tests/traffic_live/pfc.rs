@@ -58,7 +58,7 @@ fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
-        let [span] = sent.report.withheld[..] else {
+        let [span] = &sent.report.withheld[..] else {
             panic!("{:?}", sent.report.withheld)
         };
         assert_eq!((span.priority, span.phase), (priority(3), Phase::Baseline));
@@ -105,7 +105,7 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
         let PauseState { since, until } = pauses.state(3);
-        let [span] = sent.report.withheld[..] else {
+        let [span] = &sent.report.withheld[..] else {
             panic!("{:?}", sent.report.withheld)
         };
         assert_eq!(
@@ -155,7 +155,7 @@ fn root_no_frame_of_a_priority_is_stamped_in_its_pause() {
             "{:?}",
             sent.report.flows
         );
-        let span = sent.report.withheld[sent.report.withheld.len() - 1];
+        let span = &sent.report.withheld[sent.report.withheld.len() - 1];
         assert_eq!(
             (span.phase, span.from, span.to),
             (Phase::Storm, burst.from, burst.to)
@@ -185,7 +185,7 @@ fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         // One worker tells, so that no span counts twice; both have stood still for so long.
-        let [span] = sent.report.withheld[..] else {
+        let [span] = &sent.report.withheld[..] else {
             panic!("{:?}", sent.report.withheld)
         };
         assert_eq!(sent.report.flows.len(), 2);

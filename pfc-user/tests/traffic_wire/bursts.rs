@@ -11,7 +11,7 @@ use validator::driver::kernel::packet::{BATCH, PacketError};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Burst, FlowControl, PauseSource, Source, TrafficError};
 use validator_core::evidence::pfc::Withheld;
-use validator_core::plan::{FlowPlan, Nanos};
+use validator_core::plan::{FlowPlan, Nanos, PortName};
 
 use crate::traffic_wire::wire::{Capture, ip, on_a_wire};
 use crate::traffic_wire::{
@@ -151,6 +151,7 @@ fn root_a_withheld_priority_sends_nothing_and_the_others_go_on() {
         assert_eq!(
             sent.report.withheld,
             [Withheld {
+                port: PortName::TX,
                 priority: priority(3),
                 phase: Phase::Storm,
                 from: held.from,
@@ -204,6 +205,7 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
         assert_eq!(
             sent.withheld,
             [Withheld {
+                port: PortName::TX,
                 priority: priority(3),
                 phase: Phase::Storm,
                 from: since,

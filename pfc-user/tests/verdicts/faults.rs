@@ -18,7 +18,7 @@ use crate::verdicts::frame_faults;
 pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const REPETITIONS: [Repetition; 10] = [
+const REPETITIONS: [Repetition; 12] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -29,6 +29,8 @@ const REPETITIONS: [Repetition; 10] = [
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
+    ("pfc.oversubscription", &[3], None),
+    ("pfc.oversubscription", &[3, 4], None),
 ];
 
 /// The check in every case.
@@ -43,10 +45,27 @@ macro_rules! in_all {
             concat!("zero ", $check),
             concat!("independent ", $check),
             concat!("timer ", $check),
+            concat!("oversubscription ", $check),
         ]
     };
 }
 pub(super) use in_all;
+
+/// The check in every case in which the tester sends pause frames.
+macro_rules! in_all_with_pauses {
+    ($check:literal) => {
+        &[
+            concat!("single ", $check),
+            concat!("multi ", $check),
+            concat!("lossy ", $check),
+            concat!("global ", $check),
+            concat!("enable ", $check),
+            concat!("zero ", $check),
+            concat!("independent ", $check),
+            concat!("timer ", $check),
+        ]
+    };
+}
 
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
@@ -263,8 +282,16 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("dies-after-pause", &["single resume", "multi resume"]),
     (
         "no-upstream-pfc",
-        &["single delivered", "multi delivered", "enable delivered"],
+        &[
+            "single delivered",
+            "multi delivered",
+            "enable delivered",
+            "oversubscription delivered",
+            "oversubscription asks-each",
+        ],
     ),
+    ("asks-first-port", &["oversubscription asks-each"]),
+    ("asks-all-ports", &["oversubscription asks-no-other"]),
     // The probe of case 3, before the storm, fills the buffers too.
     (
         "never-releases-upstream",
@@ -295,6 +322,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero no-pfc-on-lossy",
             "independent no-pfc-on-lossy",
             "timer no-pfc-on-lossy",
+            "oversubscription no-pfc-on-lossy",
         ],
     ),
     (
@@ -378,14 +406,21 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero no-duplicate",
             "independent no-duplicate",
             "timer no-duplicate",
+            "oversubscription no-duplicate",
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
     ("reorders", in_all!("no-reorder")),
     ("corrupts", in_all!("no-corruption")),
     ("remarks", in_all!("no-remark")),
-    ("forwards-control", in_all!("no-mac-control-forwarded")),
-    ("reflects-control", in_all!("no-mac-control-forwarded")),
+    (
+        "forwards-control",
+        in_all_with_pauses!("no-mac-control-forwarded"),
+    ),
+    (
+        "reflects-control",
+        in_all_with_pauses!("no-mac-control-forwarded"),
+    ),
     ("reflects", in_all!("no-reflection")),
     // Losses that only some of the traffic shows. One frame in 100 is no dip below 0.99.
     // An odd number: frames of two lossless flows take turns.
@@ -403,6 +438,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero ignored",
             "independent own-time",
             "timer replaced",
+            "oversubscription delivered",
         ],
     ),
 ];
@@ -427,6 +463,19 @@ pub(super) const NOT_PAUSED: &[&str] = &[
     "enable only-enabled",
     "independent own-time",
     "timer replaced",
+];
+
+/// Lossless priorities are not known as such.
+const NOT_LOSSLESS: &[&str] = &[
+    "single paused",
+    "single response",
+    "multi paused",
+    "multi response",
+    "enable only-enabled",
+    "independent own-time",
+    "timer replaced",
+    "oversubscription delivered",
+    "oversubscription asks-each",
 ];
 
 /// Frames that leave in a pause, in cases 1 and 2.
@@ -470,6 +519,8 @@ const OTHER_FIELD: &[&str] = &[
     "zero resumes",
     "independent own-time",
     "timer replaced",
+    "oversubscription delivered",
+    "oversubscription asks-each",
 ];
 
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
@@ -488,10 +539,12 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "enable only-enabled",
             "independent own-time",
             "timer replaced",
+            "oversubscription delivered",
+            "oversubscription asks-each",
         ],
     ),
     // Without a tag everything has priority 0.
-    ("trusts-pcp", DSCP, NOT_PAUSED),
+    ("trusts-pcp", DSCP, NOT_LOSSLESS),
     ("trusts-pcp", DSCP_TAGGED, OTHER_FIELD),
 ];
 
@@ -655,7 +708,15 @@ fn a_good_switch_that_never_sends_xon_passes_with_each_scheduler() {
             let (id, lossless, storm) = repetition;
             let plan = bench::plan(id, lossless, storm);
             let evidence = bench::run_configured(&plan, &[], configure);
-            assert!(evidence.tx_port.pfc.iter().all(|class| class.xon == 0));
+            assert!(
+                evidence
+                    .ports
+                    .tx
+                    .counts
+                    .pfc
+                    .iter()
+                    .all(|class| class.xon == 0)
+            );
             let found = not_good(repetition, &evidence);
             assert!(found.is_empty(), "{repetition:?}: {found:#?}");
         }

@@ -36,6 +36,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "timer no-corruption",
             "independent own-time",
             "timer replaced",
+            "oversubscription delivered",
+            "oversubscription no-corruption",
         ],
     ),
     ("appends", in_all!("no-resize")),
@@ -136,6 +138,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "timer no-resize",
             "independent own-time",
             "timer replaced",
+            "oversubscription delivered",
+            "oversubscription no-resize",
         ],
     ),
 ];

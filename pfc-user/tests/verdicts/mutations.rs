@@ -43,7 +43,7 @@ const COUNTED: [&str; 16] = [
     "cases[].repetitions[].received[]",
     "cases[].repetitions[].sender.flows[]",
     "cases[].repetitions[].storm.histogram[]",
-    "cases[].repetitions[].tx_port.controls[]",
+    "cases[].repetitions[].ports.tx.counts.controls[]",
     "cases[].repetitions[].waits[]",
     "cases[].repetitions[].windows.offered[]",
     "cases[].repetitions[].windows.received[]",

@@ -304,6 +304,54 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| name.to_string()).collect()
 }
 
+/// Links on which the DUT's buffers fill more than three times, with two ports that send.
+const CONGESTED: [Speed; 4] = [
+    congested(1_000_000_000, 1000),
+    congested(25_000_000_000, 40),
+    congested(100_000_000_000, 10),
+    congested(400_000_000_000, 4),
+];
+
+/// Traffic of so many milliseconds.
+const fn congested(bits_per_second: u64, traffic: Nanos) -> Speed {
+    let part = part(bits_per_second, 1.0);
+    Speed {
+        durations: Durations {
+            baseline: part.durations.baseline + traffic * MS / 8,
+            traffic: traffic * MS,
+            ..part.durations
+        },
+        ..part
+    }
+}
+
+#[test]
+fn who_is_asked_to_wait_is_found_at_each_speed() {
+    let repetition = ("pfc.oversubscription", &[3, 4][..], None);
+    for speed in CONGESTED {
+        for (fault, expected, open) in [
+            (&[][..], &[][..], &[][..]),
+            (&["asks-first-port"], &["asks-each"], &[]),
+            (&["asks-all-ports"], &["asks-no-other"], &[]),
+            (
+                &["no-upstream-pfc"],
+                &["delivered", "asks-each"],
+                &["asks-no-other"],
+            ),
+        ] {
+            let results = speed.run_one(repetition, fault);
+            let of = |verdict| -> Vec<&str> {
+                let found = results
+                    .iter()
+                    .filter(|(_, result)| result.verdict == verdict);
+                found.map(|(_, result)| result.check.as_str()).collect()
+            };
+            assert_eq!(of(Verdict::Fail), expected, "{fault:?} at {speed:?}");
+            assert_eq!(of(Verdict::Inconclusive), open, "{fault:?} at {speed:?}");
+        }
+    }
+}
+
 #[test]
 fn a_repetition_takes_as_long_as_it_says() {
     for (speed, repetition) in [SLOW[3], FAST[0]]

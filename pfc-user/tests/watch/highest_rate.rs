@@ -11,7 +11,7 @@ use validator::driver::kernel::clock;
 use validator::driver::kernel::link::{self, Feature, drop_rises, statistics};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator_core::plan::{FlowPlan, Role};
+use validator_core::plan::{FlowPlan, PortName, Role};
 
 use crate::common::{need_root, need_tool};
 use crate::napi;
@@ -32,6 +32,7 @@ fn send(lab: &Lab) -> (u64, u64) {
     let priority = Priority::new(3).unwrap();
     let rate = 50_000_000 * LineRate::frame_bits(LENGTH);
     let flow = FlowPlan {
+        from: PortName::TX,
         id: 0,
         role: Role::Test,
         priority,
@@ -57,7 +58,7 @@ fn send(lab: &Lab) -> (u64, u64) {
         epoch: clock::now(),
         width: HOUR,
         windows: 1,
-        cpu: None,
+        cpus: &[],
     };
     let run = || {
         let mut account = AccountProgram::attach("d0", XdpMode::Driver, SIZES).unwrap();

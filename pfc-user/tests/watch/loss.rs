@@ -16,7 +16,7 @@ use validator::driver::kernel::clock;
 use validator::driver::kernel::packet::PacketSocket;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator_core::plan::{FlowPlan, Role};
+use validator_core::plan::{FlowPlan, PortName, Role};
 
 use crate::common::need_root;
 use crate::packet_socket::packet_socket;
@@ -248,6 +248,7 @@ fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i
             let running = lab.watch("--loss t0:t1 --duration 3s");
             let priority = Priority::new(3).unwrap();
             let flow = FlowPlan {
+                from: PortName::TX,
                 id: 5,
                 role: Role::Test,
                 priority,
@@ -273,7 +274,7 @@ fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i
                 epoch,
                 width: 1_000_000_000,
                 windows: 1,
-                cpu: None,
+                cpus: &[],
             };
             let open = || Sendmmsg::open(&plan, FlowControl::Unaware("no DUT".into()));
             let mut sender = lab.tester.run(open).unwrap().unwrap();

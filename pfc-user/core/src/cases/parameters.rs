@@ -37,7 +37,7 @@ keys::table! {
         pub(super) baseline: Option<Span> = "time", "\"300ms\"";
         /// The storm before the data.
         pub(super) lead: Option<Span> = "time", "\"1s\"";
-        /// Data during the storm.
+        /// Data during the storm, or, in `pfc.oversubscription`, more than the DUT can send.
         pub(super) traffic: Option<Span> = "time", "\"1s\"";
         /// The storm after the data.
         pub(super) tail: Option<Span> = "time", "\"200ms\"";

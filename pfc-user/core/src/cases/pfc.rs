@@ -8,6 +8,7 @@ mod independent_times;
 mod judge;
 mod lossy;
 mod multi_lossless;
+mod oversubscription;
 pub mod parameters;
 pub mod planning;
 pub mod port;
@@ -81,7 +82,7 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 8] = [
+pub static CASES: [PfcCase; 9] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
@@ -90,6 +91,7 @@ pub static CASES: [PfcCase; 8] = [
     zero_time::CASE,
     independent_times::CASE,
     timer_reload::CASE,
+    oversubscription::CASE,
 ];
 
 impl PfcCase {
@@ -105,8 +107,12 @@ impl PfcCase {
         if !self.has_check("resume") {
             used.durations.resume = 0;
         }
-        if self.sets.storm == StormChoice::Without {
-            used.durations = used.durations.without_storm();
+        used.durations = match self.sets.storm {
+            StormChoice::Without => used.durations.without_storm(),
+            StormChoice::Traffic => used.durations.of_traffic(),
+            _ => used.durations,
+        };
+        if matches!(self.sets.storm, StormChoice::Without | StormChoice::Traffic) {
             used.storm = Storm {
                 quanta: Quanta::MAX,
                 interval: None,

@@ -1,6 +1,7 @@
 //! Measurements of a repetition of a PFC case. Times are CLOCK_MONOTONIC nanoseconds, lengths
 //! octets without FCS.
 
+mod port;
 mod stall;
 mod storm;
 
@@ -10,11 +11,12 @@ use pfc_ebpf::units::{Nanos, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
+pub use self::port::{Port, Ports};
 pub use self::stall::{LeftOut, Stall};
 pub use self::storm::{Gap, GapHistogram, StormReport};
 pub use super::hooks::HookOutput;
 use super::mac::MacReport;
-use crate::plan::{Limits, ProbeBurst, RepetitionPlan};
+use crate::plan::{Limits, PortName, ProbeBurst, RepetitionPlan};
 
 /// All that one repetition recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,8 +27,11 @@ pub struct PfcEvidence {
     pub attempt: u32,
     /// Limits for the judgement.
     pub limits: Limits,
-    /// The tester's ports and declared facts.
+    /// The tester's ports, with what their programs counted beside the flows.
     pub ports: Ports,
+    /// The DUT's PFC watchdog: `off` when declared or read so; `None`: unknown. A real DUT's
+    /// watchdog voids a storm.
+    pub watchdog: Option<String>,
     /// The readings that were to be taken.
     pub instruments: Instruments,
     /// Begin and end of each phase.
@@ -49,12 +54,7 @@ pub struct PfcEvidence {
     pub probes: Vec<ProbeReport>,
     /// Logged arrivals at the rx port.
     pub arrivals: Arrivals,
-    /// Counts of the tx port's program: here the DUT's PFC arrives, and forwarded storm frames
-    /// would.
-    pub tx_port: PortReceived,
-    /// Counts of the rx port's program beside the flows.
-    pub rx_port: PortReceived,
-    /// Offending frames of both ports, for the capture; octets in hexadecimal.
+    /// Offending frames of all ports, for the capture; octets in hexadecimal.
     pub offences: Vec<Offence>,
     /// PAUSE/PFC frames counted by the ports' MACs.
     pub mac: Vec<MacReport>,
@@ -89,42 +89,6 @@ impl Instruments {
             }
         }
     }
-}
-
-/// Facts about the tester's ports.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ports {
-    /// The sending port.
-    pub tx: PortFacts,
-    /// The receiving port.
-    pub rx: PortFacts,
-    /// `off` when declared or read so; `None`: unknown. A real DUT's watchdog voids a storm.
-    pub watchdog: Option<String>,
-}
-
-/// Facts about a port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PortFacts {
-    /// Interface.
-    pub interface: String,
-    /// Driver, such as `veth`.
-    pub driver: String,
-    /// Carrier at start and at the end of the repetition.
-    pub carrier: bool,
-    /// Disturbance of the link in between, even if it is as before now: its carrier went and came,
-    /// or it got another MTU.
-    pub disturbed: Option<String>,
-    /// Link speed in bit/s, where the port has one that means something.
-    pub speed: Option<u64>,
-    /// XDP mode: `driver` or `skb`.
-    pub xdp: String,
-    /// PAUSE/PFC frames were shown to reach the program: how; `None` if not shown.
-    pub pfc_visible: Option<String>,
-    /// The port's MAC takes PAUSE/PFC frames that the other port sent, before the program sees
-    /// them: how that was seen. It may then obey the tester's own storm.
-    pub takes_own_pfc: Option<String>,
-    /// The program counted a frame in this run.
-    pub alive: bool,
 }
 
 /// Begin and end of a phase's traffic (for `Drain`: of the wait).
@@ -165,7 +129,7 @@ pub enum WaitEnd {
     Deadline,
 }
 
-/// The sender's own account.
+/// The senders' own account, of all ports together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderReport {
     /// The sender, and the reason for the choice: `live frames, 1 core`, `sendmmsg (...)`.
@@ -178,7 +142,8 @@ pub struct SenderReport {
     pub withheld: Vec<Withheld>,
     /// Further such spans.
     pub withheld_left_out: Vec<WithheldLeftOut>,
-    /// Largest number of octets that left after one XOFF of the DUT took effect, by priority.
+    /// Largest number of octets that left at a port after one XOFF of the DUT took effect, by
+    /// priority.
     pub after_xoff: [u64; 8],
     /// Spans above 0.5 ms in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
@@ -209,8 +174,10 @@ pub struct FlowSent {
 }
 
 /// A span in which a priority was held back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withheld {
+    /// The sending port.
+    pub port: PortName,
     /// Priority.
     pub priority: Priority,
     /// Phase.
@@ -222,8 +189,10 @@ pub struct Withheld {
 }
 
 /// Spans of a priority and phase for which [`SenderReport::withheld`] had no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithheldLeftOut {
+    /// The sending port.
+    pub port: PortName,
     /// Priority.
     pub priority: Priority,
     /// Phase.
@@ -455,8 +424,8 @@ pub struct ControlReceived {
 /// An offending frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offence {
-    /// The port that saw it: `tx` or `rx`.
-    pub port: String,
+    /// The port that saw it.
+    pub port: PortName,
     /// Time.
     pub time: Nanos,
     /// The reason for keeping it.

@@ -178,6 +178,12 @@ ib_mad::faults! {
                 => "resume";
         NoUpstreamPfc
             "no-upstream-pfc": "sends no XOFF and overflows" => "delivered";
+        AsksFirstPort
+            "asks-first-port": "sends XOFF only by the port that was the first to fill its buffer"
+                => "asks-each";
+        AsksAllPorts
+            "asks-all-ports": "sends XOFF by every port when one has filled its buffer"
+                => "asks-no-other";
         NeverReleasesUpstream
             "never-releases-upstream": "sends no XON, and repeats its XOFF for ever" => "resume";
         XoffLosslessInLossyStorm

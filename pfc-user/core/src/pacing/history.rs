@@ -5,12 +5,14 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::evidence::pfc::{LeftOut, Stall, Withheld, WithheldLeftOut};
+use crate::plan::PortName;
 
 /// Spans of each kind that are listed; they fit without growing, which would cost time while frames
 /// are due.
 const ROOM: usize = 4096;
 
-/// Stalls and spans withheld: the first of each one by one, the others summed up.
+/// Stalls and spans withheld at the tx port, or at another ([`super::Sent::at`]): the first of each
+/// one by one, the others summed up.
 #[derive(Clone, Debug)]
 pub struct History {
     /// Spans in which a priority was held back.
@@ -53,6 +55,7 @@ impl History {
             phase,
             from,
             to,
+            ..
         } = span;
         let last = &mut self.last[priority.index()];
         let goes_on = last.filter(|last| last.phase == phase && last.to == from);
@@ -79,6 +82,7 @@ impl History {
             .position(|of| (of.priority, of.phase) == (priority, phase))
             .unwrap_or_else(|| {
                 all.push(WithheldLeftOut {
+                    port: PortName::TX,
                     priority,
                     phase,
                     spans: LeftOut::default(),
@@ -114,6 +118,7 @@ mod tests {
 
     fn span(priority: u8, phase: Phase, from: Nanos, to: Nanos) -> Withheld {
         Withheld {
+            port: PortName::TX,
             priority: Priority::from_low_bits(priority),
             phase,
             from: from * MS,

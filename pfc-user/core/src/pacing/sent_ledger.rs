@@ -10,6 +10,7 @@ use super::Sent;
 use super::history::History;
 use super::pacer::Paced;
 use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
+use crate::plan::PortName;
 
 /// A flow in the ledger.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +128,7 @@ impl SentLedger {
             .filter(|(_, stood)| !stood.is_empty())
         {
             self.history.withheld(Withheld {
+                port: PortName::TX,
                 priority,
                 phase: self.phase,
                 from: stood.start,
@@ -319,6 +321,7 @@ mod tests {
         account.begin(Phase::Storm, 6 * MS);
         account.withheld(spans(&[(3, 6, 7)]));
         let span = |priority, phase, from, to| Withheld {
+            port: PortName::TX,
             priority: Priority::from_low_bits(priority),
             phase,
             from: from * MS,

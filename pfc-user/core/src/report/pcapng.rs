@@ -81,9 +81,9 @@ pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<
         let written = writer.write_block(&block);
         written.map(drop).map_err(io::Error::other)
     };
-    for (name, port) in [("tx", &evidence.ports.tx), ("rx", &evidence.ports.rx)] {
+    for (name, port) in evidence.ports.iter() {
         let mut options = vec![
-            InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+            InterfaceDescriptionOption::IfName(Cow::Owned(name.to_string())),
             InterfaceDescriptionOption::IfTsResol(9),
         ];
         if !port.interface.is_empty() {
@@ -100,12 +100,20 @@ pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<
     let mut offences: Vec<_> = evidence.offences.iter().collect();
     offences.sort_by_key(|offence| offence.time);
     for offence in offences {
-        write(frame(offence, clock)?.into_block())?;
+        let mut ports = evidence.ports.iter();
+        let port = ports.position(|(name, _)| *name == offence.port);
+        let port = port.ok_or_else(|| {
+            io::Error::other(format!(
+                "an offending frame came in at an unknown port {}",
+                offence.port
+            ))
+        })?;
+        write(frame(offence, port as u32, clock)?.into_block())?;
     }
     Ok(())
 }
 
-fn frame(offence: &Offence, clock: u64) -> io::Result<EnhancedPacketBlock<'static>> {
+fn frame(offence: &Offence, port: u32, clock: u64) -> io::Result<EnhancedPacketBlock<'static>> {
     let octets = from_hex(&offence.octets).ok_or_else(|| {
         let at = offence.time;
         io::Error::other(format!(
@@ -114,7 +122,7 @@ fn frame(offence: &Offence, clock: u64) -> io::Result<EnhancedPacketBlock<'stati
     })?;
     let comment = Cow::Borrowed(comment(offence.kind));
     Ok(EnhancedPacketBlock {
-        interface_id: if offence.port == "tx" { 0 } else { 1 },
+        interface_id: port,
         timestamp: Duration::from_nanos(clock.saturating_add(offence.time)),
         original_len: offence.length.into(),
         data: Cow::Owned(octets),

@@ -129,9 +129,7 @@ pub(super) fn read(
         let keys = given!(dut at "dut.": ports);
         refuse(document, &keys, "only a DUT of kind \"external\" takes it")?;
         let keys = given!(ports at "ports.": tx rx);
-        let problem = "the tool makes its own ports for this kind of DUT; remove it, or set \
-                       dut.kind = \"external\"";
-        refuse(document, &keys, problem)?;
+        refuse(document, &keys, ports::OWN_PORTS)?;
     }
     match kind {
         Kind::Sim => Ok(Dut::Sim {

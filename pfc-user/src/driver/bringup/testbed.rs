@@ -1,4 +1,4 @@
-//! The testbed brought up: the tester's two ports with their programs, and the device between them.
+//! The testbed brought up: the tester's ports with their programs, and the device between them.
 
 mod line_rate;
 mod link_snapshot;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Nanos, Priority};
-use validator_core::evidence::pfc::{DropCounter, PortFacts, PortReceived};
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use validator_core::evidence::pfc::{DropCounter, Port, PortReceived};
 use validator_core::evidence::preflight::{FeatureFact, SelfTest};
 use validator_core::nic;
-use validator_core::plan::Limits;
+use validator_core::plan::{Limits, PortName};
 
 use self::line_rate::line_rate;
 pub use self::line_rate::planned_line_rate;
@@ -37,18 +37,15 @@ pub const WINDOW: Nanos = 10_000_000;
 /// MTU of the links that the tool makes: room for the largest test frame; XDP on veth takes no more
 /// than one page.
 const MTU: u32 = 3400;
-/// Ethernet addresses of the links that the tool makes: locally administered.
-const TX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
-const RX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
-const DUT_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0x01], [0x02, 0, 0, 0, 1, 0x02]];
 /// EtherType for local experiments 1.
 const LOCAL_EXPERIMENTAL: u16 = 0x88b5;
-const DUT_PORTS: [&str; 2] = ["p0", "p1"];
 /// A link is back within this after its port, or the DUT's, was configured.
 const CARRIER: Duration = Duration::from_secs(10);
 
 /// A port of the tester.
 pub struct TesterPort {
+    /// Its name in the testbed.
+    pub name: PortName,
     /// Interface.
     pub interface: String,
     /// Its namespace.
@@ -90,6 +87,8 @@ pub struct Testbed {
     pub tx: TesterPort,
     /// The receiving port; the storm leaves here.
     pub rx: TesterPort,
+    /// Further sending ports.
+    pub more: Vec<TesterPort>,
     /// Figures that verdicts depend on.
     pub limits: Limits,
     /// Windows that the programs count in.
@@ -107,38 +106,43 @@ pub struct Counters(Vec<(String, Vec<(String, u64)>)>);
 /// The ports, found or made; nothing is attached to them, and nothing sent.
 pub struct Ports {
     device: Device,
-    tx: Found,
-    rx: Found,
+    /// tx, rx, and the further ones.
+    found: Vec<Found>,
     trace: Option<TraceOutput>,
+}
+
+/// The port of a device of ours that the tester's port of that place is cabled to.
+fn dut_port(place: usize) -> String {
+    format!("p{place}")
 }
 
 impl Ports {
     /// Makes or finds them.
     pub fn lay(config: &config::PfcTestbed) -> Result<Self> {
-        let (device, tx, rx) = match &config.dut {
-            Dut::External { tx, rx, .. } => {
-                let [tx, rx] = find_both(tx, rx)?;
-                (Device::External, tx, rx)
-            }
+        let (device, found) = match &config.dut {
+            Dut::External { .. } => (Device::External, find_all(config)?),
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
-                for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
-                    let far = End::new(&dut, DUT_PORTS[port], DUT_MACS[port]);
-                    create_veth(End::new(&tester, name, mac), far, MTU)?;
+                let mut found = Vec::new();
+                for (place, name) in names(config).enumerate() {
+                    let interface = name.to_string();
+                    // Locally administered addresses.
+                    let [near, far] = [0, 1].map(|end| [0x02, 0, 0, 0, end, 1 + place as u8]);
+                    let peer = dut_port(place);
+                    let near = End::new(&tester, &interface, near);
+                    create_veth(near, End::new(&dut, &peer, far), MTU)?;
+                    found.push(Found::new(name, tester.try_clone()?)?);
                 }
-                let tx = Found::new("tx", tester.try_clone()?)?;
-                let rx = Found::new("rx", tester)?;
                 let device = match own {
                     Dut::Sim { .. } => Device::Sim { namespace: dut },
                     _ => Device::Bridge { namespace: dut },
                 };
-                (device, tx, rx)
+                (device, found)
             }
         };
         Ok(Self {
             device,
-            tx,
-            rx,
+            found,
             trace: None,
         })
     }
@@ -155,9 +159,10 @@ impl Ports {
         Ok(Self { trace, ..self })
     }
 
-    /// Name and place of both, tx first.
-    pub fn both(&self) -> [(&str, &Namespace); 2] {
-        [&self.tx, &self.rx].map(|port| (port.interface.as_str(), &port.namespace))
+    /// Name, interface and place of each: tx, rx, and the further ones.
+    pub fn all(&self) -> impl Iterator<Item = (&PortName, &str, &Namespace)> {
+        let found = self.found.iter();
+        found.map(|port| (&port.name, port.interface.as_str(), &port.namespace))
     }
 
     /// Attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
@@ -165,39 +170,46 @@ impl Ports {
     pub fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<Testbed> {
         let Self {
             device,
-            tx,
-            rx,
+            found,
             trace,
         } = self;
-        for port in [&tx, &rx] {
-            port.usable()?;
+        found.iter().try_for_each(Found::usable)?;
+        let line_rate = line_rate(config.ports.line_rate, &found)?;
+        let changes: Vec<_> = found
+            .iter()
+            .map(Found::without_merging)
+            .collect::<Result<_>>()?;
+        let accounts = attach_all(&found, config.ports.xdp, sizes, trace.as_ref())?;
+        let mut ports = Vec::new();
+        for ((port, account), changes) in found.into_iter().zip(accounts).zip(changes) {
+            ports.push(port.open(config, account, changes)?);
         }
-        let line_rate = line_rate(
-            config.ports.line_rate,
-            [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())),
-        )?;
-        let changes = [tx.without_merging()?, rx.without_merging()?];
-        let [tx_account, rx_account] =
-            attach_both([&tx, &rx], config.ports.xdp, sizes, trace.as_ref())?;
-        let [tx_changes, rx_changes] = changes;
-        let mut tx = tx.open(config, tx_account, tx_changes)?;
-        let mut rx = rx.open(config, rx_account, rx_changes)?;
-        // Some drivers reset the port for a program, and for an offload; and where the two are
-        // cabled together, what resets one takes the carrier of both.
-        wait_for_carrier([&tx, &rx])?;
-        for port in [&mut tx, &mut rx] {
+        // Some drivers reset the port for a program, and for an offload; and where two are cabled
+        // together, what resets one takes the carrier of both.
+        ports.iter().try_for_each(TesterPort::wait_for_carrier)?;
+        for port in &mut ports {
             port.features = link::features(&port.namespace, &port.interface)?;
         }
-        match &device {
-            Device::Sim { namespace } | Device::Bridge { namespace } => {
-                for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
-                    self_test::own_wire(port, namespace, peer, line_rate)?;
-                }
+        if let Device::Sim { namespace } | Device::Bridge { namespace } = &device {
+            for (place, port) in ports.iter_mut().enumerate() {
+                self_test::own_wire(port, namespace, &dut_port(place), line_rate)?;
             }
-            Device::External => self_test::between(&mut tx, &mut rx, line_rate)?,
         }
         if let Device::Bridge { namespace } = &device {
-            create_bridge(namespace, "bridge", &DUT_PORTS)?;
+            let peers: Vec<String> = (0..ports.len()).map(dut_port).collect();
+            let peers: Vec<&str> = peers.iter().map(String::as_str).collect();
+            create_bridge(namespace, "bridge", &peers)?;
+        }
+        let mut ports = ports.into_iter();
+        let (Some(mut tx), Some(mut rx)) = (ports.next(), ports.next()) else {
+            bail!("a testbed has the ports tx and rx");
+        };
+        let mut more: Vec<TesterPort> = ports.collect();
+        if matches!(device, Device::External) {
+            self_test::between(&mut tx, &mut rx, line_rate)?;
+            for port in &mut more {
+                self_test_beside(port, &mut rx, line_rate)?;
+            }
         }
         let neighbours = match &device {
             Device::External => neighbours::answer(&config.addresses, &tx, &rx)?,
@@ -207,6 +219,7 @@ impl Ports {
         Ok(Testbed {
             tx,
             rx,
+            more,
             neighbours,
             limits: config.limits.at(line_rate),
             windows: sizes.windows,
@@ -243,57 +256,89 @@ impl Testbed {
             Trust::Pcp => "pcp",
             Trust::Dscp => "dscp",
         };
-        let device = [
-            "switch",
-            "--port",
-            DUT_PORTS[0],
-            "--port",
-            DUT_PORTS[1],
+        let line_rate = self.limits.line_rate.bits_per_second().to_string();
+        let (lossless, map) = (list(lossless), list(&config.qos.dscp_map));
+        let ports: Vec<String> = (0..self.ports().count()).map(dut_port).collect();
+        let ports = ports.iter().flat_map(|port| ["--port", port]);
+        let settings = [
             "--line-rate",
-            &self.limits.line_rate.bits_per_second().to_string(),
+            &line_rate,
             "--lossless",
-            &list(lossless),
+            &lossless,
             "--trust",
             trust,
             "--dscp-map",
-            &list(&config.qos.dscp_map),
+            &map,
             "--scheduler",
             scheduler.word(),
         ];
+        let device: Vec<&str> = ["switch"]
+            .into_iter()
+            .chain(ports)
+            .chain(settings)
+            .collect();
         let ready = |line: &str| line.contains("ready").then_some(());
         let (child, ()) = super::start_dut(Some(namespace), &device, faults, args, "ready", ready)?;
         Ok(Some(child))
     }
 
-    /// Waits until both links are up, for example after the DUT was configured.
-    pub fn wait_for_carrier(&self) -> Result<()> {
-        wait_for_carrier([&self.tx, &self.rx])
+    /// The ports: tx, rx, and the further ones.
+    pub fn ports(&self) -> impl Iterator<Item = &TesterPort> {
+        [&self.tx, &self.rx].into_iter().chain(&self.more)
     }
 
-    /// Does the self-test again where it did not show that PAUSE/PFC frames reach the tx port's
+    /// The ports: tx, rx, and the further ones.
+    pub fn ports_mut(&mut self) -> impl Iterator<Item = &mut TesterPort> {
+        [&mut self.tx, &mut self.rx]
+            .into_iter()
+            .chain(&mut self.more)
+    }
+
+    /// The sending ports.
+    pub fn senders(&self) -> impl Iterator<Item = &TesterPort> {
+        [&self.tx].into_iter().chain(&self.more)
+    }
+
+    /// The sending ports.
+    pub fn senders_mut(&mut self) -> impl Iterator<Item = &mut TesterPort> {
+        [&mut self.tx].into_iter().chain(&mut self.more)
+    }
+
+    /// Waits until all links are up, for example after the DUT was configured.
+    pub fn wait_for_carrier(&self) -> Result<()> {
+        self.ports().try_for_each(TesterPort::wait_for_carrier)
+    }
+
+    /// Does the self-test again where it did not show that PAUSE/PFC frames reach a sending port's
     /// program, for example after the DUT was configured.
     pub fn self_test_again(&mut self) -> Result<()> {
-        if self.tx.pfc_visible.is_some() || !matches!(self.device, Device::External) {
+        if !matches!(self.device, Device::External) {
             return Ok(());
         }
-        self_test::between(&mut self.tx, &mut self.rx, self.limits.line_rate)
-    }
-
-    /// Notes that the tx port's program saw PFC frames of the DUT, if `received` in that repetition
-    /// has some. PAUSE frames show nothing: a MAC that obeys PFC may pass them on.
-    pub fn note_pfc(&mut self, received: &PortReceived, repetition: &str) {
-        let seen = received.pfc_frames;
-        if seen > 0 && self.tx.pfc_seen.is_none() {
-            let source = format!("{seen} PFC frames of the DUT seen in \"{repetition}\"");
-            self.tx.pfc_seen = Some(source);
+        let Self { tx, rx, more, .. } = self;
+        let line_rate = self.limits.line_rate;
+        if tx.pfc_visible.is_none() {
+            self_test::between(tx, rx, line_rate)?;
         }
+        for port in more.iter_mut().filter(|port| port.pfc_visible.is_none()) {
+            self_test_beside(port, rx, line_rate)?;
+        }
+        Ok(())
     }
 
-    /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses:
+    /// Sends a frame from each port to another, so that a DUT that bridges learns all addresses:
     /// the rx port sends nothing else that is learned from. The frames are of the EtherType for
-    /// local experiments (IEEE 802). Returns how often the tx port and the rx port had no room.
-    pub fn introduce(&self) -> Result<[u64; 2]> {
-        introduce(&self.tx, &self.rx)
+    /// local experiments (IEEE 802). Returns how often each port had no room.
+    pub fn introduce(&self) -> Result<Vec<u64>> {
+        let [tx, mut rx] = introduce(&self.tx, &self.rx)?;
+        let mut waits = vec![tx];
+        for port in &self.more {
+            let [own, again] = introduce(port, &self.rx)?;
+            rx += again;
+            waits.push(own);
+        }
+        waits.insert(1, rx);
+        Ok(waits)
     }
 
     /// Number of times so far that the ports had no room for an answer to a neighbour.
@@ -301,23 +346,21 @@ impl Testbed {
         self.neighbours.iter().map(Responder::waits).sum()
     }
 
-    /// Counters of lost frames of both ports, of their other ends where these are ours, and of the
+    /// Counters of lost frames of all ports, of their other ends where these are ours, and of the
     /// kernel between.
     pub fn counters(&self) -> Result<Counters> {
         let mut counters = Vec::new();
-        for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
+        for port in self.ports() {
             let mut of_port = link::statistics(&port.namespace, &port.interface)?;
             if let Some(own) = port.own_drops() {
                 of_port.retain(|(name, _)| name != own);
             }
-            counters.push((format!("{name} port {}", port.interface), of_port));
+            counters.push((format!("{} port {}", port.name, port.interface), of_port));
         }
         if let Device::Sim { namespace } | Device::Bridge { namespace } = &self.device {
-            for port in DUT_PORTS {
-                counters.push((
-                    format!("DUT's end {port}"),
-                    link::statistics(namespace, port)?,
-                ));
+            for port in (0..self.ports().count()).map(dut_port) {
+                let of_end = link::statistics(namespace, &port)?;
+                counters.push((format!("DUT's end {port}"), of_end));
             }
         }
         counters.push((
@@ -348,8 +391,24 @@ impl TesterPort {
             .filter(|_| self.account.mode() == "driver")
     }
 
-    /// A log of its MAC's counters; `name` is `tx` or `rx`.
-    pub fn mac_log(&self, name: &str) -> Result<MacLog> {
+    fn wait_for_carrier(&self) -> Result<()> {
+        link::wait_for_carrier(&self.namespace, &self.interface, CARRIER)?;
+        Ok(())
+    }
+
+    /// Notes that its program saw PFC frames of the DUT, if it counted some in that repetition.
+    /// PAUSE frames show nothing: a MAC that obeys PFC may pass them on.
+    pub fn note_pfc(&mut self, counts: &PortReceived, repetition: &str) {
+        let seen = counts.pfc_frames;
+        if seen > 0 && self.pfc_seen.is_none() {
+            let source = format!("{seen} PFC frames of the DUT seen in \"{repetition}\"");
+            self.pfc_seen = Some(source);
+        }
+    }
+
+    /// A log of its MAC's counters.
+    pub fn mac_log(&self) -> Result<MacLog> {
+        let name = &self.name.to_string();
         let (namespace, interface) = (self.namespace.try_clone()?, self.interface.clone());
         let reader = Box::new(move || mac::read(&namespace, &interface));
         Ok(MacLog::begin(
@@ -361,9 +420,9 @@ impl TesterPort {
     }
 
     /// Facts for the evidence; carrier is read anew.
-    pub fn facts(&self) -> Result<PortFacts> {
+    pub fn facts(&self) -> Result<Port> {
         let now = link::state(&self.namespace, &self.interface)?;
-        Ok(PortFacts {
+        Ok(Port {
             interface: self.interface.clone(),
             driver: self.state.driver.clone(),
             carrier: now.carrier,
@@ -373,6 +432,7 @@ impl TesterPort {
             pfc_visible: self.pfc_visible.clone().or(self.pfc_seen.clone()),
             takes_own_pfc: self.takes_own_pfc.clone(),
             alive: self.alive,
+            counts: PortReceived::default(),
         })
     }
 }
@@ -409,47 +469,73 @@ fn introduce(one: &TesterPort, other: &TesterPort) -> Result<[u64; 2]> {
     Ok(waits)
 }
 
-fn wait_for_carrier(ports: [&TesterPort; 2]) -> Result<()> {
-    for port in ports {
-        link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
-    }
+/// The self-test of a further port. What that with the tx port showed of the rx port stays.
+fn self_test_beside(port: &mut TesterPort, rx: &mut TesterPort, line_rate: LineRate) -> Result<()> {
+    let (shown, taken) = (rx.self_test.take(), rx.takes_own_pfc.take());
+    self_test::between(port, rx, line_rate)?;
+    rx.self_test = shown.or(rx.self_test.take());
+    rx.takes_own_pfc = taken.or(rx.takes_own_pfc.take());
     Ok(())
 }
 
+/// Names of the ports: tx, rx, and the further ones.
+fn names(config: &config::PfcTestbed) -> impl Iterator<Item = PortName> {
+    let more = config.ports.more.keys().cloned();
+    [PortName::TX, PortName::RX].into_iter().chain(more)
+}
+
 struct Found {
+    name: PortName,
     interface: String,
     namespace: Namespace,
     state: LinkState,
 }
 
-/// The ports of an external DUT, if they can be used.
-fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
-    // The end of another run, or a setting that a user has just made, may have reset both ports.
-    let deadline = Instant::now() + CARRIER;
-    let (tx, rx) = match (find(tx, deadline), find(rx, deadline)) {
-        (Ok(tx), Ok(rx)) => (tx, rx),
-        // Both at once: each would cost a run of its own.
-        (Err(tx), Err(rx)) if in_words(&tx) != in_words(&rx) => {
-            bail!("{}\n{}", in_words(&tx), in_words(&rx))
-        }
-        (Err(error), _) | (_, Err(error)) => return Err(error),
+/// The ports of an external DUT, if they can be used; none for a device of ours.
+fn find_all(config: &config::PfcTestbed) -> Result<Vec<Found>> {
+    let Dut::External { tx, rx, .. } = &config.dut else {
+        return Ok(Vec::new());
     };
-    // A namespace may be named, or be the one that the tool is started in.
-    if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
-        bail!(
-            "{} in {} is both tx and rx; they must be different ports",
-            rx.interface,
-            rx.namespace
-        );
+    let more = config.ports.more.values().flatten();
+    // The end of another run, or a setting that a user has just made, may have reset the ports.
+    let deadline = Instant::now() + CARRIER;
+    let (mut found, mut errors) = (Vec::<Found>::new(), Vec::<String>::new());
+    for (name, port) in names(config).zip([tx, rx].into_iter().chain(more)) {
+        match find(name, port, deadline) {
+            Ok(port) => found.push(port),
+            // All at once: each would cost a run of its own.
+            Err(error) if !errors.contains(&in_words(&error)) => errors.push(in_words(&error)),
+            Err(_) => {}
+        }
     }
-    Ok([tx, rx])
+    if !errors.is_empty() {
+        bail!("{}", errors.join("\n"));
+    }
+    for (place, port) in found.iter().enumerate() {
+        for before in &found[..place] {
+            // A namespace may be named, or be the one that the tool is started in.
+            if before.state.index == port.state.index
+                && before.namespace.inode()? == port.namespace.inode()?
+            {
+                bail!(
+                    "{} in {} is both {} and {}; they must be different ports",
+                    port.interface,
+                    port.namespace,
+                    before.name,
+                    port.name
+                );
+            }
+        }
+    }
+    Ok(found)
 }
 
-fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
+fn find(name: PortName, port: &config::Port, deadline: Instant) -> Result<Found> {
     let namespace = Namespace::open(port.namespace.as_deref())?;
     let left = deadline.saturating_duration_since(Instant::now());
     let state = link::settled_state(&namespace, &port.interface, left)?;
     Ok(Found {
+        name,
         interface: port.interface.clone(),
         namespace,
         state,
@@ -464,10 +550,13 @@ fn of_ip(namespace: &Namespace) -> String {
 }
 
 impl Found {
-    fn new(interface: &str, namespace: Namespace) -> Result<Self> {
-        let state = link::state(&namespace, interface)?;
+    /// A port that the tool made; its interface has its name.
+    fn new(name: PortName, namespace: Namespace) -> Result<Self> {
+        let interface = name.to_string();
+        let state = link::state(&namespace, &interface)?;
         Ok(Self {
-            interface: interface.to_owned(),
+            name,
+            interface,
             namespace,
             state,
         })
@@ -479,6 +568,7 @@ impl Found {
             interface,
             namespace,
             state,
+            ..
         } = self;
         if !state.up {
             bail!(
@@ -508,6 +598,7 @@ impl Found {
         mut changes: Vec<Change>,
     ) -> Result<TesterPort> {
         let Self {
+            name,
             interface,
             namespace,
             state,
@@ -519,6 +610,7 @@ impl Found {
             changes.extend(Journal::open().with_tags(&namespace, &interface)?);
         }
         Ok(TesterPort {
+            name,
             interface,
             namespace,
             account,
@@ -536,27 +628,29 @@ impl Found {
     }
 }
 
-/// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a
+/// Loads and attaches the programs of all ports. Side by side, for the verifier takes half a
 /// second for each.
-fn attach_both(
-    ports: [&Found; 2],
+fn attach_all(
+    ports: &[Found],
     mode: XdpMode,
     sizes: Sizes,
     trace: Option<&TraceOutput>,
-) -> Result<[AccountProgram; 2]> {
+) -> Result<Vec<AccountProgram>> {
     let attach = |port: &Found| -> Result<AccountProgram> {
         Ok(port.namespace.run(|| match trace {
             Some(output) => AccountProgram::attach_traced(&port.interface, mode, sizes, output),
             None => AccountProgram::attach(&port.interface, mode, sizes),
         })??)
     };
-    let [tx, rx] = ports;
     thread::scope(|scope| {
-        let other = scope.spawn(|| attach(rx));
-        let tx = attach(tx);
-        let rx = other
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok([tx?, rx?])
+        let attaching: Vec<_> = ports
+            .iter()
+            .map(|port| scope.spawn(|| attach(port)))
+            .collect();
+        let attached = attaching.into_iter().map(|thread| {
+            let attached = thread.join();
+            attached.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        attached.collect()
     })
 }

@@ -144,7 +144,10 @@ pub fn open(
         &Namespace::current().map_err(LinkError::from)?,
         plan.interface,
     )?;
-    let cpus = realtime::allowed_cpus();
+    let cpus = match plan.cpus {
+        [] => realtime::allowed_cpus(),
+        own => own.to_vec(),
+    };
     let facts = Facts {
         frames: rates(plan.flows),
         length: plan

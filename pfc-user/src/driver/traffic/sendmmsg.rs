@@ -85,7 +85,7 @@ impl Sendmmsg {
         let setup = Setup {
             name: "traffic".into(),
             priority: Some(realtime::SENDER),
-            cpu: plan.cpu,
+            cpu: plan.cpus.first().copied(),
         };
         Ok(Self {
             thread: SenderThread::start(setup, work).map_err(TrafficError::Spawn)?,

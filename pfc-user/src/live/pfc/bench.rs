@@ -10,17 +10,17 @@ use validator_core::verdict::Event;
 
 use super::macs::Macs;
 use super::prepare::{flows, open_control};
+use super::senders::Senders;
 use super::{Live, SENDER_END, SETTLE_POLL};
 use crate::driver::bpf::Rings;
 use crate::driver::kernel::clock;
 use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::Burst;
-use crate::driver::traffic::choice::Chosen;
 
 pub(super) struct LiveBench<'b, 'l> {
     pub(super) live: &'b mut Live<'l>,
     pub(super) plan: &'b RepetitionPlan,
-    pub(super) sender: Chosen,
+    pub(super) senders: Senders,
     pub(super) control: ControlSender,
     /// Number of times that a single pause frame found no room.
     pub(super) waits: u64,
@@ -40,7 +40,7 @@ impl LiveBench<'_, '_> {
     /// Storm and traffic stop at once.
     fn interrupted(&mut self) -> Stop {
         // An error that ended the traffic before the user did no longer matters.
-        let _ = self.sender.stop();
+        let _ = self.senders.stop();
         self.cut_short = self.storm.take().map(Storm::stop);
         Stop::Interrupted
     }
@@ -64,18 +64,18 @@ impl Bench for LiveBench<'_, '_> {
             let flows = flows(self.plan, self.live.config.qos.trust, burst.load);
             self.live.testbed.rx.account.describe(&flows);
         }
-        Ok(self.sender.start(burst)?)
+        Ok(self.senders.start(burst)?)
     }
 
     fn finish_traffic(&mut self) -> Result<(), Stop> {
-        if !self.sender.wait(clock::now() + SENDER_END)? {
+        if !self.senders.wait(clock::now() + SENDER_END)? {
             return Err(anyhow!("the sender did not come to the end of its traffic").into());
         }
         Ok(())
     }
 
     fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
-        let report = self.sender.report()?.report;
+        let report = self.senders.report()?.0.report;
         let sent = report.flows.iter().filter(|sent| sent.phase == phase);
         let sent = sent.map(|sent| sent.frames).sum();
         let quiet = settle::quiet(self.plan, &self.live.testbed.limits);
@@ -110,9 +110,12 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pauses(&mut self) -> Option<Vec<Nanos>> {
-        let tx = &self.live.testbed.tx;
-        let seen = tx.pfc_visible.is_some();
-        seen.then(|| tx.account.pause_view().ends().to_vec())
+        let mut ends = Vec::new();
+        for port in self.live.testbed.senders() {
+            port.pfc_visible.as_ref()?;
+            ends.extend(port.account.pause_view().ends());
+        }
+        Some(ends)
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {

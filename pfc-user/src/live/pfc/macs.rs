@@ -1,20 +1,21 @@
-//! The counters of both ports' MACs over a repetition.
+//! The counters of the ports' MACs over a repetition.
 
 use anyhow::Result;
 use validator_core::evidence::mac::MacReport;
 use validator_core::plan::Nanos;
 
-use crate::driver::bringup::testbed::Testbed;
+use crate::driver::bringup::testbed::{Testbed, TesterPort};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::mac::MacLog;
 
-/// A log for each port, tx first.
-pub(super) struct Macs([MacLog; 2]);
+/// A log for each port: tx, rx, and the further ones.
+pub(super) struct Macs(Vec<MacLog>);
 
 impl Macs {
     /// Sees which counters there are.
     pub(super) fn begin(testbed: &Testbed) -> Result<Self> {
-        Ok(Self([testbed.tx.mac_log("tx")?, testbed.rx.mac_log("rx")?]))
+        let logs = testbed.ports().map(TesterPort::mac_log);
+        Ok(Self(logs.collect::<Result<_>>()?))
     }
 
     /// The counters of each port.
@@ -36,8 +37,7 @@ impl Macs {
 
     /// The readings; what rose is alive from now on.
     pub(super) fn finish(self, repetition: &str, testbed: &mut Testbed) -> Vec<MacReport> {
-        let ports = [&mut testbed.tx, &mut testbed.rx];
-        let logs = self.0.into_iter().zip(ports);
+        let logs = self.0.into_iter().zip(testbed.ports_mut());
         logs.map(|(log, port)| log.finish(repetition, &mut port.mac_alive))
             .collect()
     }

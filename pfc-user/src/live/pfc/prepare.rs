@@ -1,19 +1,18 @@
-//! The ports made ready for a repetition: programs configured, senders opened, the DUT awake.
+//! The ports made ready for a repetition: programs configured, the DUT awake.
 
 use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account as maps};
 use pfc_ebpf::units::Priority;
 use validator_core::evidence::pfc::Counting;
-use validator_core::plan::{Nanos, RepetitionPlan, effort};
+use validator_core::plan::{Nanos, PortName, RepetitionPlan, effort};
 use validator_core::verdict::Event;
 
 use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
 use crate::config::{self, Destination};
-use crate::driver::bringup::testbed::{Testbed, WINDOW};
-use crate::driver::kernel::{clock, packet, realtime};
+use crate::driver::bringup::testbed::{Testbed, TesterPort, WINDOW};
+use crate::driver::kernel::{clock, packet};
 use crate::driver::storm::ControlSender;
-use crate::driver::traffic::choice::{self, Chosen};
-use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
+use crate::driver::traffic::Addresses;
 
 /// The way the programs count in that repetition.
 pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
@@ -25,7 +24,7 @@ pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting
     }
 }
 
-/// Configures the programs of both ports for a repetition that begins at `epoch`.
+/// Configures the programs of all ports for a repetition that begins at `epoch`.
 pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<()> {
     let limits = &live.testbed.limits;
     let (clock, verify_every) = effort(&plan.flows);
@@ -43,9 +42,10 @@ pub(super) fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) ->
         dscp_to_priority: live.config.qos.dscp_map.map(Priority::get),
         ..maps::Config::NONE
     };
-    addresses(live.config, live.testbed).write_to(&mut config);
+    let testbed = &live.testbed;
+    addresses(live.config, &testbed.tx, testbed.rx.state.mac).write_to(&mut config);
     let flows = flows(plan, live.config.qos.trust, 100);
-    for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
+    for port in live.testbed.ports_mut() {
         port.account.configure(&config, &flows)?;
     }
     Ok(())
@@ -75,22 +75,23 @@ pub(super) fn flows(plan: &RepetitionPlan, trust: Trust, load: u8) -> Vec<maps::
         .collect()
 }
 
-/// Makes both ports known to the DUT, and waits until it lets their frames through: a port that was
+/// Makes all ports known to the DUT, and waits until it lets their frames through: a port that was
 /// configured may take a while. A DUT that never does will show in the baseline.
 pub(super) fn introduce(live: &mut Live) -> Result<()> {
     let end = clock::now() + PATH_WAIT;
-    let mut waits = [0; 2];
+    let mut waits = vec![0; live.testbed.ports().count()];
     introduced(live, end, &mut waits)?;
-    let ports = [&live.testbed.tx.interface, &live.testbed.rx.interface];
-    for (port, waits) in ports.into_iter().zip(waits).filter(|(_, waits)| *waits > 0) {
-        let note = packet::waited(port, "a frame that makes it known to the DUT", waits);
+    let ports = live.testbed.ports().zip(waits);
+    for (port, waits) in ports.filter(|(_, waits)| *waits > 0) {
+        let what = "a frame that makes it known to the DUT";
+        let note = packet::waited(&port.interface, what, waits);
         (live.events)(Event::Note(note));
     }
     Ok(())
 }
 
 /// Returns at `end` at the latest; adds to the times that each port had no room.
-fn introduced(live: &mut Live, end: Nanos, waits: &mut [u64; 2]) -> Result<()> {
+fn introduced(live: &mut Live, end: Nanos, waits: &mut [u64]) -> Result<()> {
     while !matches!(live.config.addresses.destination, Destination::Gateway(_))
         && clock::now() < end
     {
@@ -99,9 +100,11 @@ fn introduced(live: &mut Live, end: Nanos, waits: &mut [u64; 2]) -> Result<()> {
         }
         let next = clock::now() + PATH_RETRY;
         while clock::now() < next {
-            if live.testbed.rx.account.port()?.other > 0
-                && live.testbed.tx.account.port()?.other > 0
-            {
+            let mut heard = true;
+            for port in live.testbed.ports() {
+                heard &= port.account.port()?.other > 0;
+            }
+            if heard {
                 return Ok(());
             }
             if live.interrupt.wait_until(clock::now() + SETTLE_POLL) {
@@ -112,49 +115,20 @@ fn introduced(live: &mut Live, end: Nanos, waits: &mut [u64; 2]) -> Result<()> {
     Ok(())
 }
 
-fn addresses(config: &config::PfcTestbed, testbed: &Testbed) -> Addresses {
+/// The addresses of what `port` sends; the rx port has the address `rx`. Further ports have their
+/// own, so that a DUT that bridges sees each address at one port.
+pub(super) fn addresses(config: &config::PfcTestbed, port: &TesterPort, rx: [u8; 6]) -> Addresses {
     let wanted = &config.addresses;
+    let given = wanted.source_mac.filter(|_| port.name == PortName::TX);
     Addresses {
-        source_mac: wanted.source_mac.unwrap_or(testbed.tx.state.mac),
+        source_mac: given.unwrap_or(port.state.mac),
         destination_mac: match wanted.destination {
-            Destination::RxPort => testbed.rx.state.mac,
+            Destination::RxPort => rx,
             Destination::Mac(mac) | Destination::Gateway(mac) => mac,
         },
         source_ip: wanted.source_ip,
         destination_ip: wanted.destination_ip,
     }
-}
-
-/// The sender of the test traffic.
-pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Chosen> {
-    let testbed = &mut *live.testbed;
-    let traffic = TrafficPlan {
-        interface: &testbed.tx.interface,
-        run: live.run,
-        flows: &plan.flows,
-        addresses: addresses(live.config, testbed),
-        line_rate: testbed.limits.line_rate,
-        max_burst: testbed.limits.largest_burst(&plan.flows),
-        epoch,
-        width: WINDOW,
-        windows: testbed.windows as usize,
-        cpu: realtime::first_cpu(),
-    };
-    let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
-    let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
-    let mut shortage = None;
-    let generator = || account.generator();
-    let warn = |short| shortage = Some(format!("{}: {short}", traffic.interface));
-    let (sender, events) = (live.config.ports.sender, &mut live.events);
-    let opened =
-        namespace.run(|| choice::open(&traffic, sender, flow_control, generator, warn))??;
-    // Once for all repetitions that want the same.
-    if let Some(note) = shortage
-        && testbed.shortage.replace(note.clone()).as_ref() != Some(&note)
-    {
-        events(Event::Note(note));
-    }
-    Ok(opened)
 }
 
 /// Socket and address of the storm, and of single pause frames.

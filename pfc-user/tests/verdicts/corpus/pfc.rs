@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 8] = [
+const ASKED: [(&str, &[Asked]); 9] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -30,6 +30,7 @@ const ASKED: [(&str, &[Asked]); 8] = [
     ("pfc.zero-time", &[(&[3, 4], None)]),
     ("pfc.independent-times", &[(&[3, 4], None)]),
     ("pfc.timer-reload", &[(&[3, 4], None)]),
+    ("pfc.oversubscription", &[(&[3, 4], None)]),
 ];
 
 /// Faults with the values that make a difference.
@@ -44,11 +45,11 @@ pub const DISTURBANCES: [Disturbance; 6] = [
     ("no-carrier", |recorded| {
         of(recorded).ports.rx.carrier = false
     }),
-    ("watchdog", |recorded| of(recorded).ports.watchdog = None),
+    ("watchdog", |recorded| of(recorded).watchdog = None),
     ("unseen", |recorded| {
         let e = of(recorded);
         e.ports.tx.pfc_visible = None;
-        e.tx_port = Default::default();
+        e.ports.tx.counts = Default::default();
     }),
     ("contradicts", |recorded| of(recorded).received.truncate(1)),
 ];

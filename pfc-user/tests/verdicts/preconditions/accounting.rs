@@ -1,6 +1,7 @@
 //! Losses: what the tester's own side, its sender and an XOFF that was not honoured explain.
 
 use super::*;
+use validator_core::plan::PortName;
 
 /// Checks of `case` on frames that it forwards.
 fn of_data(case: &str) -> Vec<&'static str> {
@@ -560,6 +561,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         let data = e.span(Phase::Storm).unwrap();
         let priority = Priority::new(3).unwrap();
         e.sender.withheld.push(Withheld {
+            port: PortName::TX,
             priority,
             phase: Phase::Storm,
             from: data.from - 100 * MS,
@@ -571,6 +573,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
     let unlisted = |e: &mut PfcEvidence, span: Nanos, early: Nanos| {
         withhold(e, 3, span);
         let Withheld {
+            port,
             priority,
             phase,
             from,
@@ -583,6 +586,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
             to: to + 200 * MS,
         };
         e.sender.withheld_left_out.push(WithheldLeftOut {
+            port,
             priority,
             phase,
             spans,

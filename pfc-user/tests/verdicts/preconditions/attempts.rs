@@ -182,7 +182,7 @@ fn only_a_disturbance_of_the_tester_is_a_reason_to_measure_again() {
         ("nothing", SINGLE, UNDISTURBED),
         ("a failure", SINGLE, LOST),
         ("a watchdog that nobody declared", SINGLE, |e| {
-            e.ports.watchdog = None
+            e.watchdog = None
         }),
         ("a storm that was not shown to arrive", LOSSY, |e| {
             e.probes.clear()

@@ -88,11 +88,11 @@ fn frames_of_other_senders_are_counted_at_both_ports() {
     for port in ["tx", "rx"] {
         assert_eq!(figure(&e, &at(port)), None);
     }
-    e.tx_port.other = 7;
+    e.ports.tx.counts.other = 7;
     // One of four that could not be read was a test frame.
-    (e.rx_port.foreign_run, e.rx_port.other) = (2, 3);
-    e.rx_port.malformed = vec![(Malformed::Stamp, 4)];
-    e.rx_port.damaged = vec![(Malformed::Stamp, 1)];
+    (e.ports.rx.counts.foreign_run, e.ports.rx.counts.other) = (2, 3);
+    e.ports.rx.counts.malformed = vec![(Malformed::Stamp, 4)];
+    e.ports.rx.counts.damaged = vec![(Malformed::Stamp, 1)];
     for (port, number) in [("tx", 7), ("rx", 8)] {
         let expected = format!("{number}; no check counts them");
         assert_eq!(figure(&e, &at(port)), Some(expected), "{port}");

@@ -312,7 +312,7 @@ fn at_the_rx_port_too_an_xoff_for_a_lossy_priority_fails() {
 fn frames_of_the_storm_that_the_program_saw_are_proof_whoever_counts_the_switchs_own() {
     let seen = |fault| {
         let mut evidence = lossy(fault, Driver::I40e);
-        evidence.tx_port.own_control = 3;
+        evidence.ports.tx.counts.own_control = 3;
         evidence
     };
     let forwarded = (FORWARDED, FAIL, "seen at the tx port: expected 0, found 3");

@@ -27,7 +27,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 use validator_core::cases::pfc::port::PortContext;
 use validator_core::evidence::pfc::*;
 use validator_core::fault::switch::Fault;
-use validator_core::plan::{Nanos, Role};
+use validator_core::plan::{Nanos, PortName, Role};
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
@@ -314,8 +314,8 @@ fn on_the_storm(case: &str) -> &'static [&'static str] {
 /// No PAUSE/PFC frame was ever seen at the tx port.
 fn blind(e: &mut PfcEvidence) {
     e.ports.tx.pfc_visible = None;
-    e.tx_port.pfc_frames = 0;
-    e.tx_port.pfc = Default::default();
+    e.ports.tx.counts.pfc_frames = 0;
+    e.ports.tx.counts.pfc = Default::default();
 }
 
 /// Failure that a leak brings with it.
@@ -354,6 +354,7 @@ fn withhold(e: &mut PfcEvidence, priority: u8, span: Nanos) {
     let data = e.span(Phase::Storm).unwrap();
     let priority = Priority::new(priority).unwrap();
     e.sender.withheld.push(Withheld {
+        port: PortName::TX,
         priority,
         phase: Phase::Storm,
         from: data.from,

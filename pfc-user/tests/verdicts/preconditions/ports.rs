@@ -7,12 +7,12 @@ fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
     let tampers: [(&str, Tamper, &str); 7] = [
         (
             "an unknown watchdog",
-            |e| e.ports.watchdog = None,
+            |e| e.watchdog = None,
             "ports: it is not known that the DUT's PFC watchdog is off",
         ),
         (
             "a watchdog",
-            |e| e.ports.watchdog = Some("on".into()),
+            |e| e.watchdog = Some("on".into()),
             "ports: the DUT's PFC watchdog is on",
         ),
         (
@@ -117,7 +117,7 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
     // A MAC that obeys PFC may pass PAUSE frames on.
     let pause = |e: &mut PfcEvidence| {
         blind(e);
-        e.tx_port.pause.xoff = 1;
+        e.ports.tx.counts.pause.xoff = 1;
     };
     let mut seen = unseen.clone();
     seen.retain(|(check, ..)| *check != "no-pause");
@@ -125,8 +125,8 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
     tampered("blind but for a PAUSE frame", SINGLE, pause, &seen);
     let xoff = |e: &mut PfcEvidence| {
         blind(e);
-        e.tx_port.pfc_frames = 1;
-        e.tx_port.pfc[6].xoff = 1;
+        e.ports.tx.counts.pfc_frames = 1;
+        e.ports.tx.counts.pfc[6].xoff = 1;
     };
     tampered(
         "an XOFF for a lossy priority",
@@ -136,8 +136,8 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
     );
     let xon = |e: &mut PfcEvidence| {
         blind(e);
-        e.tx_port.pfc_frames = 1;
-        e.tx_port.pfc[6].xon = 1;
+        e.ports.tx.counts.pfc_frames = 1;
+        e.ports.tx.counts.pfc[6].xon = 1;
     };
     tampered("an XON for a lossy priority", SINGLE, xon, &[]);
     // No XOFF seen and frames of the lossless priority lost.

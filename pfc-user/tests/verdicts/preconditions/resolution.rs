@@ -96,9 +96,11 @@ const ONE_FRAME: [One; 14] = [
     (SINGLE, "no-corruption", |e| e.received[0].corrupt += 1),
     (SINGLE, "no-remark", |e| e.received[0].remarked += 1),
     (SINGLE, "no-mac-control-forwarded", |e| {
-        e.tx_port.own_control += 1
+        e.ports.tx.counts.own_control += 1
     }),
-    (SINGLE, "no-reflection", |e| e.tx_port.test_frames += 1),
+    (SINGLE, "no-reflection", |e| {
+        e.ports.tx.counts.test_frames += 1
+    }),
 ];
 
 #[test]
@@ -134,11 +136,11 @@ fn one_frame_fails_each_check_that_says_so() {
     assert!(text.starts_with(&expected), "{text}, not {expected}");
     assert_eq!(printed(SINGLE, "no-pfc-on-lossy"), "one XOFF");
     let mut evidence = good(SINGLE);
-    evidence.tx_port.pfc[6].xoff += 1;
+    evidence.ports.tx.counts.pfc[6].xoff += 1;
     assert_eq!(verdict(SINGLE, "no-pfc-on-lossy", &evidence).verdict, FAIL);
     assert_eq!(printed(SINGLE, "no-pause"), "one PAUSE frame");
     let mut evidence = good(SINGLE);
-    evidence.tx_port.pause.xoff += 1;
+    evidence.ports.tx.counts.pause.xoff += 1;
     assert_eq!(verdict(SINGLE, "no-pause", &evidence).verdict, FAIL);
 }
 

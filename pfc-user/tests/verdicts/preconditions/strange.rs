@@ -65,8 +65,13 @@ fn numbers_that_no_tester_measures_never_end_in_a_panic() {
         evidence.sender.stalls.push(Stall { from: 1, to: 2 });
         withhold(&mut evidence, 3, MS);
         dut(&mut evidence).stalls.push(Stall { from: 1, to: 2 });
-        evidence.rx_port.malformed.push((Malformed::Stamp, 1));
-        evidence.rx_port.damaged.push((Malformed::Stamp, 1));
+        evidence
+            .ports
+            .rx
+            .counts
+            .malformed
+            .push((Malformed::Stamp, 1));
+        evidence.ports.rx.counts.damaged.push((Malformed::Stamp, 1));
         // The number of tampers is linear in these; keep the test quick.
         let mut seen = 0;
         evidence.arrivals.records.retain(|_| {

@@ -132,7 +132,7 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
             ("header", Malformed::Ipv4Checksum),
             ("port", Malformed::Headers),
         ] {
-            let foreign = |e: &mut PfcEvidence| e.rx_port.malformed.push((reason, 1));
+            let foreign = |e: &mut PfcEvidence| e.ports.rx.counts.malformed.push((reason, 1));
             tampered(
                 &format!("another sender's damaged {what}"),
                 case,
@@ -141,7 +141,7 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
             );
             let damage = |e: &mut PfcEvidence| {
                 foreign(e);
-                e.rx_port.damaged.push((reason, 1));
+                e.ports.rx.counts.damaged.push((reason, 1));
             };
             tampered(
                 &format!("a damaged {what}"),
@@ -153,13 +153,13 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
         tampered(
             "storm frames at tx",
             case,
-            |e| e.tx_port.own_control = 1,
+            |e| e.ports.tx.counts.own_control = 1,
             &[("no-mac-control-forwarded", FAIL, "found 1")],
         );
         tampered(
             "storm frames at rx",
             case,
-            |e| e.rx_port.own_control = 1,
+            |e| e.ports.rx.counts.own_control = 1,
             &[(
                 "no-mac-control-forwarded",
                 FAIL,
@@ -169,12 +169,12 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
         tampered(
             "test frames at tx",
             case,
-            |e| e.tx_port.test_frames = 1,
+            |e| e.ports.tx.counts.test_frames = 1,
             &[("no-reflection", FAIL, "found 1")],
         );
         let mut unseen = good(case);
         (unseen.ports.tx.alive, unseen.ports.tx.pfc_visible) = (false, None);
-        unseen.tx_port = validator_core::evidence::pfc::PortReceived::default();
+        unseen.ports.tx.counts = validator_core::evidence::pfc::PortReceived::default();
         let results = results(case, &unseen);
         let reflection = results
             .iter()
@@ -183,7 +183,7 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
         tampered(
             "XOFF at rx",
             case,
-            |e| e.rx_port.pfc[7].xoff = 2,
+            |e| e.ports.rx.counts.pfc[7].xoff = 2,
             &[("no-pfc-on-lossy", FAIL, "found 2")],
         );
     }

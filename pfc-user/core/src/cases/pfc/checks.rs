@@ -3,11 +3,11 @@
 use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
     HONOURED, OWN_STORM, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
-    RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, STORM_CONTINUITY,
-    storm_names_none, storm_names_some,
+    RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, SENDERS_SEE_PFC,
+    STORM_CONTINUITY, storm_names_none, storm_names_some,
 };
 use super::judge::probe::STORM_ARRIVAL;
-use super::judge::{Pfc, delivery, dip, integrity, latency, lets_go, probe, throughput};
+use super::judge::{Pfc, asking, delivery, dip, integrity, latency, lets_go, probe, throughput};
 use crate::cases::judge::{Judge, Row, Table, needs};
 
 /// A table of rows. The test plan applies to every switch.
@@ -427,8 +427,8 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 
 const NO_REFLECTION: Row<Pfc> = of_arrivals(
     "no-reflection",
-    "no test frame comes back to the tx port, over all phases (802.1Q 8.6.1: a frame does not \
-     leave by the port at which it came in)",
+    "no test frame comes back to the tx port, or to another that sends, over all phases (802.1Q \
+     8.6.1: a frame does not leave by the port at which it came in)",
     "reflects",
     integrity::no_reflection,
 );
@@ -555,6 +555,43 @@ const REPLACED: Row<Pfc> = of_probe(
     "keeps-longer",
 );
 
+const CONGESTED_DELIVERED: Row<Pfc> = Row {
+    needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, HONOURED],
+    ..Row::<Pfc>::new(
+        "delivered",
+        &["3"],
+        "more lossless traffic than the line takes: every frame that left is received",
+        "no-upstream-pfc",
+        delivery::delivered,
+    )
+};
+
+const ASKS_EACH: Row<Pfc> = Row {
+    tolerance: "a port that is not asked fails where another was asked eight times; fewer leave \
+        it open, as one buffer may have been the first to fill each time; where the DUT held all \
+        that was too much, the check is inconclusive",
+    needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, SENDERS_SEE_PFC],
+    ..Row::<Pfc>::new(
+        "asks-each",
+        &["3"],
+        "a lossless priority of which too much comes from two ports: XOFF comes in at each of them",
+        "asks-first-port",
+        asking::asks_each,
+    )
+};
+
+const ASKS_NO_OTHER: Row<Pfc> = Row {
+    needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, SENDERS_SEE_PFC],
+    ..Row::<Pfc>::new(
+        "asks-no-other",
+        &["3"],
+        "no XOFF comes in for a lossless priority at a port that does not send it, where PFC is \
+         shown to be seen",
+        "asks-all-ports",
+        asking::asks_no_other,
+    )
+};
+
 /// The rows of a case, and those of all cases.
 macro_rules! with_those_of_all {
     ($($row:expr),* $(,)?) => {
@@ -605,6 +642,22 @@ pub(super) const ZERO_TIME: [Row<Pfc>; 13] =
 
 /// The table of pfc.independent-times.
 pub(super) const INDEPENDENT_TIMES: [Row<Pfc>; 10] = with_those_of_all![OWN_TIME];
+
+/// The table of pfc.oversubscription.
+/// The tester sends no pause frame that could be forwarded.
+pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 11] = [
+    CONGESTED_DELIVERED,
+    ASKS_EACH,
+    ASKS_NO_OTHER,
+    NO_PFC_ON_LOSSY,
+    NO_PAUSE,
+    NO_DUPLICATE,
+    NO_REORDER,
+    NO_CORRUPTION,
+    NO_RESIZE,
+    NO_REMARK,
+    NO_REFLECTION,
+];
 
 /// The table of pfc.timer-reload.
 pub(super) const TIMER_RELOAD: [Row<Pfc>; 10] = with_those_of_all![REPLACED];

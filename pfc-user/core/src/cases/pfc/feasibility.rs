@@ -24,10 +24,14 @@ pub(super) fn impossible(plan: &RepetitionPlan) -> Option<String> {
         ("traffic", durations.traffic),
         ("resume", durations.resume),
     ];
-    let least = LEAST_FRAMES * slot;
+    let least_of = |name: &str| match name {
+        "baseline" => LEAST_FRAMES * slot * 100 / Nanos::from(plan.baseline_load.max(1)),
+        _ => LEAST_FRAMES * slot,
+    };
     let (name, found) = phases
         .into_iter()
-        .find(|(_, duration)| (1..least).contains(duration))?;
+        .find(|(name, duration)| (1..least_of(name)).contains(duration))?;
+    let least = least_of(name);
     Some(format!(
         "a flow, one of {}, sends a frame each {}, and has to send {LEAST_FRAMES} in each phase: \
          set durations.{name} to at least {}, found {}; or send shorter frames (traffic.frame)",

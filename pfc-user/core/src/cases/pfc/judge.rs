@@ -1,5 +1,6 @@
 //! From evidence to checks: pure, so that stored evidence gives the same verdict again.
 
+pub(super) mod asking;
 pub(super) mod consistency;
 pub(super) mod delivery;
 pub(super) mod dip;

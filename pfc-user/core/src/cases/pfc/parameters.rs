@@ -112,8 +112,10 @@ pub(super) struct Sets {
 /// The choice that a plan has of the stormed priorities.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StormChoice {
-    /// Nothing: the case has no storm.
+    /// Nothing: the case has no storm, and consists of its probe.
     Without,
+    /// Nothing: the case has no storm, and consists of its traffic.
+    Traffic,
     /// Nothing: the case says itself what is stormed.
     OfCase,
     /// Some of the lossless priorities.
@@ -264,7 +266,9 @@ fn stormed(
         return Ok(None);
     };
     match sets.storm {
-        StormChoice::Without => return Err(Misfit::of_case(key, "this case has no storm")),
+        StormChoice::Without | StormChoice::Traffic => {
+            return Err(Misfit::of_case(key, "this case has no storm"));
+        }
         StormChoice::OfCase => {
             return Err(Misfit::of_case(
                 key,

@@ -7,7 +7,8 @@ use super::port::PortContext;
 use super::probing;
 use crate::pacing::workers::{CPU_CARRIES, FLOW_CARRIES};
 use crate::plan::{
-    Durations, FlowPlan, Nanos, ProbeBurst, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
+    Durations, FlowPlan, Nanos, PortName, ProbeBurst, ProbePlan, RepetitionPlan, Role, StormKind,
+    StormPlan,
 };
 
 /// One repetition as a plan asks for it.
@@ -60,6 +61,8 @@ pub(super) struct Builder<'a> {
     port: &'a PortContext,
     request: &'a RepetitionRequest<'a>,
     flows: Vec<FlowPlan>,
+    /// The port of the flows that are added.
+    from: PortName,
 }
 
 impl<'a> Builder<'a> {
@@ -68,6 +71,7 @@ impl<'a> Builder<'a> {
             port,
             request,
             flows: Vec::new(),
+            from: PortName::TX,
         }
     }
 
@@ -106,6 +110,7 @@ impl<'a> Builder<'a> {
             Trust::Dscp => None,
         };
         self.flows.push(FlowPlan {
+            from: self.from.clone(),
             id: self.flows.len() as u16,
             role,
             priority,
@@ -177,14 +182,36 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Flows for each of `priorities`, which share half the line: one for each of their code
-    /// points, which share the rate of the priority; several where no CPU carries one.
+    /// Flows for each of `priorities`, which share half the line.
     pub(super) fn flows(
-        mut self,
+        self,
         priorities: &[Priority],
         role: impl Fn(Priority) -> Role,
     ) -> Result<Self, NotApplicable> {
-        let rate = self.rate(50, priorities.len());
+        self.share_of(50, priorities, role)
+    }
+
+    /// Flows from that port for each of `priorities`, which share `percent` of the line.
+    pub(super) fn share(
+        mut self,
+        from: &PortName,
+        percent: u64,
+        priorities: &[Priority],
+        role: Role,
+    ) -> Result<Self, NotApplicable> {
+        self.from = from.clone();
+        self.share_of(percent, priorities, |_| role)
+    }
+
+    /// Flows for each of `priorities`, which share `percent` of the line: one for each of their
+    /// code points, which share the rate of the priority; several where no CPU carries one.
+    fn share_of(
+        mut self,
+        percent: u64,
+        priorities: &[Priority],
+        role: impl Fn(Priority) -> Role,
+    ) -> Result<Self, NotApplicable> {
+        let rate = self.rate(percent, priorities.len().max(1));
         for &priority in priorities {
             let mut dscps = self.dscps_of(priority)?;
             let role = role(priority);
@@ -273,7 +300,7 @@ impl<'a> Builder<'a> {
         judged: bool,
     ) -> RepetitionPlan {
         let probe = self.probe(bursts, judged);
-        let mut plan = self.build(Some(storm), probe, true);
+        let mut plan = self.build(Some(storm), Some(probe), true);
         plan.durations.resume = 0;
         plan
     }
@@ -281,8 +308,17 @@ impl<'a> Builder<'a> {
     /// The repetition of a case that consists of its probe, which is judged.
     pub(super) fn of_probe(self, bursts: Vec<ProbeBurst>) -> RepetitionPlan {
         let probe = self.probe(bursts, true);
-        let mut plan = self.build(None, probe, false);
+        let mut plan = self.build(None, Some(probe), false);
         plan.durations = plan.durations.without_storm();
+        plan
+    }
+
+    /// The repetition of a case that consists of its traffic, with a baseline at `load` percent of
+    /// it.
+    pub(super) fn of_traffic(self, load: u8) -> RepetitionPlan {
+        let mut plan = self.build(None, None, false);
+        plan.durations = plan.durations.of_traffic();
+        plan.baseline_load = load;
         plan
     }
 
@@ -307,7 +343,7 @@ impl<'a> Builder<'a> {
     fn build(
         self,
         storm: Option<StormPlan>,
-        probe: ProbePlan,
+        probe: Option<ProbePlan>,
         probe_first: bool,
     ) -> RepetitionPlan {
         let request = self.request;
@@ -316,7 +352,8 @@ impl<'a> Builder<'a> {
             lossless: request.lossless.to_vec(),
             flows: self.flows,
             storm,
-            probe: Some(probe),
+            baseline_load: 100,
+            probe,
             probe_first,
             durations: request.durations,
         }
@@ -366,7 +403,7 @@ pub(super) fn lossless_storm(
     let storm = builder.storm(StormKind::Pfc(stormed));
     // In every other repetition the first pause of all finds traffic: the storm's finds none.
     let probe_first = request.turn % 2 == 1;
-    Ok(builder.build(Some(storm), probe, probe_first))
+    Ok(builder.build(Some(storm), Some(probe), probe_first))
 }
 
 #[cfg(test)]

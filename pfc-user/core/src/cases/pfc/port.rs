@@ -3,7 +3,7 @@
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
-use crate::plan::Nanos;
+use crate::plan::{Nanos, PortName};
 
 /// The testbed's ports, and how the DUT sorts their frames.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct PortContext {
     pub dscp_map: [Priority; Dscp::COUNT],
     /// True: frames are tagged although the DSCP is trusted.
     pub vlan: bool,
+    /// Sending ports beside tx.
+    pub more: Vec<PortName>,
     /// The DUT's lossless priorities, where the tester cannot configure others.
     pub fixed_lossless: Option<Vec<Priority>>,
 }
@@ -41,6 +43,7 @@ mod tests {
                 trust: Trust::Dscp,
                 dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
                 vlan: false,
+                more: vec![PortName::new("tx2".into())],
                 fixed_lossless: None,
             }
         }

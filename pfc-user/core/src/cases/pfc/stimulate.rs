@@ -90,15 +90,18 @@ pub fn run(
         done,
         in_force: [0; Priority::COUNT],
     };
-    steps.burst("baseline", Phase::Baseline, plan.durations.baseline)?;
+    let (baseline, load) = (plan.durations.baseline, plan.baseline_load);
+    steps.burst("baseline", Phase::Baseline, baseline, load)?;
     if plan.probe_first {
         steps.probe()?;
     }
     if let Some(storm) = &plan.storm {
         steps.storm(storm)?;
+    } else if plan.durations.traffic > 0 {
+        steps.congestion()?;
     }
     if plan.durations.resume > 0 {
-        steps.burst("resume", Phase::Resume, plan.durations.resume)?;
+        steps.burst("resume", Phase::Resume, plan.durations.resume, 100)?;
     }
     if !plan.probe_first {
         steps.probe()?;
@@ -117,13 +120,11 @@ pub fn least(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
     } else {
         0
     };
-    burst(d.baseline)
-        + runs_out
-        + d.lead
-        + d.traffic
-        + d.tail
-        + burst(d.resume)
-        + probing::least(plan, limits, PREPARE)
+    let stormed = match plan.storm {
+        Some(_) => d.lead + d.traffic + d.tail,
+        None => burst(d.traffic),
+    };
+    burst(d.baseline) + runs_out + stormed + burst(d.resume) + probing::least(plan, limits, PREPARE)
 }
 
 /// Latest time at which one of the DUT's pauses may end.
@@ -162,19 +163,24 @@ impl<B: Bench> Steps<'_, B> {
         self.in_force[priority.index()] = left.after + time + self.limits.max_response;
     }
 
-    /// Traffic for `duration`, then waits for all of it to arrive.
-    fn burst(&mut self, name: &'static str, phase: Phase, duration: Nanos) -> Result<(), Stop> {
+    /// Traffic at `load` percent for `duration`, then waits for all of it to arrive.
+    fn burst(
+        &mut self,
+        name: &'static str,
+        phase: Phase,
+        duration: Nanos,
+        load: u8,
+    ) -> Result<(), Stop> {
         self.bench.announce(name);
         self.pauses_run_out()?;
         let from = self.bench.now() + PREPARE;
         let to = from + duration;
-        self.traffic(phase, from, to)?;
+        self.traffic(phase, from, to, load)?;
         self.bench.settle(phase, to + self.plan.durations.drain_max)
     }
 
-    /// Traffic of `phase` between these times.
-    fn traffic(&mut self, phase: Phase, from: Nanos, to: Nanos) -> Result<(), Stop> {
-        let load = 100;
+    /// Traffic of `phase` between these times, at `load` percent of the rates.
+    fn traffic(&mut self, phase: Phase, from: Nanos, to: Nanos, load: u8) -> Result<(), Stop> {
         self.start_traffic(Burst {
             phase,
             from,
@@ -205,7 +211,7 @@ impl<B: Bench> Steps<'_, B> {
         self.bench.start_storm(plan)?;
         let from = self.bench.now() + durations.lead;
         let to = from + durations.traffic;
-        let outcome = self.traffic(Phase::Storm, from, to);
+        let outcome = self.traffic(Phase::Storm, from, to, 100);
         let outcome = outcome.and_then(|()| self.bench.wait_until(to + durations.tail));
         // Also after an early end: the gaps that it had belong to what was measured.
         let storm = self.bench.stop_storm();
@@ -215,10 +221,25 @@ impl<B: Bench> Steps<'_, B> {
             self.asked(storm.last, priority, plan.quanta);
         }
         self.done.storm = Some(storm);
+        self.drain(plan.quanta)
+    }
+
+    /// Traffic without a storm, of which more comes in than the rx port takes.
+    fn congestion(&mut self) -> Result<(), Stop> {
+        self.bench.announce("traffic");
+        self.pauses_run_out()?;
+        let from = self.bench.now() + PREPARE;
+        let to = from + self.plan.durations.traffic;
+        self.traffic(Phase::Storm, from, to, 100)?;
+        self.drain(Quanta::ZERO)
+    }
+
+    /// Waits for what the DUT still holds, after a pause of so many quanta.
+    fn drain(&mut self, quanta: Quanta) -> Result<(), Stop> {
         self.bench.announce("drain");
         let stopped = self.bench.now();
-        let pause = self.limits.pause_time(plan.quanta);
-        let deadline = stopped + pause + durations.drain_max;
+        let pause = self.limits.pause_time(quanta);
+        let deadline = stopped + pause + self.plan.durations.drain_max;
         let outcome = self.bench.settle(Phase::Storm, deadline);
         self.done.phases.push(PhaseSpan {
             phase: Phase::Drain,

@@ -7,7 +7,7 @@ use std::mem;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 
-use super::config::SwitchConfig;
+use super::config::{Priorities, SwitchConfig};
 use super::control::{self, Control};
 use super::counts::PortCounts;
 use super::frame::Layout;
@@ -17,6 +17,9 @@ use super::port::{Port, Started};
 use super::table::Table;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
+
+/// Time for which a port without need stays stopped after the one that needs it.
+const BESIDE: Nanos = 1_000_000;
 
 /// Field from which a switch with these faults takes priorities.
 fn reads(configured: Trust, faults: &[Fault]) -> Trust {
@@ -62,6 +65,12 @@ pub struct Departure {
 pub struct Switch {
     config: SwitchConfig,
     reaction: Reaction,
+    /// True: no port but the first that fills its buffer sends XOFF.
+    asks_first: bool,
+    /// True: all ports send XOFF when one fills its buffer.
+    asks_all: bool,
+    /// The port that filled its buffer first.
+    asked: Option<usize>,
     forwards_control: bool,
     reflects_control: bool,
     /// Field from which the switch takes priorities, rightly or not.
@@ -86,6 +95,9 @@ impl Switch {
     pub fn new(config: SwitchConfig, faults: &[Fault]) -> Self {
         Self {
             reaction: Reaction::new(&config, faults),
+            asks_first: faults.contains(&Fault::AsksFirstPort),
+            asks_all: faults.contains(&Fault::AsksAllPorts),
+            asked: None,
             forwards_control: faults.contains(&Fault::ForwardsControl),
             reflects_control: faults.contains(&Fault::ReflectsControl),
             reads: reads(config.trust, faults),
@@ -311,11 +323,36 @@ impl Switch {
                 None => mem::take(&mut frame),
             };
             self.queue(port, to, priority, frame);
-            let upstream = &mut self.ports[port].upstream;
             if lossless {
-                upstream.filled(priority, self.now)
+                self.filled(port, priority);
             } else {
-                upstream.lossy(priority)
+                self.ports[port].upstream.lossy(priority);
+            }
+        }
+    }
+
+    /// The buffer of a lossless priority has grown by what came in at `port`.
+    fn filled(&mut self, port: usize, priority: Priority) {
+        if self.asks_first && self.asked.is_some_and(|first| first != port) {
+            return;
+        }
+        let upstream = &mut self.ports[port].upstream;
+        upstream.filled(priority, self.now);
+        if !upstream.is_congested(priority) {
+            return;
+        }
+        self.asked.get_or_insert(port);
+        if self.asks_all {
+            let until = self.now + BESIDE;
+            for (_, other) in self
+                .ports
+                .iter_mut()
+                .enumerate()
+                .filter(|(at, _)| *at != port)
+            {
+                other
+                    .upstream
+                    .hold(Priorities::only(priority), self.now, until);
             }
         }
     }

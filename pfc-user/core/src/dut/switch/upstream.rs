@@ -89,6 +89,11 @@ impl Upstream {
         }
     }
 
+    /// True if the buffer of that priority is above the thresholds.
+    pub fn is_congested(&self, priority: Priority) -> bool {
+        self.congested.contains(priority)
+    }
+
     /// Stops these priorities without need until `until`.
     pub fn hold(&mut self, priorities: Priorities, now: Nanos, until: Nanos) {
         for priority in priorities.iter() {

@@ -58,7 +58,7 @@ fn flows(e: &PfcEvidence, at: &str) -> Checked {
         })?;
     }
     let sum: u64 = e.received.iter().map(all).sum();
-    let counted = e.rx_port.test_frames;
+    let counted = e.ports.rx.counts.test_frames;
     Rule::Flows.at(at).ensure(sum == counted, || {
         format!("the flows have {sum} frames, the port counted {counted}")
     })
@@ -118,7 +118,8 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &Place) -> Checked {
     let received = e.received.iter().filter(|flow| is_of(flow.flow));
     let received: u64 = received.map(|flow| flow.frames).sum();
     // Frames that left in a way that the sender could not follow.
-    let of_sender = e.accounting.iter().filter(|read| read.place == "sender");
+    let of_sender = e.accounting.iter();
+    let of_sender = of_sender.filter(|read| read.place.starts_with("sender"));
     let unknown: u64 = of_sender.map(|counter| counter.rise).sum();
     for (name, windows, by_flow, unknown) in [
         ("offered", &offered, sent, unknown),

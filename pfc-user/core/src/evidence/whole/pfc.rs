@@ -16,8 +16,8 @@ pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
     waits(e, at)?;
     storm(e, at)?;
     probes(e, at)?;
-    for (name, port) in [("tx_port", &e.tx_port), ("rx_port", &e.rx_port)] {
-        counts(port, &format!("{at}.{name}"))?;
+    for (name, port) in e.ports.iter() {
+        counts(&port.counts, &format!("{at}.ports.{name}.counts"))?;
     }
     frames::check(e, at)
 }

@@ -353,7 +353,8 @@ fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
 fn pauses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<Element> {
     let index = priority.index();
     let lines = |word: &str, class: &str, top: f64, asks: bool| {
-        let controls = e.tx_port.controls.iter();
+        let ports = e.ports.senders().map(|(_, port)| port);
+        let controls = ports.flat_map(|port| &port.counts.controls);
         let controls = controls.filter(|control| control.vector >> index & 1 == 1);
         let controls = controls.filter(|control| (control.quanta[index] > 0) == asks);
         let times: Vec<Nanos> = controls.map(|control| control.time).collect();

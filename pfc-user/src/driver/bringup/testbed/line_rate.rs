@@ -10,63 +10,61 @@ use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
 use validator_core::{nic, preflight};
 
-use super::{Found, find_both};
+use super::{Found, find_all};
 use crate::config::{self, Dut};
 use crate::driver::kernel::link::LinkState;
 
 /// The line rate that a run would take, without bringing anything up.
 pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
     match &config.dut {
-        Dut::External { tx, rx, .. } => {
-            let ports = find_both(tx, rx)?;
+        Dut::External { .. } => {
+            let ports = find_all(config)?;
             ports.iter().try_for_each(Found::usable)?;
-            line_rate(
-                config.ports.line_rate,
-                ports.map(|port| (port.interface, port.state)),
-            )
+            line_rate(config.ports.line_rate, &ports)
         }
         _ => config.ports.line_rate.context("ports.line_rate is missing"),
     }
 }
 
-pub(super) fn line_rate(
-    asked: Option<LineRate>,
-    ports: [(String, LinkState); 2],
-) -> Result<LineRate> {
-    let [tx, rx] = ports.map(|(interface, state)| {
-        let speed = nic::own_speed(state.kind.as_deref(), state.speed);
-        (interface, speed, state.driver)
-    });
-    let mbits = |speed: u64| speed / 1_000_000;
-    match (asked, tx.1, rx.1) {
-        (Some(rate), ..) => {
-            for (interface, speed, _) in [tx, rx] {
-                if let Some(wrong) = preflight::wrong_line_rate(&interface, speed, rate) {
-                    bail!("{wrong}");
-                }
+pub(super) fn line_rate(asked: Option<LineRate>, ports: &[Found]) -> Result<LineRate> {
+    let ports = ports
+        .iter()
+        .map(|port| (port.interface.as_str(), &port.state));
+    decided(asked, &ports.collect::<Vec<_>>())
+}
+
+fn decided(asked: Option<LineRate>, ports: &[(&str, &LinkState)]) -> Result<LineRate> {
+    let speed = |state: &LinkState| nic::own_speed(state.kind.as_deref(), state.speed);
+    if let Some(rate) = asked {
+        for (interface, state) in ports {
+            if let Some(wrong) = preflight::wrong_line_rate(interface, speed(state), rate) {
+                bail!("{wrong}");
             }
-            Ok(rate)
         }
-        (None, Some(tx_speed), Some(rx_speed)) if tx_speed == rx_speed => {
-            LineRate::from_bits_per_second(tx_speed)
-                .with_context(|| format!("the speed of {}", tx.0))
-        }
-        (None, Some(tx_speed), Some(rx_speed)) => bail!(
-            "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants \
-             equal ones",
-            tx.0,
-            mbits(tx_speed),
-            rx.0,
-            mbits(rx_speed)
-        ),
-        (None, tx_speed, _) => {
-            let (interface, _, driver) = if tx_speed.is_none() { tx } else { rx };
+        return Ok(rate);
+    }
+    let mut first: Option<(&str, u64)> = None;
+    for (interface, state) in ports {
+        let Some(speed) = speed(state) else {
             bail!(
-                "{interface} ({driver}) has no speed that means something: veth and tap report 10 \
-                 Gbit/s whatever they are; set line_rate under [ports] in the testbed"
-            )
+                "{interface} ({}) has no speed that means something: veth and tap report 10 \
+                 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
+                state.driver
+            );
+        };
+        let mbits = |speed: u64| speed / 1_000_000;
+        match first {
+            Some((other, of_other)) if of_other != speed => bail!(
+                "the ports differ in speed: {other} has {} Mbit/s, {interface} has {} Mbit/s; the \
+                 test plan wants equal ones",
+                mbits(of_other),
+                mbits(speed)
+            ),
+            _ => first = Some((interface, speed)),
         }
     }
+    let (interface, speed) = first.context("a testbed has the ports tx and rx")?;
+    LineRate::from_bits_per_second(speed).with_context(|| format!("the speed of {interface}"))
 }
 
 #[cfg(test)]
@@ -95,9 +93,14 @@ mod tests {
         rx: (String, LinkState),
     ) -> Result<u64, String> {
         let asked = asked.map(|rate| LineRate::from_bits_per_second(rate * 1_000_000).unwrap());
-        line_rate(asked, [tx, rx])
-            .map(|rate| rate.bits_per_second() / 1_000_000)
-            .map_err(|error| error.to_string())
+        decided(
+            asked,
+            &[tx, rx]
+                .each_ref()
+                .map(|(name, state)| (name.as_str(), state)),
+        )
+        .map(|rate| rate.bits_per_second() / 1_000_000)
+        .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         port.namespace
             .run(|| ControlSender::open(&port.interface, SOURCE))
     };
-    let mut macs = [tx.mac_log("tx")?, rx.mac_log("rx")?];
+    let mut macs = [tx.mac_log()?, rx.mac_log()?];
     let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
     // Frames that came before are not to be counted.
     clock::sleep_until(clock::now() + lag);

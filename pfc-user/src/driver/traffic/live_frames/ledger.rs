@@ -8,6 +8,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::evidence::pfc::{FlowSent, SenderReport, Withheld};
 use validator_core::pacing::history::History;
+use validator_core::plan::PortName;
 
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
@@ -168,6 +169,7 @@ pub fn take_spans(history: &Mutex<History>, generator: &CaseGenerator, phase: Ph
         match what {
             Span::STALL => history.stall(from, to),
             priority => history.withheld(Withheld {
+                port: PortName::TX,
                 priority: Priority::from_low_bits(priority as u8),
                 phase,
                 from,

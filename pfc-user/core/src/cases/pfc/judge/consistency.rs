@@ -75,8 +75,15 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     time("the storm's interval", interval)?;
     for flow in &e.plan.flows {
         let FlowPlan {
-            id, length, rate, ..
+            id,
+            from,
+            length,
+            rate,
+            ..
         } = flow;
+        ensure(e.ports.senders().any(|(name, _)| name == from), || {
+            format!("flow {id} is sent by a port {from}, which is not there")
+        })?;
         ensure(*length <= MAX_LENGTH && *rate <= MAX_QUANTITY, || {
             format!("flow {id} has frames of {length} octets at {rate} bit/s")
         })?;
@@ -159,7 +166,8 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
     for arrival in &e.arrivals.records {
         time("an arrival", arrival.time)?;
     }
-    for port in [&e.tx_port, &e.rx_port] {
+    for (_, port) in e.ports.iter() {
+        let port = &port.counts;
         count("PFC frames", port.pfc_frames)?;
         for class in port.pfc.iter().chain([&port.pause]) {
             count("XOFF frames", class.xoff)?;

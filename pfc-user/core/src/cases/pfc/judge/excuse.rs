@@ -5,7 +5,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{storm_end, withheld_left_out, withheld_listed};
+use super::preconditions::{self, not_shown, storm_end, withheld_left_out, withheld_listed};
 use super::stalls::delaying;
 use crate::cases::finding::Again;
 use crate::cases::value::{Value, count, time};
@@ -144,6 +144,14 @@ fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
 /// Excuses a loss where it is not known whether the DUT asked for a pause that the sender did not
 /// obey.
 fn unseen(e: &PfcEvidence, flow: &FlowPlan) -> Option<Excuse> {
+    // Ports that send one priority may fill one buffer.
+    if let Some(port) = preconditions::unseen(e, Some(flow.priority)).next() {
+        return Some(Excuse {
+            cause: not_shown(port).into(),
+            frames: u64::MAX,
+            again: Again::CannotDecide,
+        });
+    }
     let cause = match mac::witness(e) {
         // The sender obeyed what the program saw.
         Ok(Witness::Program) => return None,

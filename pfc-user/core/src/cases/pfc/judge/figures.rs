@@ -9,8 +9,8 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
 use crate::cases::value::{Value, count, number, time};
-use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
-use crate::plan::{Nanos, StormPlan};
+use crate::evidence::pfc::{PfcEvidence, Port, StormReport, WaitEnd};
+use crate::plan::{Nanos, PortName, StormPlan};
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
@@ -124,17 +124,27 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
     ]
 }
 
-/// XOFF and XON of the DUT, by priority, and its PAUSE frames.
+/// XOFF and XON of the DUT, by priority, and its PAUSE frames, at each sending port.
 fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
-    let pause = &e.tx_port.pause;
+    e.ports.senders().flat_map(|(name, port)| {
+        let at = match *name == PortName::TX {
+            true => String::new(),
+            false => format!(" at the {name} port"),
+        };
+        pfc_at(port, at)
+    })
+}
+
+fn pfc_at(port: &Port, at: String) -> impl Iterator<Item = Named> {
+    let pause = &port.counts.pause;
     let pause = (pause.xoff + pause.xon > 0).then(|| {
         let counts = count(pause.xoff, "") + " with a time, " + count(pause.xon, "");
         let counts = counts + " with time 0";
-        ("PAUSE (802.3x) from the DUT".to_owned(), counts)
+        (format!("PAUSE (802.3x) from the DUT{at}"), counts)
     });
-    let by_priority = Priority::all().filter_map(|priority| {
-        let class = &e.tx_port.pfc[priority.index()];
-        let name = format!("PFC from the DUT, priority {priority}");
+    let by_priority = Priority::all().filter_map(move |priority| {
+        let class = &port.counts.pfc[priority.index()];
+        let name = format!("PFC from the DUT{at}, priority {priority}");
         let counts = count(class.xoff, "XOFF") + ", " + count(class.xon, "XON");
         (class.xoff + class.xon > 0).then_some((name, counts))
     });
@@ -157,11 +167,12 @@ fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
             clock + ", octets verified of one frame in " + verified,
         ));
     }
-    for (name, port) in [("tx", &e.tx_port), ("rx", &e.rx_port)] {
-        if port.foreign() > 0 {
+    for (name, port) in e.ports.iter() {
+        let foreign = port.counts.foreign();
+        if foreign > 0 {
             named.push((
                 format!("frames of other senders or runs at the {name} port"),
-                count(port.foreign(), "") + "; no check counts them",
+                count(foreign, "") + "; no check counts them",
             ));
         }
     }

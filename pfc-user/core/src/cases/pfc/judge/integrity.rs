@@ -9,7 +9,8 @@ use super::preconditions::{lost_by_tester, name, named};
 use crate::cases::finding::Finding;
 use crate::cases::value::count;
 use crate::evidence::mac::MacReport;
-use crate::evidence::pfc::{FlowReceived, PfcEvidence};
+use crate::evidence::pfc::{FlowReceived, PfcEvidence, Port};
+use crate::plan::PortName;
 
 /// The sum of a count of what arrived.
 pub(in crate::cases::pfc) fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
@@ -118,7 +119,7 @@ pub(in crate::cases::pfc) fn no_corruption(e: &PfcEvidence) -> Finding {
         ("another IP version", Malformed::IpVersion),
     ] {
         let what = format!("test frames with {what}");
-        expect_none(&mut finding, &what, e.rx_port.damaged_by(reason));
+        expect_none(&mut finding, &what, e.ports.rx.counts.damaged_by(reason));
     }
     finding
 }
@@ -143,7 +144,9 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
     expect_none(
         &mut finding,
         "test frames that end before their headers say so",
-        cut.map(|reason| e.rx_port.damaged_by(reason)).iter().sum(),
+        cut.map(|reason| e.ports.rx.counts.damaged_by(reason))
+            .iter()
+            .sum(),
     );
     for flow in &e.plan.flows {
         let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
@@ -196,12 +199,20 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let witness = mac::witness(e);
     for priority in lossy {
+        let at_further = e.ports.more.values();
+        let at_further: u64 = at_further
+            .map(|port| port.counts.pfc[priority.index()].xoff)
+            .sum();
+        if at_further > 0 {
+            let what = format!("XOFF frames of the DUT for lossy priority {priority}");
+            finding.prove(what + " at further ports", 0, at_further, false, true);
+        }
         if let Ok(Witness::Mac(mac)) = &witness {
             let what = format!(
                 "XOFF frames of the DUT for lossy priority {priority}, {}",
                 by(mac)
             );
-            let forwarded = e.tx_port.own_control;
+            let forwarded = e.ports.tx.counts.own_control;
             match (mac::xoff_at_rx(e, priority), mac::xoff(mac, priority)) {
                 // A MAC tells no source: what it counted may be frames of the tester's own storm.
                 (None, Counted::Some(how)) if forwarded > 0 => finding.undecidable(
@@ -220,7 +231,8 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
             continue;
         }
         let what = format!("XOFF frames of the DUT for lossy priority {priority}");
-        let [tx, rx] = [&e.tx_port, &e.rx_port].map(|port| port.pfc[priority.index()].xoff);
+        let [tx, rx] = [&e.ports.tx, &e.ports.rx].map(|port| &port.counts);
+        let [tx, rx] = [tx, rx].map(|counts| counts.pfc[priority.index()].xoff);
         expect_none(&mut finding, &what, tx + rx);
     }
     finding
@@ -229,7 +241,8 @@ pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
 /// `no-pause`.
 pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let found = e.tx_port.pause.xoff + e.rx_port.pause.xoff;
+    let xoff = |(_, port): (_, &Port)| port.counts.pause.xoff;
+    let found = e.ports.iter().map(xoff).sum();
     // Frames that the program saw are proof, whatever the witness of the DUT's PFC.
     if found == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
@@ -275,12 +288,14 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     // MACs keep what the program of the rx port is not shown to see.
     let rx = &e.ports.rx;
     let is_seen = rx.pfc_visible.is_some() && rx.takes_own_pfc.is_none();
-    if is_seen || e.rx_port.own_control > 0 {
+    if is_seen || e.ports.rx.counts.own_control > 0 {
         let what = format!("PAUSE/PFC frames of the {of} that came back to the rx port");
-        expect_none(&mut finding, &what, e.rx_port.own_control);
+        expect_none(&mut finding, &what, e.ports.rx.counts.own_control);
     }
     // Frames that the program saw are proof, whatever the witness of the DUT's own.
-    if e.tx_port.own_control == 0
+    let senders = e.ports.senders().map(|(_, port)| port);
+    let forwarded = senders.map(|port| port.counts.own_control).sum();
+    if forwarded == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
         let what = format!("PAUSE/PFC frames like those of the {of}, {}", by(mac));
@@ -293,19 +308,29 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
         }
         return finding;
     }
-    let what = format!("PAUSE/PFC frames of the {of} seen at the tx port");
-    expect_none(&mut finding, &what, e.tx_port.own_control);
+    let at = match e.ports.more.is_empty() {
+        true => "the tx port",
+        false => "sending ports",
+    };
+    let what = format!("PAUSE/PFC frames of the {of} seen at {at}");
+    expect_none(&mut finding, &what, forwarded);
     finding
 }
 
 /// `no-reflection`.
 pub(in crate::cases::pfc) fn no_reflection(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let what = "test frames that came back to the tx port";
-    let tx = &e.ports.tx;
-    match tx.alive || tx.pfc_visible.is_some() || e.tx_port.frames > 0 {
-        true => expect_none(&mut finding, what, e.tx_port.test_frames),
-        false => finding.undecidable(what, 0, "not one frame showed that its program counts"),
+    for (name, port) in e.ports.senders() {
+        let came = match *name == PortName::TX {
+            true => "came back to",
+            false => "came to",
+        };
+        let what = format!("test frames that {came} the {name} port");
+        if port.alive || port.pfc_visible.is_some() || port.counts.frames > 0 {
+            expect_none(&mut finding, &what, port.counts.test_frames);
+        } else {
+            finding.undecidable(what, 0, "not one frame showed that its program counts");
+        }
     }
     finding
 }

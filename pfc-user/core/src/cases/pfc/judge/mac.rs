@@ -20,7 +20,7 @@ pub(super) enum Witness<'e> {
 /// Returns the witness that was shown to see PFC frames received at the tx port. An error gives the
 /// reason why there is none. PAUSE frames show nothing: a MAC that obeys PFC may pass them on.
 pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
-    if e.ports.tx.pfc_visible.is_some() || e.tx_port.pfc_frames > 0 {
+    if e.ports.tx.pfc_visible.is_some() || e.ports.tx.counts.pfc_frames > 0 {
         return Ok(Witness::Program);
     }
     let counters = match report(e, "tx") {

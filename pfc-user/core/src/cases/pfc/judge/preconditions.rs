@@ -1,12 +1,14 @@
 //! Preconditions on the tester's side of a check; each that is not met names the figure.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Priority};
 
 use super::{Pfc, mac};
 use crate::cases::judge::{Met, Precondition};
-use crate::evidence::pfc::{Gap, LeftOut, PfcEvidence, PhaseSpan, Stall, StormReport, Withheld};
-use crate::plan::{FlowPlan, Nanos, Role};
+use crate::evidence::pfc::{
+    Gap, LeftOut, PfcEvidence, PhaseSpan, Port, Stall, StormReport, Withheld,
+};
+use crate::plan::{FlowPlan, Nanos, PortName, Role};
 use crate::quantity::ms;
 use crate::verdict::Flow;
 
@@ -115,13 +117,24 @@ pub(in crate::cases::pfc) const STORM_CONTINUITY: Need = Need::of_tester(
     "Give the storm a CPU of its own, with nothing beside it on the machine.",
     storm_continuity,
 );
-/// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
+/// PAUSE/PFC frames were shown to reach the tx port's counters, the program's or else its MAC's,
+/// and the programs of further ports that send.
 pub(in crate::cases::pfc) const PFC_VISIBLE: Need = Need::new(
     "pfc-visible",
     "Turn off pause handling in the MAC of the tx port, or use a port whose driver counts the \
      frames; `validator check` says what to type.",
-    |e| mac::witness(e).map(|_| ()),
+    |e| {
+        mac::witness(e)?;
+        unseen(e, None)
+            .next()
+            .map_or(Ok(()), |port| Err(not_shown(port)))
+    },
 );
+/// PAUSE/PFC frames were shown to reach the program of each sending port.
+pub(in crate::cases::pfc) const SENDERS_SEE_PFC: Need = Need {
+    met: Met::If(|e| senders_see_pfc(e)),
+    ..PFC_VISIBLE
+};
 /// The tx port's MAC does not obey the storm that the rx port sends.
 pub(in crate::cases::pfc) const OWN_STORM: Need = Need::new(
     "own-storm",
@@ -135,7 +148,7 @@ pub(in crate::cases::pfc) const HONOURED: Need = Need::by("honoured", Met::InChe
 pub(in crate::cases::pfc) const PROBE_LATENCY: Need = Need::by("probe-latency", Met::InCheck);
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
-    for port in [&e.ports.tx, &e.ports.rx] {
+    for (_, port) in e.ports.iter() {
         let disturbed = if port.carrier {
             port.disturbed.as_deref()
         } else {
@@ -145,14 +158,18 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
             return Err(format!("{} {what} during the repetition", port.interface));
         }
     }
-    if let (Some(tx), Some(rx)) = (e.ports.tx.speed, e.ports.rx.speed)
-        && tx != rx
+    let mut speeds = e
+        .ports
+        .iter()
+        .filter_map(|(name, port)| Some((name, port.speed?)));
+    if let Some((first, speed)) = speeds.next()
+        && let Some((name, other)) = speeds.find(|(_, other)| *other != speed)
     {
         return Err(format!(
-            "the ports differ in speed: tx {tx} bit/s, rx {rx} bit/s"
+            "the ports differ in speed: {first} {speed} bit/s, {name} {other} bit/s"
         ));
     }
-    for port in [&e.ports.tx, &e.ports.rx] {
+    for (_, port) in e.ports.iter() {
         // A quantum is 512 bit times of the link, whatever the testbed says.
         let (name, line_rate) = (&port.interface, e.limits.line_rate);
         let other = |speed: &u64| *speed != line_rate.bits_per_second();
@@ -163,7 +180,7 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
             ));
         }
     }
-    match e.ports.watchdog.as_deref() {
+    match e.watchdog.as_deref() {
         Some("off") => Ok(()),
         Some(state) => Err(format!(
             "the DUT's PFC watchdog is {state}; it has to be off"
@@ -173,6 +190,40 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
                 .into(),
         ),
     }
+}
+
+fn senders_see_pfc(e: &PfcEvidence) -> Result<(), String> {
+    let tx = std::iter::once(&e.ports.tx).filter(|port| !sees_pfc(port));
+    match tx.chain(unseen(e, None)).next() {
+        Some(port) => Err(not_shown(port)),
+        None => Ok(()),
+    }
+}
+
+fn sees_pfc(port: &Port) -> bool {
+    port.pfc_visible.is_some() || port.counts.pfc_frames > 0
+}
+
+/// That it was not shown that PFC reaches the program of a port.
+pub(super) fn not_shown(port: &Port) -> String {
+    format!(
+        "it was not shown that PAUSE/PFC frames reach the program on {}",
+        port.interface
+    )
+}
+
+/// Ports beside tx that send flows, of that priority or of any, and whose program was not shown to
+/// see PFC.
+pub(super) fn unseen(e: &PfcEvidence, priority: Option<Priority>) -> impl Iterator<Item = &Port> {
+    let sends = move |name: &PortName| {
+        let mut flows = e.plan.flows.iter();
+        flows.any(|flow| {
+            flow.from == *name && priority.is_none_or(|priority| flow.priority == priority)
+        })
+    };
+    let ports = e.ports.more.iter();
+    let unseen = ports.filter(move |(name, port)| sends(name) && !sees_pfc(port));
+    unseen.map(|(_, port)| port)
 }
 
 /// A DUT that forwards the storm and does not obey it looks like one that obeys, if the tx port's
@@ -293,8 +344,8 @@ pub(super) fn withheld_listed<'e>(
     flow: &FlowPlan,
     phase: Phase,
 ) -> impl Iterator<Item = &'e Withheld> + use<'e> {
-    let (spans, priority) = (e.sender.withheld.iter(), flow.priority);
-    spans.filter(move |held| held.priority == priority && held.phase == phase)
+    let (spans, priority, from) = (e.sender.withheld.iter(), flow.priority, flow.from.clone());
+    spans.filter(move |held| held.priority == priority && held.phase == phase && held.port == from)
 }
 
 /// Such spans that are not listed.
@@ -304,7 +355,10 @@ pub(super) fn withheld_left_out<'e>(
     phase: Phase,
 ) -> impl Iterator<Item = &'e LeftOut> + use<'e> {
     let (spans, priority) = (e.sender.withheld_left_out.iter(), flow.priority);
-    let of_flow = spans.filter(move |spans| spans.priority == priority && spans.phase == phase);
+    let from = flow.from.clone();
+    let of_flow = spans.filter(move |spans| {
+        spans.priority == priority && spans.phase == phase && spans.port == from
+    });
     of_flow.map(|of| &of.spans)
 }
 
@@ -355,8 +409,13 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     // sender may look as rarely as that; more rarely is a stall.
     let held_at_end = withheld_listed(e, flow, phase).any(|held| held.to + Stall::ABOVE >= span.to);
     let unsent = if held_at_end { Stall::ABOVE } else { 0 };
-    let least = frames_at(flow.rate, flow, time.saturating_sub(unsent));
-    let most = frames_at(flow.rate, flow, time);
+    let load = match phase {
+        Phase::Baseline => e.plan.baseline_load,
+        _ => 100,
+    };
+    let rate = (u128::from(flow.rate) * u128::from(load) / 100) as u64;
+    let least = frames_at(rate, flow, time.saturating_sub(unsent));
+    let most = frames_at(rate, flow, time);
     // A count is a whole number: one frame either way.
     if (sent as f64) < least * 0.99 - 1.0 || sent as f64 > most + 1.0 {
         let name = name(flow);

@@ -42,8 +42,13 @@ pub(super) fn overlaps(stall: &Stall, from: Nanos, to: Nanos) -> bool {
 fn load(e: &PfcEvidence, phase: Phase, stall: &Stall) -> (f64, Nanos) {
     let rate = e.plan.flows.iter().map(|flow| flow.rate).sum::<u64>() as f64;
     let share = rate / e.limits.line_rate.bits_per_second() as f64;
-    if phase != Phase::Probe {
-        return (share, Nanos::MAX);
+    match phase {
+        Phase::Probe => {}
+        Phase::Baseline => {
+            let load = f64::from(e.plan.baseline_load) / 100.0;
+            return (load * share, Nanos::MAX);
+        }
+        _ => return (share, Nanos::MAX),
     }
     let begun = |time| e.probes.partition_point(|probe| probe.begin() <= time);
     let (last, next) = (begun(stall.from).saturating_sub(1), begun(stall.to));

@@ -1,0 +1,151 @@
+//! Checks on which ports the DUT asks to wait where more comes in than leaves: `asks-each`,
+//! `asks-no-other`.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+
+use super::preconditions::{received, sent};
+use crate::cases::finding::Finding;
+use crate::cases::value::count;
+use crate::evidence::pfc::{PfcEvidence, Port};
+use crate::plan::{FlowPlan, PortName};
+
+/// Times that one port of a priority is asked to wait and let go again, from which on another that
+/// never is shows that it is left out: were it by chance which of two buffers fills first, one
+/// would be first each time in one of 128 runs.
+const EPISODES: u64 = 8;
+
+/// Whether a port sends a priority.
+fn sends(e: &PfcEvidence, port: &PortName, priority: Priority) -> bool {
+    let mut flows = e.plan.flows.iter();
+    flows.any(|flow| flow.priority == priority && flow.from == *port)
+}
+
+/// XOFF frames for `priority` at a port, all of them.
+fn xoffs(port: &Port, priority: Priority) -> u64 {
+    port.counts.pfc[priority.index()].xoff
+}
+
+/// Times that XOFF for `priority` came in at a port where the last frame for it was no XOFF, or was
+/// one whose pause had run out. Those of frames that were not logged are not among them.
+fn episodes(e: &PfcEvidence, port: &Port, priority: Priority) -> u64 {
+    let class = priority.index();
+    let (mut until, mut found) = (0, 0);
+    for frame in &port.counts.controls {
+        if frame.vector >> class & 1 == 0 {
+            continue;
+        }
+        let quanta = Quanta(frame.quanta[class]);
+        found += u64::from(quanta.0 > 0 && frame.time >= until);
+        until = match quanta.0 {
+            0 => 0,
+            _ => frame.time.saturating_add(e.limits.pause_time(quanta)),
+        };
+    }
+    found
+}
+
+/// Flows of lossless priorities.
+fn lossless(e: &PfcEvidence) -> impl Iterator<Item = &FlowPlan> {
+    let flows = e.plan.flows.iter();
+    flows.filter(|flow| e.plan.is_lossless(flow.priority))
+}
+
+/// Octets of layer 1 of lossless priorities that left beyond what the line takes.
+fn beyond(e: &PfcEvidence) -> u64 {
+    let Some(span) = e.span(Phase::Storm) else {
+        return 0;
+    };
+    let bits = |flow: &FlowPlan| {
+        sent(e, flow, Phase::Storm).saturating_mul(LineRate::frame_bits(flow.length))
+    };
+    let bits = lossless(e).map(bits).fold(0, u64::saturating_add);
+    let rate = u128::from(e.limits.line_rate.bits_per_second());
+    let line = rate * u128::from(span.to.saturating_sub(span.from)) / 1_000_000_000;
+    let line = u64::try_from(line).unwrap_or(u64::MAX);
+    bits.saturating_sub(line) / 8
+}
+
+/// The ports that send a priority.
+fn senders(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = (&PortName, &Port)> {
+    let ports = e.ports.senders();
+    ports.filter(move |(name, _)| sends(e, name, priority))
+}
+
+/// The lossless priorities for which XOFF came in at a port that sends them.
+fn asked(e: &PfcEvidence) -> impl Iterator<Item = Priority> {
+    let is_asked =
+        |priority: &Priority| senders(e, *priority).any(|(_, port)| xoffs(port, *priority) > 0);
+    let lossless = Priority::all().filter(|priority| e.plan.is_lossless(*priority));
+    lossless.filter(is_asked)
+}
+
+/// `asks-each`.
+pub(in crate::cases::pfc) fn asks_each(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let shared: Vec<_> = asked(e)
+        .filter(|priority| senders(e, *priority).count() > 1)
+        .collect();
+    if shared.is_empty() {
+        let what = "ports asked to wait, as more of a priority came in than the line takes";
+        let lost = |flow: &FlowPlan| {
+            let sent = sent(e, flow, Phase::Storm);
+            sent.saturating_sub(received(e, flow, Phase::Storm))
+        };
+        let lost = lossless(e).map(lost).fold(0, u64::saturating_add);
+        if lost > 0 {
+            let found = "none, and " + count(lost, "frames") + " are lost";
+            finding.prove(what, "each that sends it", found, false, false);
+        } else {
+            let found = "none; the DUT held " + count(beyond(e), "octets") + " and lost none";
+            finding.undecidable(what, "each that sends it", found);
+        }
+        return finding;
+    }
+    for priority in shared {
+        let times = senders(e, priority).map(|(_, port)| episodes(e, port, priority));
+        let most = times.max().unwrap_or(0);
+        for (name, port) in senders(e, priority) {
+            let what = format!("XOFF frames for priority {priority} at the {name} port");
+            let found = xoffs(port, priority);
+            let others = "none, while another port was asked " + count(most, "times");
+            if found > 0 {
+                finding.expect(what, "some", count(found, ""), true);
+            } else if most >= EPISODES {
+                finding.prove(what, "some", others, false, false);
+            } else {
+                let found = others + "; its buffer may have been the first to fill each time";
+                finding.undecided(what, "some", found);
+            }
+        }
+    }
+    finding
+}
+
+/// `asks-no-other`.
+pub(in crate::cases::pfc) fn asks_no_other(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let mut compared = false;
+    for (name, port) in e.ports.iter() {
+        let is_seen = port.pfc_visible.is_some() || port.counts.pfc_frames > 0;
+        for priority in Priority::all().filter(|priority| e.plan.is_lossless(*priority)) {
+            // Where no such frame is shown to be seen, that none was says nothing.
+            if is_seen && !sends(e, name, priority) {
+                compared = true;
+                let what = format!("XOFF frames for priority {priority} at the {name} port");
+                let found = xoffs(port, priority);
+                finding.prove(what, 0, found, found == 0, true);
+            }
+        }
+    }
+    if !compared {
+        return Finding::not_applicable(
+            "each port at which PFC is shown to be seen sends every lossless priority",
+        );
+    }
+    if asked(e).next().is_none() {
+        let what = "lossless priorities for which a port was asked to wait";
+        finding.undecidable(what, "some", "none: nothing was congested");
+    }
+    finding
+}
