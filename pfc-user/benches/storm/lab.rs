@@ -41,10 +41,10 @@ const SOURCES: [(&str, u64, Open); 3] = [
         Ok(Box::new(Sendmmsg::open(plan, flow_control)?))
     }),
     ("live frames", 40, |plan, flow_control| {
-        live::live(plan, flow_control, plan.cpu.as_slice())
+        live::live(plan, flow_control, plan.cpus)
     }),
     ("live, 2.4 Mpps", 20, |plan, flow_control| {
-        live::live(plan, flow_control, plan.cpu.as_slice())
+        live::live(plan, flow_control, plan.cpus)
     }),
 ];
 
@@ -205,7 +205,7 @@ impl Lab {
                     epoch: clock::now(),
                     width: SECOND,
                     windows: 1,
-                    cpus: &realtime::allowed_cpus(),
+                    cpus: &realtime::allowed_cpus()[..1],
                 };
                 let flow_control = || FlowControl::Unaware("the benchmark has no DUT".into());
                 let mut source = self.tester.run(|| open(&plan, flow_control()))??;

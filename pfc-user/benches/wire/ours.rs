@@ -39,7 +39,7 @@ pub const SENDMMSG: Ours = Ours {
 /// The fastest; on a veth the other end needs an XDP program.
 pub const LIVE_FRAMES: Ours = Ours {
     name: "live frames",
-    open: |plan, flow_control| live(plan, flow_control, plan.cpu.as_slice()),
+    open: |plan, flow_control| live(plan, flow_control, plan.cpus),
 };
 /// The fastest, on all CPUs.
 pub const LIVE_FRAMES_ON_ALL: Ours = Ours {

@@ -235,7 +235,7 @@ mod tests {
     use pfc_ebpf::units::{Dscp, Priority};
 
     use super::*;
-    use crate::plan::Role;
+    use crate::plan::{PortName, Role};
 
     fn v4() -> Addresses {
         Addresses {

@@ -192,6 +192,7 @@ mod tests {
             }
         );
         let left_out = |priority, from: Nanos, to: Nanos| WithheldLeftOut {
+            port: PortName::TX,
             priority: Priority::from_low_bits(priority),
             phase: Phase::Storm,
             spans: LeftOut {

@@ -107,6 +107,8 @@ mod tests {
     use super::*;
 
     const MS: Nanos = 1_000_000;
+    /// The case with a baseline at a part of its load.
+    const TWO_SENDERS: &str = "pfc.oversubscription";
 
     fn rate(bits_per_second: u64) -> LineRate {
         LineRate::from_bits_per_second(bits_per_second).unwrap()
@@ -136,7 +138,8 @@ mod tests {
             400_000_000_000,
             800_000_000_000,
         ];
-        for case in &CASES {
+        let id = |case: &PfcCase| case.case.id;
+        for case in CASES.iter().filter(|case| id(case) != TWO_SENDERS) {
             for speed in speeds {
                 for frame in [60, 1024, 1514] {
                     let found = plan(case, speed, frame, None);
@@ -144,6 +147,22 @@ mod tests {
                     assert_eq!((found.omitted.len(), found.impossible), (0, None));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_baseline_at_a_part_of_the_load_takes_longer_at_10_mbit() {
+        let case = CASES.iter().find(|case| case.case.id == TWO_SENDERS);
+        let case = case.unwrap();
+        let found = plan(case, 10_000_000, 1024, None);
+        assert_eq!(found.plans.len(), 1, "{found:?}");
+        let reason = &found.omitted[0].reason;
+        assert!(
+            reason.contains("set durations.baseline to at least 586.8847ms, found 300ms"),
+            "{reason}"
+        );
+        for frame in [60, 1024, 1514] {
+            assert_eq!(plan(case, 100_000_000, frame, None).plans.len(), 2);
         }
     }
 

@@ -319,6 +319,9 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("loses-held", [&["lossless lost", "lost later"], &[], &[]]),
     ("dies-after-pause", [&["lost later"], &[], &[]]),
     ("no-upstream-pfc", [&["no XOFF"], &[], &[]]),
+    // Who is asked shows where several ports fill buffers.
+    ("asks-first-port", [&[], &[], &[]]),
+    ("asks-all-ports", [&[], &[], &[]]),
     (
         "never-releases-upstream",
         [&["XOFF without need"], &[], &[]],
