@@ -75,7 +75,7 @@ pub fn until_all_fail(
 }
 
 /// Checks that a stalling device may fail: it is late, or holds too much.
-const BY_STANDING_STILL: [&str; 13] = [
+const BY_STANDING_STILL: [&str; 14] = [
     "paused",
     "background",
     "isolation",
@@ -86,6 +86,7 @@ const BY_STANDING_STILL: [&str; 13] = [
     "xon",
     "test-traffic",
     "no-dip",
+    "no-delay",
     "no-loss",
     "throughput",
     "no-pfc-on-lossy",
