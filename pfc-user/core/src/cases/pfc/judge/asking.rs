@@ -4,7 +4,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
-use super::preconditions::{received, sent};
+use super::preconditions::{received, sees_pfc, sent};
 use crate::cases::finding::Finding;
 use crate::cases::value::count;
 use crate::evidence::pfc::{PfcEvidence, Port};
@@ -15,7 +15,7 @@ use crate::plan::{FlowPlan, PortName};
 /// would be first each time in one of 128 runs.
 const EPISODES: u64 = 8;
 
-/// Whether a port sends a priority.
+/// True if a port sends a priority.
 fn sends(e: &PfcEvidence, port: &PortName, priority: Priority) -> bool {
     let mut flows = e.plan.flows.iter();
     flows.any(|flow| flow.priority == priority && flow.from == *port)
@@ -127,10 +127,9 @@ pub(in crate::cases::pfc) fn asks_no_other(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let mut compared = false;
     for (name, port) in e.ports.iter() {
-        let is_seen = port.pfc_visible.is_some() || port.counts.pfc_frames > 0;
         for priority in Priority::all().filter(|priority| e.plan.is_lossless(*priority)) {
             // Where no such frame is shown to be seen, that none was says nothing.
-            if is_seen && !sends(e, name, priority) {
+            if sees_pfc(port) && !sends(e, name, priority) {
                 compared = true;
                 let what = format!("XOFF frames for priority {priority} at the {name} port");
                 let found = xoffs(port, priority);

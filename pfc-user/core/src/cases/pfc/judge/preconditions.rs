@@ -200,7 +200,8 @@ fn senders_see_pfc(e: &PfcEvidence) -> Result<(), String> {
     }
 }
 
-fn sees_pfc(port: &Port) -> bool {
+/// True if PFC frames were shown to reach the program of that port.
+pub(super) fn sees_pfc(port: &Port) -> bool {
     port.pfc_visible.is_some() || port.counts.pfc_frames > 0
 }
 
