@@ -183,6 +183,7 @@ impl Bench {
         let rate = frames * LineRate::frame_bits(length) / u64::from(flows);
         let flow = |id: u16| FlowPlan {
             from: PortName::TX,
+            to: PortName::RX,
             id,
             role: Role::Test,
             priority: Priority::from_low_bits(id as u8),
@@ -213,6 +214,7 @@ impl Bench {
                 source_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
                 destination_ip: Ipv4Addr::new(192, 0, 2, 2).into(),
             },
+            receivers: &[],
             line_rate: LineRate::from_bits_per_second(LINE).expect("in range"),
             max_burst: 4 * MS,
             epoch: clock::now(),

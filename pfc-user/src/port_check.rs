@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use nix::sys::utsname::uname;
 use pfc_ebpf::abi::Trust;
 use validator_core::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest, Wanted, Way};
-use validator_core::plan::PortName;
+use validator_core::plan::PortRole;
 use validator_core::preflight::{self, State};
 
 use crate::config::{
@@ -132,10 +132,10 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         max_response: Some(config.limits.max_response),
     };
     laid.all()
-        .map(|(name, interface, namespace)| {
-            let role = match *name == PortName::RX {
-                true => Role::Rx,
-                false => Role::Tx,
+        .map(|(role, interface, namespace)| {
+            let role = match role {
+                PortRole::Rx => Role::Rx,
+                PortRole::Tx => Role::Tx,
             };
             let facts = link::examine(namespace, interface)?;
             let mut port = examined(role, wanted.clone(), facts);

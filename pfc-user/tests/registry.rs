@@ -110,7 +110,7 @@ fn a_built_in_plan_has_repetitions_of_each_case_on_the_simulated_testbed() {
     let plans = [
         simulated(DEFAULT_PLAN),
         simulated(further),
-        on("sim-three-ports", further),
+        on("sim-four-ports", further),
         simulated("mad-siblings"),
     ]
     .map(|config| run::plan(&config, Some(line_rate())).unwrap());

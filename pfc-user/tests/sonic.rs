@@ -118,8 +118,7 @@ impl Switch {
             .env("STAND_IN", self.path())
             .env("VALIDATOR_STATE", self.folder.path())
             .env("VALIDATOR_LOSSLESS", lossless)
-            .env("VALIDATOR_TX_PORT", "Ethernet0")
-            .env("VALIDATOR_RX_PORT", rx)
+            .env("VALIDATOR_PORTS", format!("Ethernet0,{rx}"))
             .output()
             .unwrap()
     }

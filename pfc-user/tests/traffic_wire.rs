@@ -34,6 +34,7 @@ pub fn priority(value: u8) -> Priority {
 pub fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
     FlowPlan {
         from: PortName::TX,
+        to: PortName::RX,
         id,
         role: Role::Test,
         priority: priority(dscp % 8),
@@ -73,6 +74,7 @@ fn plan(flows: &[FlowPlan], addresses: Addresses, epoch: Nanos) -> TrafficPlan<'
         run: 0x5678,
         flows,
         addresses,
+        receivers: &[],
         line_rate: line_rate(),
         max_burst: MAX_BURST,
         epoch,

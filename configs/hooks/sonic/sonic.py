@@ -117,8 +117,8 @@ class Switch:
 
 
 def ports():
-    """The switch's ports that the tester's tx and rx port are cabled to."""
-    found = [os.environ.get(f"VALIDATOR_{end}_PORT", "") for end in ("TX", "RX")]
+    """The switch's ports that the tester's are cabled to."""
+    found = os.environ.get("VALIDATOR_PORTS", "").split(",")
     if not all(found):
         raise Failed('name its ports in the testbed: dut.ports = { tx = "Ethernet0", ... }')
     return found

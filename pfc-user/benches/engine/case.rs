@@ -39,6 +39,7 @@ pub fn rate(interface: &str, flows: usize, time: Nanos) -> f64 {
         let dscp = Dscp::new(id as u8 % 64).expect("below 64");
         FlowPlan {
             from: PortName::TX,
+            to: PortName::RX,
             id: id as u16,
             role: Role::Test,
             priority: Priority::from_low_bits(dscp.get()),
@@ -60,6 +61,7 @@ pub fn rate(interface: &str, flows: usize, time: Nanos) -> f64 {
             source_ip: ip(1),
             destination_ip: ip(2),
         },
+        receivers: &[],
         line_rate: LineRate::from_bits_per_second(LINE).expect("a speed that there is"),
         max_burst: 4 * MS,
         epoch: clock::now(),

@@ -182,6 +182,7 @@ impl Lab {
                 let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000)?;
                 let flows = [FlowPlan {
                     from: PortName::TX,
+                    to: PortName::RX,
                     id: 0,
                     role: Role::Test,
                     priority: Priority::from_low_bits(0),
@@ -200,6 +201,7 @@ impl Lab {
                         source_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
                         destination_ip: Ipv4Addr::new(192, 0, 2, 2).into(),
                     },
+                    receivers: &[],
                     line_rate,
                     max_burst: 4 * MS,
                     epoch: clock::now(),

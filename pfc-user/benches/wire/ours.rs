@@ -83,6 +83,7 @@ impl Load {
             let dscp = Dscp::new((id % Dscp::COUNT as u16) as u8).expect("below 64");
             FlowPlan {
                 from: PortName::TX,
+                to: PortName::RX,
                 id,
                 role: Role::Test,
                 priority: Priority::from_low_bits(dscp.get()),
@@ -138,6 +139,7 @@ pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
         run: load.run,
         flows: &flows,
         addresses: addresses(),
+        receivers: &[],
         line_rate: LineRate::from_bits_per_second(UNREACHABLE).expect("a speed that there is"),
         max_burst: 4 * MS,
         epoch,

@@ -22,7 +22,7 @@ pub struct PortName(Cow<'static, str>);
 impl PortName {
     /// The port that sends the data of every case.
     pub const TX: Self = Self(Cow::Borrowed("tx"));
-    /// The port that receives it, and sends the storm.
+    /// The port that receives it, but for what goes to further ports, and sends the storm.
     pub const RX: Self = Self(Cow::Borrowed("rx"));
 
     /// A further port of that name.
@@ -37,6 +37,17 @@ impl fmt::Display for PortName {
     }
 }
 
+/// Part of a port in a testbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortRole {
+    /// It sends data.
+    #[default]
+    Tx,
+    /// It receives data.
+    Rx,
+}
+
 /// Which traffic item of the test plan a flow belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -47,6 +58,9 @@ pub enum Role {
     Background,
     /// Lossless, of a priority that is not stormed: subject of the check `isolation`.
     Isolation,
+    /// Lossless, of a stormed priority, between ports that the storm does not concern: subject of
+    /// the check `victim`.
+    Victim,
 }
 
 /// One flow: a stream of equal frames with a sequence of its own.
@@ -56,6 +70,8 @@ pub struct FlowPlan {
     pub id: u16,
     /// The port that sends it.
     pub from: PortName,
+    /// The port that receives it.
+    pub to: PortName,
     /// Traffic item.
     pub role: Role,
     /// Priority that the DUT is expected to put it in.
@@ -306,6 +322,7 @@ impl Durations {
     pub fn of_traffic(self) -> Self {
         Self {
             traffic: self.traffic,
+            resume: self.resume,
             ..self.without_storm()
         }
     }
@@ -350,8 +367,8 @@ pub struct RepetitionPlan {
     pub lossless: Vec<Priority>,
     /// All flows; each runs in every phase.
     pub flows: Vec<FlowPlan>,
-    /// Load of the baseline, in percent of the flows' rates: less than 100 where these together
-    /// are more than the rx port takes.
+    /// Load of baseline and resume, in percent of the flows' rates: less than 100 where these
+    /// together are more than the rx port takes.
     pub baseline_load: u8,
     /// The storm; `None` in a repetition that consists of its traffic, or of its probe.
     pub storm: Option<StormPlan>,
@@ -454,13 +471,21 @@ impl RepetitionPlan {
         let witness = unnamed.or(others().next()).map(|flow| flow.id);
         let all = load <= exact_load(&self.flows);
         let mut phases = Vec::new();
-        if self.is_held(flow.priority) {
+        if self.holds(flow) {
             phases.push(Phase::Storm);
         }
         if all || probed(flow) || witness == Some(flow.id) {
             phases.push(Phase::Probe);
         }
         phases
+    }
+
+    /// Load of a phase that is no probe, in percent of the flows' rates.
+    pub fn load(&self, phase: Phase) -> u8 {
+        match phase {
+            Phase::Baseline | Phase::Resume => self.baseline_load,
+            _ => 100,
+        }
     }
 
     /// True if `priority` is lossless.
@@ -475,8 +500,13 @@ impl RepetitionPlan {
         named.is_some_and(|named| named.contains(&priority))
     }
 
-    /// True if the storm has to hold `priority`.
+    /// True if the storm has to hold `priority` at the rx port.
     pub fn is_held(&self, priority: Priority) -> bool {
         self.is_lossless(priority) && self.is_stormed(priority)
+    }
+
+    /// True if the storm has to hold `flow`: it is the rx port's.
+    pub fn holds(&self, flow: &FlowPlan) -> bool {
+        flow.to == PortName::RX && self.is_held(flow.priority)
     }
 }

@@ -7,6 +7,7 @@ mod pause;
 mod speed;
 
 use std::fmt::Display;
+use std::ptr;
 
 use serde::Serialize;
 
@@ -89,6 +90,13 @@ pub fn judge(preflight: &Preflight) -> Vec<Vec<Item>> {
     ports
 }
 
+/// True of the rx port: it stands before further ports that receive.
+fn sends_storm(port: &Port, preflight: &Preflight) -> bool {
+    let mut ports = preflight.ports.iter();
+    let first = ports.find(|other| other.role == Role::Rx);
+    first.is_some_and(|first| ptr::eq(first, port))
+}
+
 /// True if a program of the tester is attached to the port in a run.
 fn has_program(port: &Port) -> bool {
     port.role != Role::Mad
@@ -135,8 +143,10 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
             items.push(received(port).named("pause frames in"));
             items.push(counters(port).named("mac counters"));
         }
-        Role::Rx => items.push(sent(port, preflight).named("pause frames out")),
-        Role::Rc | Role::Mad => {}
+        Role::Rx if sends_storm(port, preflight) => {
+            items.push(sent(port, preflight).named("pause frames out"));
+        }
+        Role::Rx | Role::Rc | Role::Mad => {}
     }
     items.extend([
         filters(port).named("mac filter"),

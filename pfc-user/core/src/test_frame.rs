@@ -258,6 +258,7 @@ mod tests {
     fn flow(pcp: Option<u8>, length: usize) -> FlowPlan {
         FlowPlan {
             from: PortName::TX,
+            to: PortName::RX,
             id: 9,
             role: Role::Test,
             priority: Priority::from_low_bits(3),

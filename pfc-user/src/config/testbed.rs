@@ -184,13 +184,32 @@ fn pfc(
         limits: limits::read(document, &file.limits.unwrap_or_default())?,
         hooks: hooks::read(document, file.hooks.unwrap_or_default())?,
     };
+    if let Dut::External { names, .. } = &pfc.dut
+        && !names.is_empty()
+    {
+        let ports: Vec<String> = pfc.ports.names().map(|name| name.to_string()).collect();
+        if let Some(name) = names.keys().find(|name| !ports.contains(name)) {
+            let problem = format!("the tester has no port {name}; it has {}", ports.join(", "));
+            return Err(document.error(&format!("dut.ports.{name}"), problem));
+        }
+        if let Some(port) = ports.iter().find(|port| !names.contains_key(*port)) {
+            let problem = format!("the DUT's name of its port to {port} is missing");
+            return Err(document.error("dut.ports", problem));
+        }
+    }
     if let Some(name) = pfc.ports.more.keys().next() {
         let (key, why) = match pfc.addresses.destination {
             Destination::RxPort => return Ok(pfc),
-            Destination::Mac(_) => ("destination_mac", "a DUT that does not know it floods it"),
+            Destination::Mac(_) => (
+                "destination_mac",
+                "a DUT floods what goes to an address that it has not learned",
+            ),
             Destination::Gateway(_) => ("gateway_mac", "another network is behind its router"),
         };
-        let problem = format!("port {name} sends to the rx port's own address: {why}; remove one");
+        let problem = format!(
+            "beside a further port ({name}) frames go to each port's own address: {why}; remove the \
+             key or the port"
+        );
         return Err(document.error(&format!("addresses.{key}"), problem));
     }
     Ok(pfc)

@@ -12,7 +12,7 @@ use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::units::{LineRate, Nanos};
 use validator_core::pacing::pacer::{Paced, PacingError};
 pub use validator_core::pacing::{Burst, Sent};
-use validator_core::plan::FlowPlan;
+use validator_core::plan::{FlowPlan, PortName};
 pub use validator_core::test_frame::Addresses;
 use validator_core::test_frame::{FrameError, FrameTemplate};
 
@@ -67,8 +67,10 @@ pub struct TrafficPlan<'a> {
     pub run: u16,
     /// Flows; all run in every burst.
     pub flows: &'a [FlowPlan],
-    /// Their addresses.
+    /// Addresses of those that go to the rx port.
     pub addresses: Addresses,
+    /// MAC addresses of the further receiving ports.
+    pub receivers: &'a [(PortName, [u8; 6])],
     /// Speed of the port.
     pub line_rate: LineRate,
     /// Most that may leave at once beyond the flows' rates, as time at line rate.
@@ -87,7 +89,11 @@ impl TrafficPlan<'_> {
     /// Each flow with its pace and its frame.
     fn paced(&self) -> Result<Vec<(u16, Paced, FrameTemplate)>, FrameError> {
         let paced = |flow: &FlowPlan| {
-            let template = FrameTemplate::new(flow, &self.addresses)?;
+            let mut addresses = self.addresses;
+            if let Some((_, mac)) = self.receivers.iter().find(|(name, _)| *name == flow.to) {
+                addresses.destination_mac = *mac;
+            }
+            let template = FrameTemplate::new(flow, &addresses)?;
             let paced = Paced {
                 priority: flow.priority,
                 rate: flow.rate,

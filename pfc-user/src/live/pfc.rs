@@ -14,17 +14,18 @@ mod senders;
 use bench::LiveBench;
 use hooks::{Hooks, NotConfigured};
 use macs::Macs;
+use pfc_ebpf::units::Priority;
 use prepare::{configure, counting, introduce, open_control};
 use senders::{Lost, Senders, losses};
 use validator_core::cases::pfc::stimulate::{self, Stimulus, Stop};
 use validator_core::evidence::mac::MacReport;
 use validator_core::evidence::pfc::{
-    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, Port,
-    PortReceived, Ports, Wait, Windows,
+    Arrivals, DropCounter, DutReport, FlowReceived, HookOutput, Instruments, Offence, PfcEvidence,
+    Port, PortReceived, Ports, Wait, Windows,
 };
 use validator_core::evidence::{CaseEvidence, Repetition};
 pub use validator_core::plan::effort;
-use validator_core::plan::{Durations, FlowPlan, Nanos, PortName, RepetitionPlan};
+use validator_core::plan::{Durations, FlowPlan, Nanos, PortName, PortRole, RepetitionPlan};
 use validator_core::quantity::hex;
 use validator_core::verdict::Event;
 
@@ -290,22 +291,41 @@ fn evidence(
     let mut sender = driven.sent.report;
     let (mut arrivals, mut offences) = (Arrivals::default(), Vec::new());
     let (mut rings, mut shown) = (driven.rings, true);
+    let (mut received, mut windows) = (Vec::new(), Vec::new());
     let mut ports = BTreeMap::new();
     for (port, facts) in live.testbed.ports_mut().zip(after.ports) {
-        let sends = port.name != PortName::RX;
-        let taken = if sends {
-            Rings::default()
-        } else {
+        let taken = if port.name == PortName::RX {
             std::mem::take(&mut rings)
-        };
-        let (counts, logged, offending) = read_port(port, taken)?;
-        offences.extend(offending);
-        if sends {
-            port.note_pfc(&counts, &plan.name);
-            port.alive |= counts.frames > 0;
-            shown &= facts.pfc_visible.is_some() || counts.pfc_frames > 0;
         } else {
-            arrivals = logged;
+            Rings::default()
+        };
+        let (mut counts, logged, offending) = read_port(port, taken)?;
+        offences.extend(offending);
+        match port.role {
+            PortRole::Tx => {
+                port.note_pfc(&counts, &plan.name);
+                port.alive |= counts.frames > 0;
+                shown &= facts.pfc_visible.is_some() || counts.pfc_frames > 0;
+            }
+            PortRole::Rx => {
+                let goes = |flow: u16| {
+                    let mut planned = plan.flows.iter();
+                    planned.any(|planned| planned.id == flow && planned.to == port.name)
+                };
+                let (own, others): (Vec<_>, Vec<_>) = port
+                    .account
+                    .flows()?
+                    .into_iter()
+                    .partition(|found| goes(found.flow));
+                counts.misdelivered = others.iter().map(FlowReceived::all).sum();
+                received.extend(own);
+                let records = logged.records.into_iter();
+                arrivals
+                    .records
+                    .extend(records.filter(|one| goes(one.flow)));
+                arrivals.lost += logged.lost;
+                add(&mut windows, port.account.windows()?);
+            }
         }
         ports.insert(port.name.clone(), Port { counts, ..facts });
     }
@@ -315,17 +335,17 @@ fn evidence(
             .push_str("; it was not shown that PFC reaches it");
     }
     let ports = Ports::try_from(ports).map_err(anyhow::Error::msg)?;
-    let account = &mut live.testbed.rx.account;
+    arrivals.records.sort_by_key(|record| record.time);
     Ok(PfcEvidence {
         plan: plan.clone(),
         attempt: live.attempt,
-        counting: counting(account.configured(), plan),
-        received: account.flows()?,
+        counting: counting(live.testbed, plan),
+        received,
         windows: Windows {
             epoch: driven.epoch,
             width: WINDOW,
             offered: driven.sent.offered,
-            received: account.windows()?,
+            received: windows,
         },
         limits: live.testbed.limits.clone(),
         ports,
@@ -345,6 +365,16 @@ fn evidence(
         hooks: after.hooks,
         interrupted: driven.interrupted,
     })
+}
+
+/// Adds the frames that another port counted, window by window.
+fn add(all: &mut Vec<[u32; Priority::COUNT]>, of_port: Vec<[u32; Priority::COUNT]>) {
+    all.resize(all.len().max(of_port.len()), [0; Priority::COUNT]);
+    for (sum, window) in all.iter_mut().zip(of_port) {
+        for (sum, frames) in sum.iter_mut().zip(window) {
+            *sum += frames;
+        }
+    }
 }
 
 /// Returns the error with what became of a port meanwhile: a sender reports only what the kernel
@@ -375,7 +405,8 @@ pub fn carry_over(testbed: &Testbed, cases: &mut [CaseEvidence]) {
     for repetition in cases.iter_mut().flat_map(|case| &mut case.repetitions) {
         if let Repetition::Pfc(measured) = repetition {
             let ports = &mut measured.ports;
-            let sending = [&mut ports.tx].into_iter().chain(ports.more.values_mut());
+            let all = [&mut ports.tx].into_iter().chain(ports.more.values_mut());
+            let sending = all.filter(|port| port.role == PortRole::Tx);
             for (port, now) in sending.zip(testbed.senders()) {
                 port.alive |= now.alive;
                 port.pfc_visible = port.pfc_visible.take().or(now.pfc_seen.clone());

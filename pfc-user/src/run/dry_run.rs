@@ -205,7 +205,7 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     }
     if durations.resume > 0 {
         step(format!(
-            "resume: send all flows for {}, and wait for their frames",
+            "resume: send all flows{load} for {}, and wait for their frames",
             Span(durations.resume)
         ));
     }

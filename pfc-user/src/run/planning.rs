@@ -9,7 +9,7 @@ use validator_core::cases::pfc::unfolding::Repetitions;
 use validator_core::cases::{PfcTask, PlannedCase, Task};
 use validator_core::evidence::preflight::{Facts, Port, Role, UnfitCase};
 use validator_core::evidence::{FixedSet, Omitted};
-use validator_core::plan::FlowPlan;
+use validator_core::plan::{FlowPlan, PortRole};
 use validator_core::preflight;
 use validator_core::verdict::Case;
 
@@ -136,7 +136,8 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         trust: testbed.qos.trust,
         dscp_map: testbed.qos.dscp_map,
         vlan: testbed.qos.vlan,
-        more: testbed.ports.more.keys().cloned().collect(),
+        senders: testbed.ports.further(PortRole::Tx).cloned().collect(),
+        receivers: testbed.ports.further(PortRole::Rx).cloned().collect(),
         fixed_lossless: testbed.is_fixed().then(|| testbed.qos.lossless.clone()),
     }
 }

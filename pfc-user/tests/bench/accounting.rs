@@ -146,10 +146,11 @@ impl Accounting {
         &self.pauses
     }
 
-    pub fn received(&self, phase: Phase) -> u64 {
+    /// Distinct frames of a phase, of flows for which that holds.
+    pub fn received(&self, phase: Phase, is_of: impl Fn(u16) -> bool) -> u64 {
         self.flows
             .iter()
-            .filter(|((_, of), _)| *of == phase)
+            .filter(|((flow, of), _)| *of == phase && is_of(*flow))
             .map(|(_, flow)| flow.frames)
             .sum()
     }

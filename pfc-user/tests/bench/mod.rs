@@ -6,7 +6,7 @@ pub mod accounting;
 pub mod mac;
 mod virtual_bench;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
@@ -57,7 +57,8 @@ pub fn port() -> PortContext {
         trust: Trust::Dscp,
         dscp_map: dscp_map(|dscp| dscp),
         vlan: false,
-        more: vec![PortName::new("tx2".into())],
+        senders: vec![PortName::new("tx2".into())],
+        receivers: vec![PortName::new("rx2".into())],
         fixed_lossless: None,
     }
 }
@@ -271,10 +272,9 @@ fn run_with(
     config.dscp_to_priority = dscp_map(setup.map);
     config.scheduler = scheduler;
     (setup.configure)(&mut config);
-    let mut from: Vec<_> = plan.flows.iter().map(|flow| &flow.from).collect();
-    from.sort();
-    from.dedup();
-    let ports = 0..1 + from.len() as u8;
+    let ends = plan.flows.iter().flat_map(|flow| [&flow.from, &flow.to]);
+    let ports: BTreeSet<_> = ends.chain([&PortName::TX, &PortName::RX]).collect();
+    let ports = 0..ports.len() as u8;
     config.macs = ports.map(|port| [2, 0, 0, 0, 1, port]).collect();
     let device = Box::new(Switch::new(config, faults));
     run_device(plan, device, setup, macs)

@@ -1,6 +1,6 @@
 //! The bench in virtual time: the sender, the storm and the wire between the ports and a device.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use pfc_ebpf::pacing::{BurstMeter, SECOND};
@@ -18,7 +18,7 @@ use validator_core::pacing::history::History;
 use validator_core::pacing::pacer::{Paced, Pacer};
 use validator_core::pacing::storm::gap_ledger::{GapLedger, Latest};
 use validator_core::plan::{
-    FlowPlan, Limits, Nanos, PfcFrame, PortName, RepetitionPlan, StormPlan,
+    FlowPlan, Limits, Nanos, PfcFrame, PortName, PortRole, RepetitionPlan, StormPlan,
 };
 use validator_core::test_frame::{Addresses, FrameTemplate};
 
@@ -43,17 +43,30 @@ pub(super) fn run_device(
     let mut unused = Alive::default();
     let alive = alive.unwrap_or(&mut unused);
     let now = BEGIN;
-    let senders: Vec<Sender> = senders(plan)
+    let account = || Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC);
+    let senders: Vec<Sender> = further(plan, |flow| &flow.from, PortName::TX)
         .into_iter()
         .enumerate()
-        .map(|(place, name)| {
-            let account = Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC);
-            Sender::new(name, place, plan, account, now)
+        .map(|(place, name)| Sender::new(name, place, plan, account(), now))
+        .collect();
+    let receivers: Vec<Receiver> = further(plan, |flow| &flow.to, PortName::RX)
+        .into_iter()
+        .enumerate()
+        .map(|(place, name)| Receiver {
+            name,
+            port: if place == 0 {
+                RX
+            } else {
+                senders.len() + place
+            },
+            account: account(),
         })
         .collect();
     let template = |flow: &FlowPlan| {
         let sender = senders.iter().find(|sender| sender.name == flow.from);
-        FrameTemplate::new(flow, &addresses(sender.unwrap().port)).unwrap()
+        let receiver = receivers.iter().find(|receiver| receiver.name == flow.to);
+        let addresses = addresses(sender.unwrap().port, receiver.unwrap().port);
+        FrameTemplate::new(flow, &addresses).unwrap()
     };
     let templates = plan.flows.iter().map(template).collect();
     let mut bench = VirtualBench {
@@ -66,7 +79,7 @@ pub(super) fn run_device(
         sequences: vec![0; plan.flows.len()],
         sent: Vec::new(),
         offered: vec![[0; 8]; WINDOWS],
-        rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
+        receivers,
         senders,
         storm: None,
         stall: setup.stall,
@@ -92,28 +105,54 @@ pub(super) fn run_device(
     bench.evidence(done, alive)
 }
 
-/// Names of the ports that send: tx, and those that flows come from beside it.
-fn senders(plan: &RepetitionPlan) -> Vec<PortName> {
-    let mut names: Vec<_> = plan.flows.iter().map(|flow| flow.from.clone()).collect();
-    names.retain(|name| *name != PortName::TX);
+/// Names of the ports at that end of the flows: the usual one, and those beside it.
+fn further(
+    plan: &RepetitionPlan,
+    end: fn(&FlowPlan) -> &PortName,
+    usual: PortName,
+) -> Vec<PortName> {
+    let mut names: Vec<_> = plan.flows.iter().map(|flow| end(flow).clone()).collect();
+    names.retain(|name| *name != usual);
     names.sort();
     names.dedup();
-    names.insert(0, PortName::TX);
+    names.insert(0, usual);
     names
 }
 
-/// Address of the tester's sending port that is cabled to that port of the device.
-fn source(port: usize) -> [u8; 6] {
-    [2, 0, 0, 0, 0, if port == TX { 1 } else { 1 + port as u8 }]
+/// Address of the tester's port that is cabled to that port of the device.
+fn address(port: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 0, 1 + port as u8]
 }
 
-/// Addresses of what it sends.
-fn addresses(port: usize) -> Addresses {
+/// Addresses of what it sends to another.
+fn addresses(port: usize, to: usize) -> Addresses {
     Addresses {
-        source_mac: source(port),
-        destination_mac: STORM_MAC,
+        source_mac: address(port),
+        destination_mac: address(to),
         source_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
         destination_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+    }
+}
+
+/// A receiving port of the tester.
+struct Receiver {
+    name: PortName,
+    /// The port of the device.
+    port: usize,
+    /// What came in.
+    account: Accounting,
+}
+
+impl Receiver {
+    fn is_goal_of(&self, flow: &FlowPlan) -> bool {
+        flow.to == self.name
+    }
+
+    /// What came in of the flows that go to it, and how many frames of others.
+    fn flows(&self, plan: &RepetitionPlan) -> (Vec<FlowReceived>, u64) {
+        let goes = |found: &FlowReceived| self.is_goal_of(&plan.flows[usize::from(found.flow)]);
+        let (own, others): (Vec<_>, Vec<_>) = self.account.flows().into_iter().partition(goes);
+        (own, others.iter().map(FlowReceived::all).sum())
     }
 }
 
@@ -211,7 +250,8 @@ struct VirtualBench<'p> {
     sequences: Vec<u64>,
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
-    rx: Accounting,
+    /// The rx port, then further ones.
+    receivers: Vec<Receiver>,
     storm: Option<RunningStorm>,
     /// The storm's sender stalls after so many frames, for so long.
     stall: Option<(u64, Nanos)>,
@@ -243,6 +283,10 @@ fn octets(control: MacControl) -> Vec<u8> {
 }
 
 impl VirtualBench<'_> {
+    fn rx(&self) -> &Accounting {
+        &self.receivers[0].account
+    }
+
     /// A frame comes to a port of the device.
     fn ingress(&mut self, port: usize, frame: Vec<u8>) {
         if Stopped::holds(self.stopped, Process::Device, self.now).is_some() {
@@ -288,7 +332,11 @@ impl VirtualBench<'_> {
             let port = departure.port;
             let side = match self.senders.iter_mut().find(|sender| sender.port == port) {
                 Some(sender) => &mut sender.account,
-                None => &mut self.rx,
+                None => {
+                    let mut receivers = self.receivers.iter_mut();
+                    let receiver = receivers.find(|receiver| receiver.port == port);
+                    &mut receiver.unwrap().account
+                }
             };
             side.receive(departure.at.max(self.woke), &departure.frame);
         }
@@ -387,20 +435,22 @@ impl VirtualBench<'_> {
     /// Sends a frame of each port before the begin, as the tester does, where a device has to learn
     /// addresses.
     fn introduce(&mut self) {
-        if self.senders.len() < 2 {
+        if self.senders.len() + self.receivers.len() <= 2 {
             return;
         }
         let begin = self.now;
         self.now -= MS;
-        let ports: Vec<usize> = self.senders.iter().map(|sender| sender.port).collect();
+        let senders = self.senders.iter().map(|sender| sender.port);
+        let receivers = self.receivers.iter().map(|receiver| receiver.port);
+        let ports: Vec<usize> = senders
+            .chain(receivers)
+            .filter(|port| *port != RX)
+            .collect();
         for port in ports {
-            for (at, from, to) in [
-                (port, source(port), STORM_MAC),
-                (RX, STORM_MAC, source(port)),
-            ] {
+            for (at, to) in [(port, RX), (RX, port)] {
                 let mut frame = vec![0; 60];
-                frame[..6].copy_from_slice(&to);
-                frame[6..12].copy_from_slice(&from);
+                frame[..6].copy_from_slice(&address(to));
+                frame[6..12].copy_from_slice(&address(at));
                 frame[12..14].copy_from_slice(&[0x88, 0xb5]);
                 self.ingress(at, frame);
             }
@@ -422,7 +472,7 @@ impl VirtualBench<'_> {
         self.templates[index].stamp(&mut frame, &stamp);
         self.sequences[index] += 1;
         let now = self.now;
-        let window = (now - self.rx.epoch()) / WINDOW;
+        let window = (now - self.rx().epoch()) / WINDOW;
         match self
             .sent
             .iter_mut()
@@ -462,7 +512,9 @@ impl VirtualBench<'_> {
             .zip([alive, &mut other])
             .map(|(mac, alive)| mac.finish(now, name, alive))
             .collect();
-        let facts = |name: &PortName, account: &Accounting| Port {
+        let seen = &seen;
+        let facts = |role: PortRole, name: &PortName, counts: PortReceived| Port {
+            role,
             interface: name.to_string(),
             driver: "virtual".into(),
             carrier: true,
@@ -472,11 +524,12 @@ impl VirtualBench<'_> {
             pfc_visible: seen.clone(),
             takes_own_pfc: None,
             alive: true,
-            counts: account.port(),
+            counts,
         };
+        let ports = self.senders.len() + self.receivers.len();
         let dut = DutReport {
-            received: vec![0; 1 + self.senders.len()],
-            sent: vec![0; 1 + self.senders.len()],
+            received: vec![0; ports],
+            sent: vec![0; ports],
             model_drops: self
                 .switch
                 .drops()
@@ -490,7 +543,7 @@ impl VirtualBench<'_> {
                 .map(Stall::length)
                 .max()
                 .unwrap_or(0),
-            stalls: self.device_stalls,
+            stalls: std::mem::take(&mut self.device_stalls),
             ..DutReport::default()
         };
         let accounting = vec![DropCounter {
@@ -511,29 +564,50 @@ impl VirtualBench<'_> {
         instruments.note(&accounting);
         // Windows without a frame after the end of the last phase say nothing.
         let ended = done.phases.iter().map(|span| span.to).max().unwrap_or(now);
-        let ended = ((ended - self.rx.epoch()) / WINDOW + 1) as usize;
-        let mut received = self.rx.windows();
+        let epoch = self.rx().epoch();
+        let ended = ((ended - epoch) / WINDOW + 1) as usize;
+        let mut received = vec![[0; 8]; WINDOWS];
+        for receiver in &self.receivers {
+            for (sum, window) in received.iter_mut().zip(receiver.account.windows()) {
+                for (sum, frames) in sum.iter_mut().zip(window) {
+                    *sum += frames;
+                }
+            }
+        }
         let used = |windows: &[[u32; 8]]| windows.iter().rposition(|window| *window != [0; 8]);
         let last = used(&self.offered)
             .max(used(&received))
             .map_or(0, |last| last + 1);
         received.truncate(ended.max(last));
         self.offered.truncate(ended.max(last));
-        let mut senders = self.senders.iter();
-        let tx = senders.next().unwrap();
-        let ports = Ports {
-            tx: facts(&tx.name, &tx.account),
-            rx: facts(&PortName::RX, &self.rx),
-            more: senders
-                .map(|sender| (sender.name.clone(), facts(&sender.name, &sender.account)))
-                .collect(),
-        };
+        let of_senders = self.senders.iter().map(|Sender { name, account, .. }| {
+            let facts = facts(PortRole::Tx, name, account.port());
+            (name.clone(), facts)
+        });
+        let of_receivers = self.receivers.iter().map(|receiver| {
+            let Receiver { name, account, .. } = receiver;
+            let counts = PortReceived {
+                misdelivered: receiver.flows(self.plan).1,
+                ..account.port()
+            };
+            (name.clone(), facts(PortRole::Rx, name, counts))
+        });
+        let ports: BTreeMap<_, _> = of_senders.chain(of_receivers).collect();
+        let ports = Ports::try_from(ports).unwrap();
+        let arrivals = self.receivers.iter().flat_map(|receiver| {
+            let of_it = receiver.account.arrivals().into_iter();
+            of_it.filter(|one| receiver.is_goal_of(&self.plan.flows[usize::from(one.flow)]))
+        });
+        let mut arrivals: Vec<Arrival> = arrivals.collect();
+        arrivals.sort_by_key(|arrival| arrival.time);
         let offences = self
             .senders
             .iter()
             .map(|sender| (&sender.name, &sender.account));
+        let of_receivers = self.receivers.iter();
+        let of_receivers = of_receivers.map(|receiver| (&receiver.name, &receiver.account));
         let offences = offences
-            .chain([(&PortName::RX, &self.rx)])
+            .chain(of_receivers)
             .flat_map(|(port, side)| side.offences(port))
             .collect();
         let mut sent = Sent::default();
@@ -570,9 +644,13 @@ impl VirtualBench<'_> {
                 flows: std::mem::take(&mut self.sent),
                 ..sent.report
             },
-            received: self.rx.flows(),
+            received: self
+                .receivers
+                .iter()
+                .flat_map(|receiver| receiver.flows(self.plan).0)
+                .collect(),
             windows: Windows {
-                epoch: self.rx.epoch(),
+                epoch,
                 width: WINDOW,
                 offered: self.offered,
                 received,
@@ -580,7 +658,7 @@ impl VirtualBench<'_> {
             storm: done.storm,
             probes: done.probes,
             arrivals: Arrivals {
-                records: self.rx.arrivals(),
+                records: arrivals,
                 lost: 0,
             },
             offences,
@@ -604,7 +682,9 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
-        self.rx.log(self.plan, burst.load);
+        for receiver in &mut self.receivers {
+            receiver.account.log(self.plan, burst.load);
+        }
         for sender in &mut self.senders {
             let of_port = sender
                 .flows
@@ -647,7 +727,12 @@ impl Bench for VirtualBench<'_> {
         let quiet = settle::quiet(self.plan, &self.limits);
         let mut settling = Settling::new(phase, self.now, deadline, sent, quiet);
         loop {
-            if let Some(wait) = settling.look(self.now, self.rx.received(phase)) {
+            let arrived = self.receivers.iter().map(|receiver| {
+                let goes = |flow: u16| receiver.is_goal_of(&self.plan.flows[usize::from(flow)]);
+                receiver.account.received(phase, goes)
+            });
+            let arrived = arrived.sum();
+            if let Some(wait) = settling.look(self.now, arrived) {
                 self.settled.push(wait);
                 return Ok(());
             }
@@ -697,7 +782,7 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
-        Ok(self.rx.logged())
+        Ok(self.receivers[0].account.logged())
     }
 
     fn announce(&mut self, phase: &'static str) {

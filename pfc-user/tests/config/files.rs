@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 14] = [
+const CASES: [&str; 15] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -29,6 +29,7 @@ const CASES: [&str; 14] = [
     "pfc.independent-times",
     "pfc.timer-reload",
     "pfc.oversubscription",
+    "pfc.victim",
 ];
 const MS: u64 = 1_000_000;
 
@@ -187,6 +188,7 @@ fn the_further_cases_have_their_sets_and_vectors() {
             (CASES[11], sets(&["34", "1346"])),
             (CASES[12], sets(&["34"])),
             (CASES[13], sets(&["3", "34"])),
+            (CASES[14], sets(&["3", "34 storm 4"])),
         ]
     );
 }

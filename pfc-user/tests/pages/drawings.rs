@@ -17,7 +17,7 @@ use super::{named, of_class, page, parse, sample, samples, text_of};
 fn each_family_is_drawn() {
     for (family, class, number) in [
         // Six cases with one repetition, and two with two.
-        ("pfc", "timeline", 11),
+        ("pfc", "timeline", 12),
         ("mad", "ladder", 7),
         ("rc", "ladder", 3),
     ] {

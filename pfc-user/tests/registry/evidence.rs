@@ -145,6 +145,12 @@ const FIELDS: &[(&str, &[Reader])] = &[
         &[Checks(&["no-reflection"]), Whole(Rule::Ports)],
     ),
     (
+        "ports.tx.counts.misdelivered",
+        &[Nobody(
+            "no flow goes to a sending port: `test_frames` are all that came",
+        )],
+    ),
+    (
         "ports.tx.counts.foreign_run",
         &[FOREIGN, Whole(Rule::Ports)],
     ),
@@ -199,6 +205,10 @@ const FIELDS: &[(&str, &[Reader])] = &[
     (
         "ports.rx.counts.test_frames",
         &[Whole(Rule::Flows), Whole(Rule::Ports)],
+    ),
+    (
+        "ports.rx.counts.misdelivered",
+        &[Checks(&["no-reflection"]), Whole(Rule::Flows)],
     ),
     (
         "ports.rx.counts.foreign_run",
@@ -467,6 +477,7 @@ fn port() -> PortReceived {
     PortReceived {
         frames: 0,
         test_frames: 0,
+        misdelivered: 0,
         foreign_run: 0,
         other: 0,
         by_priority: [0; 8],

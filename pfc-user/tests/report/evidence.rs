@@ -37,11 +37,11 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
     );
     let other =
         whole
-            .replacen("\"schema\":5", "\"schema\":7", 1)
+            .replacen("\"schema\":6", "\"schema\":7", 1)
             .replacen("\"seconds\"", "\"secs\"", 1);
     assert_eq!(
         refusal(Some(&other)),
-        "DIR/evidence.json: layout 7 of validator 1.2.3; expected layout 5: judge it with that \
+        "DIR/evidence.json: layout 7 of validator 1.2.3; expected layout 6: judge it with that \
          version, or measure again"
     );
     assert_eq!(

@@ -277,6 +277,7 @@ fn the_json_report_has_the_throughput_of_each_priority_over_time() {
     let (dscp, priority) = (Dscp::new(3).unwrap(), Priority::new(3).unwrap());
     repetition.plan.flows = vec![FlowPlan {
         from: PortName::TX,
+        to: PortName::RX,
         id: 0,
         role: Role::Test,
         priority,
@@ -462,6 +463,7 @@ fn reports_say_which_ports_and_which_frames_were_used() {
     };
     let flow = |id, role, priority, dscp| FlowPlan {
         from: PortName::TX,
+        to: PortName::RX,
         id,
         role,
         priority: Priority::new(priority).unwrap(),
@@ -517,7 +519,7 @@ fn reports_say_which_ports_and_which_frames_were_used() {
     let driver = &json["preflight"][0]["facts"]["driver"];
     assert_eq!(driver["firmware"], "4.40 0x8001c967");
     let expected = serde_json::json!({
-        "id": 0, "from": "tx", "role": "test", "priority": 3, "dscp": 6, "pcp": 3, "rate": 250_000_000,
+        "id": 0, "from": "tx", "to": "rx", "role": "test", "priority": 3, "dscp": 6, "pcp": 3, "rate": 250_000_000,
         "length": 1024
     });
     let flows = &json["cases"][0]["flows"][0];

@@ -162,6 +162,7 @@ fn the_marks_of_tagged_frames_are_shown() {
     let priority = |number| Priority::new(number).unwrap();
     let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
         from: PortName::TX,
+        to: PortName::RX,
         id,
         role: Role::Test,
         priority: priority(number),

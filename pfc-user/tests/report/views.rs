@@ -132,6 +132,7 @@ fn probe(load: u8, times: &[u16]) -> ProbeBurst {
 fn plan() -> RepetitionPlan {
     let flow = |id: u16, role, number| FlowPlan {
         from: PortName::TX,
+        to: PortName::RX,
         id,
         role,
         priority: priority(number),
@@ -217,7 +218,8 @@ fn a_dry_run_tells_every_frame_of_a_planned_probe() {
         trust: Trust::Dscp,
         dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
         vlan: false,
-        more: Vec::new(),
+        senders: Vec::new(),
+        receivers: Vec::new(),
         fixed_lossless: None,
     };
     let request = RepetitionRequest {
@@ -301,7 +303,11 @@ fn a_dry_run_of_traffic_alone_says_its_load_and_its_time() {
         words.contains("3 drain: wait for what the DUT holds"),
         "{text}"
     );
-    assert!(!text.contains("   4  "), "{text}");
+    assert!(
+        words.contains("4 resume: send all flows at 40 % of their rates for"),
+        "{text}"
+    );
+    assert!(!text.contains("   5  "), "{text}");
 }
 
 #[test]

@@ -179,16 +179,40 @@ fn root_timers() {
     }
 }
 
-/// Three ports: a good switch, and each fault of the case.
+/// Four ports: a good switch, and each fault of the cases that want them.
 #[test]
 fn root_oversubscription() {
-    let test = "root_oversubscription";
+    let faults = [
+        ("asks-first-port", "oversubscription asks-each"),
+        ("asks-all-ports", "oversubscription asks-no-other"),
+    ];
+    of_further_ports(
+        "root_oversubscription",
+        "pfc.oversubscription",
+        &[],
+        &faults,
+    );
+}
+
+#[test]
+fn root_victim() {
+    // With one lossless priority there is no other.
+    let open = ["victim isolation"];
+    let faults = [
+        ("pauses-all-ports", "victim victim"),
+        ("floods", "victim no-reflection"),
+    ];
+    of_further_ports("root_victim", "pfc.victim", &open, &faults);
+}
+
+/// A good switch passes, but for checks without a subject, and each fault fails its check.
+fn of_further_ports(test: &str, case: &str, no_subject: &[&str], faults: &[(&str, &'static str)]) {
     let Some(lab) = Lab::new(test) else { return };
-    let testbed = of_repository("configs/testbeds/sim-three-ports.toml");
+    let testbed = of_repository("configs/testbeds/sim-four-ports.toml");
     let run = |set: &str| {
         let out = lab.out();
         let run = lab.run(&format!(
-            "run --testbed {testbed} --plan pfc-further --case pfc.oversubscription --out {} \
+            "run --testbed {testbed} --plan pfc-further --case {case} --out {} \
              --format json --set testbed.limits.attempts=1{set}",
             out.display()
         ));
@@ -199,11 +223,8 @@ fn root_oversubscription() {
     let report = good.report();
     let reasons = report.reasons("fail");
     assert_eq!(report.checks("fail"), set(&[]), "{reasons}");
-    assert_eq!(report.checks("not-applicable"), set(&[]));
-    for (fault, expected) in [
-        ("asks-first-port", "oversubscription asks-each"),
-        ("asks-all-ports", "oversubscription asks-no-other"),
-    ] {
+    assert_eq!(report.checks("not-applicable"), set(no_subject));
+    for (fault, expected) in faults.iter().copied() {
         let set = format!(" --set testbed.dut.faults=[\"{fault}\"]");
         settle::until_all_fail(test, &[expected], &[], |_| run(&set));
     }

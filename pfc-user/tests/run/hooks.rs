@@ -167,7 +167,8 @@ fn root_a_dry_run_shows_hooks_and_runs_none() {
         "hook restore: sh ",
         "hook counters: sh ",
         "VALIDATOR_REPETITION=\"lossless 3+4\" VALIDATOR_LOSSLESS=\"3,4\" \
-         VALIDATOR_TX_PORT=\"Ethernet0\" VALIDATOR_RX_PORT=\"Ethernet4\" VALIDATOR_OUT=\"/x/y\"",
+         VALIDATOR_TX_PORT=\"Ethernet0\" VALIDATOR_RX_PORT=\"Ethernet4\" \
+         VALIDATOR_PORTS=\"Ethernet0,Ethernet4\" VALIDATOR_OUT=\"/x/y\"",
     ] {
         assert!(words.contains(shown), "{shown} in {}", dry.stdout);
     }

@@ -244,13 +244,13 @@ fn root_a_sender_that_is_dropped_leaves_nothing_running() {
         sender
             .start(endless(Phase::Baseline, clock::now()))
             .unwrap();
-        until(|| rx.received(Phase::Baseline).unwrap() > 0);
+        until(|| rx.received(Phase::Baseline, 0..1).unwrap() > 0);
         drop(sender);
         // Its threads have ended: what they had let go is on its way at the most.
-        let mut before = rx.received(Phase::Baseline).unwrap();
+        let mut before = rx.received(Phase::Baseline, 0..1).unwrap();
         let mut same = 0;
         while same < 1000 {
-            let now = rx.received(Phase::Baseline).unwrap();
+            let now = rx.received(Phase::Baseline, 0..1).unwrap();
             same = if now == before { same + 1 } else { 0 };
             before = now;
             thread::yield_now();

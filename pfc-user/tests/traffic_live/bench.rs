@@ -112,6 +112,7 @@ impl<'a> Setup<'a> {
             run: RUN,
             flows: self.flows,
             addresses: self.addresses,
+            receivers: &[],
             line_rate: LineRate::from_bits_per_second(self.line).unwrap(),
             max_burst: self.max_burst,
             epoch,

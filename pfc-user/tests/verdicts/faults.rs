@@ -18,7 +18,7 @@ use crate::verdicts::frame_faults;
 pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const REPETITIONS: [Repetition; 12] = [
+const REPETITIONS: [Repetition; 14] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -31,6 +31,8 @@ const REPETITIONS: [Repetition; 12] = [
     ("pfc.timer-reload", &[3, 4], None),
     ("pfc.oversubscription", &[3], None),
     ("pfc.oversubscription", &[3, 4], None),
+    ("pfc.victim", &[3], None),
+    ("pfc.victim", &[3, 4], Some(&[3])),
 ];
 
 /// The check in every case.
@@ -46,6 +48,7 @@ macro_rules! in_all {
             concat!("independent ", $check),
             concat!("timer ", $check),
             concat!("oversubscription ", $check),
+            concat!("victim ", $check),
         ]
     };
 }
@@ -63,6 +66,7 @@ macro_rules! in_all_with_pauses {
             concat!("zero ", $check),
             concat!("independent ", $check),
             concat!("timer ", $check),
+            concat!("victim ", $check),
         ]
     };
 }
@@ -79,6 +83,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "multi response",
             "enable only-enabled",
             "timer replaced",
+            "victim paused",
         ],
     ),
     (
@@ -96,6 +101,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
             "independent own-time",
             "timer replaced",
+            "victim paused",
         ],
     ),
     ("leaks", NOT_PAUSED),
@@ -167,6 +173,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
             "independent own-time",
             "timer replaced",
+            "victim delivered",
+            "victim lets-go",
         ],
     ),
     // The sum of a storm's pauses is longer than the wait.
@@ -179,6 +187,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "multi lets-go",
             "enable delivered",
             "timer replaced",
+            "victim delivered",
+            "victim lets-go",
         ],
     ),
     ("pauses-longer", LONGER),
@@ -235,6 +245,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
             "zero resumes",
             "timer replaced",
+            "victim paused",
         ],
     ),
     (
@@ -277,6 +288,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "zero ignored",
             "independent own-time",
             "timer replaced",
+            "victim delivered",
         ],
     ),
     ("dies-after-pause", &["single resume", "multi resume"]),
@@ -288,19 +300,32 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable delivered",
             "oversubscription delivered",
             "oversubscription asks-each",
+            "victim delivered",
         ],
     ),
     ("asks-first-port", &["oversubscription asks-each"]),
     ("asks-all-ports", &["oversubscription asks-no-other"]),
+    (
+        "floods",
+        &["oversubscription no-reflection", "victim no-reflection"],
+    ),
+    ("pauses-all-ports", &["victim victim"]),
+    // No frame is lost, and all come in time for the end of the storm.
+    ("pauses-all-ports=13107", &["victim victim"]),
     // The probe of case 3, before the storm, fills the buffers too.
     (
         "never-releases-upstream",
-        &["single resume", "multi resume", "lossy background"],
+        &[
+            "single resume",
+            "multi resume",
+            "lossy background",
+            "oversubscription resume",
+        ],
     ),
     ("xoff-lossless-in-lossy-storm", &["lossy background"]),
     (
         "xoff-other-lossless",
-        &["multi isolation", "enable only-enabled"],
+        &["multi isolation", "enable only-enabled", "victim isolation"],
     ),
     ("xoff-for-lossy", in_all!("no-pfc-on-lossy")),
     // 10 ms of a pause for each 1000 frames: no rate that the tester missed.
@@ -323,6 +348,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "independent no-pfc-on-lossy",
             "timer no-pfc-on-lossy",
             "oversubscription no-pfc-on-lossy",
+            "victim background",
+            "victim no-pfc-on-lossy",
         ],
     ),
     (
@@ -339,6 +366,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
             "zero ignored",
             "zero no-dip",
+            "victim background",
+            "victim no-dip",
         ],
     ),
     (
@@ -391,6 +420,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "enable only-enabled",
             "zero ignored",
             "zero no-dip",
+            "victim isolation",
+            "victim no-dip",
         ],
     ),
     // On a full line frames wait for what is sent twice.
@@ -407,6 +438,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "independent no-duplicate",
             "timer no-duplicate",
             "oversubscription no-duplicate",
+            "victim no-duplicate",
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
@@ -439,6 +471,9 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "independent own-time",
             "timer replaced",
             "oversubscription delivered",
+            "victim delivered",
+            "victim isolation",
+            "victim victim",
         ],
     ),
 ];
@@ -463,6 +498,7 @@ pub(super) const NOT_PAUSED: &[&str] = &[
     "enable only-enabled",
     "independent own-time",
     "timer replaced",
+    "victim paused",
 ];
 
 /// Lossless priorities are not known as such.
@@ -476,6 +512,7 @@ const NOT_LOSSLESS: &[&str] = &[
     "timer replaced",
     "oversubscription delivered",
     "oversubscription asks-each",
+    "victim paused",
 ];
 
 /// Frames that leave in a pause, in cases 1 and 2.
@@ -486,6 +523,7 @@ pub(super) const LEAVES_IN_PAUSE: &[&str] = &[
     "multi response",
     "independent own-time",
     "timer replaced",
+    "victim paused",
 ];
 
 /// Pauses that go on after an XON.
@@ -499,6 +537,7 @@ pub(super) const LONGER: &[&str] = &[
     "multi response",
     "independent own-time",
     "timer replaced",
+    "victim lets-go",
 ];
 
 /// Traffic is paused by another field than it should be.
@@ -521,6 +560,7 @@ const OTHER_FIELD: &[&str] = &[
     "timer replaced",
     "oversubscription delivered",
     "oversubscription asks-each",
+    "victim paused",
 ];
 
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
@@ -541,6 +581,7 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
             "timer replaced",
             "oversubscription delivered",
             "oversubscription asks-each",
+            "victim paused",
         ],
     ),
     // Without a tag everything has priority 0.

@@ -87,7 +87,7 @@ const BOTH: &str = "lossless 3+4";
 const ON_NONE: &str = "lossless 3+4, storm on none";
 
 /// The repetitions of each case.
-const REPETITIONS: [(&str, &[&str]); 9] = [
+const REPETITIONS: [(&str, &[&str]); 10] = [
     ("single-lossless", &[ON_3, ON_4]),
     ("multi-lossless", &[BOTH, ON_3]),
     ("lossy", &[BOTH]),
@@ -97,6 +97,7 @@ const REPETITIONS: [(&str, &[&str]); 9] = [
     ("independent-times", &[BOTH]),
     ("timer-reload", &[BOTH]),
     ("oversubscription", &[BOTH]),
+    ("victim", &[ON_3, ON_4, BOTH]),
 ];
 
 /// `check` of the case, in each of its repetitions.
@@ -118,6 +119,7 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
     let mut no_subject: BTreeSet<String> =
         each("single-lossless", "isolation").into_iter().collect();
     no_subject.insert(format!("multi-lossless isolation [{BOTH}]"));
+    no_subject.insert(format!("victim isolation [{BOTH}]"));
     no_subject.extend([
         format!("enable-vector ignored [{ON_3}]"),
         format!("enable-vector ignored [{ON_4}]"),
@@ -129,7 +131,7 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
         .iter()
         .map(|case| case.fixed_set.as_ref().unwrap().not_done.len())
         .collect();
-    assert_eq!(not_done, [8, 3, 8, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(not_done, [8, 3, 8, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -151,6 +153,7 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
     let enabled = |check: &str| [ON_3, ON_4].map(|on| format!("enable-vector {check} [{on}]"));
     let mut leaks = &both_cases("paused") | &both_cases("response");
     leaks.extend(enabled("only-enabled"));
+    leaks.extend(each("victim", "paused"));
     let probed = &of("independent-times", &["own-time"]) | &of("timer-reload", &["replaced"]);
     leaks.extend(probed.clone());
     let expected: [(&str, BTreeSet<String>); 6] = [
@@ -197,8 +200,15 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
 }
 
 /// Faults that only the cases of the plan `pfc-further` find: in the test plan each XON ends a
-/// pause, and one port sends.
-const FURTHER: [&str; 3] = ["zero-pauses-idle", "asks-first-port", "asks-all-ports"];
+/// pause, and there are two ports.
+const FURTHER: [&str; 6] = [
+    "zero-pauses-idle",
+    "asks-first-port",
+    "asks-all-ports",
+    "floods",
+    "pauses-all-ports",
+    "pauses-all-ports=13107",
+];
 
 /// Each fault by itself fails a check of the test plan's cases, but for those that only the further
 /// cases find.

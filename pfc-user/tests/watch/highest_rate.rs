@@ -33,6 +33,7 @@ fn send(lab: &Lab) -> (u64, u64) {
     let rate = 50_000_000 * LineRate::frame_bits(LENGTH);
     let flow = FlowPlan {
         from: PortName::TX,
+        to: PortName::RX,
         id: 0,
         role: Role::Test,
         priority,
@@ -53,6 +54,7 @@ fn send(lab: &Lab) -> (u64, u64) {
         run: 77,
         flows: &[flow],
         addresses,
+        receivers: &[],
         line_rate: LineRate::from_bits_per_second(1_600_000_000_000).unwrap(),
         max_burst: 4_000_000,
         epoch: clock::now(),

@@ -249,6 +249,7 @@ fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i
             let priority = Priority::new(3).unwrap();
             let flow = FlowPlan {
                 from: PortName::TX,
+                to: PortName::RX,
                 id: 5,
                 role: Role::Test,
                 priority,
@@ -269,6 +270,7 @@ fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i
                 run: 77,
                 flows: &[flow],
                 addresses,
+                receivers: &[],
                 line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
                 max_burst: 4_000_000,
                 epoch,

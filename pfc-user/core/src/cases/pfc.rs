@@ -19,6 +19,7 @@ mod single_lossless;
 pub mod stimulate;
 mod timer_reload;
 pub mod unfolding;
+mod victim;
 mod zero_time;
 
 pub use judge::delivery::leaked;
@@ -82,7 +83,7 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 9] = [
+pub static CASES: [PfcCase; 10] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
@@ -92,6 +93,7 @@ pub static CASES: [PfcCase; 9] = [
     independent_times::CASE,
     timer_reload::CASE,
     oversubscription::CASE,
+    victim::CASE,
 ];
 
 impl PfcCase {

@@ -44,7 +44,7 @@ pub struct PfcEvidence {
     pub sender: SenderReport,
     /// The ports' way of counting.
     pub counting: Counting,
-    /// Counts of the rx port's program, flow by flow.
+    /// Counts of the receiving ports' programs, each flow at the port that it goes to.
     pub received: Vec<FlowReceived>,
     /// Offered and received by window.
     pub windows: Windows,
@@ -52,7 +52,7 @@ pub struct PfcEvidence {
     pub storm: Option<StormReport>,
     /// The probes' own account, one for each attempt.
     pub probes: Vec<ProbeReport>,
-    /// Logged arrivals at the rx port.
+    /// Logged arrivals, each flow's at the port that it goes to.
     pub arrivals: Arrivals,
     /// Offending frames of all ports, for the capture; octets in hexadecimal.
     pub offences: Vec<Offence>,
@@ -209,7 +209,7 @@ pub struct Counting {
     pub clock: Clock,
     /// Number of frames of which one had its length, UDP checksum and filling verified.
     pub verify_every: u64,
-    /// The rx port had one receive queue, so that no other CPU counted at the same time.
+    /// The receiving ports had one receive queue each, so that no other CPU counted at the same time.
     pub exclusive: bool,
 }
 
@@ -264,6 +264,13 @@ pub struct FlowReceived {
     pub latency: [u32; LATENCY_BUCKETS],
 }
 
+impl FlowReceived {
+    /// Frames that came in, distinct or not.
+    pub fn all(&self) -> u64 {
+        self.frames + self.duplicate + self.beyond_window
+    }
+}
+
 /// Frames by window and priority. Windows tile time from `epoch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Windows {
@@ -271,9 +278,9 @@ pub struct Windows {
     pub epoch: Nanos,
     /// Width.
     pub width: Nanos,
-    /// Frames by the window of their stamp, as the sender counted.
+    /// Frames by the window of their stamp, as the senders counted.
     pub offered: Vec<[u32; 8]>,
-    /// Frames by the window of their arrival, as the program counted.
+    /// Frames by the window of their arrival, as the programs of all receiving ports counted.
     pub received: Vec<[u32; 8]>,
 }
 
@@ -354,6 +361,8 @@ pub struct PortReceived {
     pub frames: u64,
     /// Test frames of this run.
     pub test_frames: u64,
+    /// Those of flows that go to another port, at a receiving port.
+    pub misdelivered: u64,
     /// Test frames of another run.
     pub foreign_run: u64,
     /// Frames that are neither test frames nor MAC control.

@@ -184,6 +184,13 @@ ib_mad::faults! {
         AsksAllPorts
             "asks-all-ports": "sends XOFF by every port when one has filled its buffer"
                 => "asks-no-other";
+        Floods
+            "floods": "sends every frame by all ports but the one at which it came in"
+                => "no-reflection";
+        PausesAllPorts(most: NonZeroU16, QUANTA, "65535")
+            "pauses-all-ports": "PFC at one port pauses all ports, the others for so many (65535) \
+             quanta at most"
+                => "victim";
         NeverReleasesUpstream
             "never-releases-upstream": "sends no XON, and repeats its XOFF for ever" => "resume";
         XoffLosslessInLossyStorm

@@ -1,20 +1,40 @@
-//! Test traffic in words: a line for the flows of each role.
+//! Test traffic in words: a line for the flows of each role between two ports.
 
 use pfc_ebpf::units::{LineRate, Priority};
 
-use crate::plan::{FlowPlan, RepetitionPlan, Role};
+use crate::plan::{FlowPlan, PortName, RepetitionPlan, Role};
 
-/// The flows of each role, which differ in priority, DSCP and rate alone: their purpose and a
-/// description.
+/// The flows of each role between two ports, which differ in priority, DSCP and rate alone: their
+/// purpose and a description. The ports are named where there are others than tx and rx.
 pub fn by_role(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str, String)> {
     let mut described = Vec::new();
-    for role in [Role::Test, Role::Isolation, Role::Background] {
-        let flows: Vec<&FlowPlan> = plan.flows.iter().filter(|flow| flow.role == role).collect();
+    let way = |flow: &FlowPlan| (flow.from.clone(), flow.to.clone());
+    let usual = (PortName::TX, PortName::RX);
+    let is_usual = plan.flows.iter().all(|flow| way(flow) == usual);
+    let roles = [Role::Test, Role::Victim, Role::Isolation, Role::Background];
+    let kinds = roles.into_iter().flat_map(|role| {
+        let of_role = plan.flows.iter().filter(move |flow| flow.role == role);
+        let ways = of_role.map(way).fold(Vec::new(), |mut ways, way| {
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+            ways
+        });
+        ways.into_iter().map(move |way| (role, way))
+    });
+    for (role, ports) in kinds {
+        let of_kind = |flow: &&FlowPlan| flow.role == role && way(flow) == ports;
+        let flows: Vec<&FlowPlan> = plan.flows.iter().filter(of_kind).collect();
         let Some(first) = flows.first() else { continue };
         let name = match role {
             Role::Test => "test traffic",
+            Role::Victim => "stormed priorities between other ports",
             Role::Isolation => "lossless traffic that is not stormed",
             Role::Background => "background traffic",
+        };
+        let between = match is_usual {
+            true => String::new(),
+            false => format!(", from {} to {}", ports.0, ports.1),
         };
         let rate: u64 = flows.iter().map(|flow| flow.rate).sum();
         let share = 100.0 * rate as f64 / line_rate.bits_per_second() as f64;
@@ -31,7 +51,7 @@ pub fn by_role(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str,
             None => String::new(),
         };
         let text = format!(
-            "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \
+            "{}, DSCP {}{tagged}{between}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \
              ({share:.2} % of the line)",
             priorities(flows.iter().map(|flow| flow.priority)),
             ranges(flows.iter().map(|flow| flow.dscp.get())),

@@ -1,9 +1,12 @@
 //! The device under test of the PFC cases, and the description of any.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use validator_core::evidence::Identity;
 use validator_core::fault::switch::Fault;
 use validator_core::keys;
+use validator_core::plan::PortName;
 
 use super::Port;
 use super::ports;
@@ -32,8 +35,9 @@ pub enum Dut {
         tx: Port,
         /// The port that receives it, and sends the storm.
         rx: Port,
-        /// The DUT's own names of the ports that these are cabled to; empty where not declared.
-        names: [String; 2],
+        /// The DUT's own names of the ports that the tester's are cabled to, by the tester's; of
+        /// all or of none.
+        names: BTreeMap<String, String>,
     },
 }
 
@@ -47,12 +51,13 @@ impl Dut {
         }
     }
 
-    /// Its own names of its ports to the tester's tx and rx port; empty where not declared.
-    pub fn port_names(&self) -> [&str; 2] {
-        match self {
-            Self::External { names, .. } => names.each_ref().map(String::as_str),
-            _ => Default::default(),
-        }
+    /// Its own name of its port to the tester's port of that name; empty where not declared.
+    pub fn port_name(&self, port: &PortName) -> &str {
+        let name = match self {
+            Self::External { names, .. } => names.get(&port.to_string()),
+            _ => None,
+        };
+        name.map_or("", String::as_str)
     }
 }
 
@@ -71,9 +76,9 @@ keys::table! {
         /// Order in which the simulated switch serves its priorities: the highest first, frame by
         /// frame, or octet by octet (deficit round robin). Only with `sim`.
         scheduler: Option<Scheduler> = "`strict`, `round-robin`, `drr`", "`round-robin`";
-        /// The DUT's own names of the ports that the tester's tx and rx port are cabled to, for
+        /// The DUT's own names of the ports that the tester's are cabled to, one for each, for
         /// hooks. Only with `external`.
-        ports: Option<Names> = "`{ tx = \"...\", rx = \"...\" }`", "";
+        ports: Option<BTreeMap<String, String>> = "`{ tx = \"...\", rx = \"...\" }`", "";
         /// Its maker, for the reports.
         vendor: Option<String> = "text", "";
         /// Its model, for the reports.
@@ -83,14 +88,6 @@ keys::table! {
         /// Its operating system or firmware with the version, for the reports.
         software: Option<String> = "text", "";
     }
-}
-
-/// The DUT's own names of the ports that the tester's are cabled to.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Names {
-    tx: String,
-    rx: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -149,11 +146,7 @@ pub(super) fn read(
                 return Err(document.error("ports.rx", problem));
             }
             let names = dut.ports.unwrap_or_default();
-            Ok(Dut::External {
-                tx,
-                rx,
-                names: [names.tx, names.rx],
-            })
+            Ok(Dut::External { tx, rx, names })
         }
     }
 }

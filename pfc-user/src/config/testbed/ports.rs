@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use validator_core::evidence::xdp::XdpMode;
 use validator_core::keys;
-use validator_core::plan::PortName;
+use validator_core::plan::{PortName, PortRole};
 use validator_core::quantity::Rate;
 
 use super::dut::Kind;
@@ -26,8 +26,32 @@ pub struct Ports {
     pub xdp: XdpMode,
     /// Sender of the test traffic.
     pub sender: Sender,
-    /// Further ports that send; `None` where the tool makes them.
-    pub more: BTreeMap<PortName, Option<Port>>,
+    /// Further ports.
+    pub more: BTreeMap<PortName, FurtherPort>,
+}
+
+/// A further port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FurtherPort {
+    /// Its part.
+    pub role: PortRole,
+    /// Its interface; `None` where the tool makes it.
+    pub interface: Option<Port>,
+}
+
+impl Ports {
+    /// Names of all: tx, rx, and the further ones.
+    pub fn names(&self) -> impl Iterator<Item = &PortName> {
+        [&PortName::TX, &PortName::RX]
+            .into_iter()
+            .chain(self.more.keys())
+    }
+
+    /// Names of the further ports that have this part.
+    pub fn further(&self, role: PortRole) -> impl Iterator<Item = &PortName> {
+        let of_role = self.more.iter().filter(move |(_, port)| port.role == role);
+        of_role.map(|(name, _)| name)
+    }
 }
 
 keys::table! {
@@ -45,20 +69,14 @@ keys::table! {
     /// A further port, under a name of its own such as `tx2`.
     #[derive(Deserialize)]
     pub(super) struct Further: "ports.NAME", "ports.NAME." {
-        /// Its part: it sends data, as `tx` does, in cases that have several senders. Mandatory.
-        role: Role = "`tx`", "";
+        /// Its part: it sends data, as `tx` does, or receives it, as `rx` does, in cases that have
+        /// several ports of that part. Mandatory.
+        role: PortRole = "`tx` or `rx`", "";
         /// Its interface. Mandatory with `external`, and only there.
         interface: Option<String> = "text", "";
         /// The named network namespace that it is in. Only with `external`.
         namespace: Option<String> = "text", "where the tool is started";
     }
-}
-
-/// Part of a further port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Role {
-    Tx,
 }
 
 /// Sender of the test traffic.
@@ -225,11 +243,11 @@ pub(super) fn read(document: &Document, kind: Kind, tables: Tables) -> Result<Po
             return Err(document.error(&key, problem));
         }
         let Further {
-            role: Role::Tx,
+            role,
             interface,
             namespace,
         } = port;
-        let port = if kind == Kind::External {
+        let interface = if kind == Kind::External {
             let what = "a port of an external DUT needs one, such as \"eth3\"";
             let interface = required(document, &format!("{key}.interface"), interface, what)?;
             Some(Port {
@@ -243,7 +261,7 @@ pub(super) fn read(document: &Document, kind: Kind, tables: Tables) -> Result<Po
             }
             None
         };
-        more.insert(PortName::new(name), port);
+        more.insert(PortName::new(name), FurtherPort { role, interface });
     }
     Ok(Ports {
         line_rate: settings.line_rate.map(|rate| rate.0),

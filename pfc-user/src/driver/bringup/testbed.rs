@@ -14,7 +14,7 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::evidence::pfc::{DropCounter, Port, PortReceived};
 use validator_core::evidence::preflight::{FeatureFact, SelfTest};
 use validator_core::nic;
-use validator_core::plan::{Limits, PortName};
+use validator_core::plan::{Limits, PortName, PortRole};
 
 use self::line_rate::line_rate;
 pub use self::line_rate::planned_line_rate;
@@ -46,6 +46,8 @@ const CARRIER: Duration = Duration::from_secs(10);
 pub struct TesterPort {
     /// Its name in the testbed.
     pub name: PortName,
+    /// Its part.
+    pub role: PortRole,
     /// Interface.
     pub interface: String,
     /// Its namespace.
@@ -87,7 +89,7 @@ pub struct Testbed {
     pub tx: TesterPort,
     /// The receiving port; the storm leaves here.
     pub rx: TesterPort,
-    /// Further sending ports.
+    /// Further ports.
     pub more: Vec<TesterPort>,
     /// Figures that verdicts depend on.
     pub limits: Limits,
@@ -124,14 +126,14 @@ impl Ports {
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
                 let mut found = Vec::new();
-                for (place, name) in names(config).enumerate() {
+                for (place, (name, role)) in names(config).enumerate() {
                     let interface = name.to_string();
                     // Locally administered addresses.
                     let [near, far] = [0, 1].map(|end| [0x02, 0, 0, 0, end, 1 + place as u8]);
                     let peer = dut_port(place);
                     let near = End::new(&tester, &interface, near);
                     create_veth(near, End::new(&dut, &peer, far), MTU)?;
-                    found.push(Found::new(name, tester.try_clone()?)?);
+                    found.push(Found::new(name, role, tester.try_clone()?)?);
                 }
                 let device = match own {
                     Dut::Sim { .. } => Device::Sim { namespace: dut },
@@ -159,10 +161,10 @@ impl Ports {
         Ok(Self { trace, ..self })
     }
 
-    /// Name, interface and place of each: tx, rx, and the further ones.
-    pub fn all(&self) -> impl Iterator<Item = (&PortName, &str, &Namespace)> {
+    /// Part, interface and place of each: tx, rx, and the further ones.
+    pub fn all(&self) -> impl Iterator<Item = (PortRole, &str, &Namespace)> {
         let found = self.found.iter();
-        found.map(|port| (&port.name, port.interface.as_str(), &port.namespace))
+        found.map(|port| (port.role, port.interface.as_str(), &port.namespace))
     }
 
     /// Attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
@@ -296,12 +298,17 @@ impl Testbed {
 
     /// The sending ports.
     pub fn senders(&self) -> impl Iterator<Item = &TesterPort> {
-        [&self.tx].into_iter().chain(&self.more)
+        self.ports().filter(|port| port.role == PortRole::Tx)
     }
 
     /// The sending ports.
     pub fn senders_mut(&mut self) -> impl Iterator<Item = &mut TesterPort> {
-        [&mut self.tx].into_iter().chain(&mut self.more)
+        self.ports_mut().filter(|port| port.role == PortRole::Tx)
+    }
+
+    /// The receiving ports.
+    pub fn receivers(&self) -> impl Iterator<Item = &TesterPort> {
+        self.ports().filter(|port| port.role == PortRole::Rx)
     }
 
     /// Waits until all links are up, for example after the DUT was configured.
@@ -320,7 +327,9 @@ impl Testbed {
         if tx.pfc_visible.is_none() {
             self_test::between(tx, rx, line_rate)?;
         }
-        for port in more.iter_mut().filter(|port| port.pfc_visible.is_none()) {
+        let is_unseen =
+            |port: &&mut TesterPort| port.role == PortRole::Tx && port.pfc_visible.is_none();
+        for port in more.iter_mut().filter(is_unseen) {
             self_test_beside(port, rx, line_rate)?;
         }
         Ok(())
@@ -423,6 +432,7 @@ impl TesterPort {
     pub fn facts(&self) -> Result<Port> {
         let now = link::state(&self.namespace, &self.interface)?;
         Ok(Port {
+            role: self.role,
             interface: self.interface.clone(),
             driver: self.state.driver.clone(),
             carrier: now.carrier,
@@ -478,14 +488,17 @@ fn self_test_beside(port: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     Ok(())
 }
 
-/// Names of the ports: tx, rx, and the further ones.
-fn names(config: &config::PfcTestbed) -> impl Iterator<Item = PortName> {
-    let more = config.ports.more.keys().cloned();
-    [PortName::TX, PortName::RX].into_iter().chain(more)
+/// Names of the ports and their parts: tx, rx, and the further ones.
+fn names(config: &config::PfcTestbed) -> impl Iterator<Item = (PortName, PortRole)> {
+    let more = config.ports.more.iter();
+    let more = more.map(|(name, port)| (name.clone(), port.role));
+    let first = [(PortName::TX, PortRole::Tx), (PortName::RX, PortRole::Rx)];
+    first.into_iter().chain(more)
 }
 
 struct Found {
     name: PortName,
+    role: PortRole,
     interface: String,
     namespace: Namespace,
     state: LinkState,
@@ -496,12 +509,13 @@ fn find_all(config: &config::PfcTestbed) -> Result<Vec<Found>> {
     let Dut::External { tx, rx, .. } = &config.dut else {
         return Ok(Vec::new());
     };
-    let more = config.ports.more.values().flatten();
+    let more = config.ports.more.values();
+    let more = more.filter_map(|port| port.interface.as_ref());
     // The end of another run, or a setting that a user has just made, may have reset the ports.
     let deadline = Instant::now() + CARRIER;
     let (mut found, mut errors) = (Vec::<Found>::new(), Vec::<String>::new());
-    for (name, port) in names(config).zip([tx, rx].into_iter().chain(more)) {
-        match find(name, port, deadline) {
+    for ((name, role), port) in names(config).zip([tx, rx].into_iter().chain(more)) {
+        match find(name, role, port, deadline) {
             Ok(port) => found.push(port),
             // All at once: each would cost a run of its own.
             Err(error) if !errors.contains(&in_words(&error)) => errors.push(in_words(&error)),
@@ -530,12 +544,13 @@ fn find_all(config: &config::PfcTestbed) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-fn find(name: PortName, port: &config::Port, deadline: Instant) -> Result<Found> {
+fn find(name: PortName, role: PortRole, port: &config::Port, deadline: Instant) -> Result<Found> {
     let namespace = Namespace::open(port.namespace.as_deref())?;
     let left = deadline.saturating_duration_since(Instant::now());
     let state = link::settled_state(&namespace, &port.interface, left)?;
     Ok(Found {
         name,
+        role,
         interface: port.interface.clone(),
         namespace,
         state,
@@ -551,11 +566,12 @@ fn of_ip(namespace: &Namespace) -> String {
 
 impl Found {
     /// A port that the tool made; its interface has its name.
-    fn new(name: PortName, namespace: Namespace) -> Result<Self> {
+    fn new(name: PortName, role: PortRole, namespace: Namespace) -> Result<Self> {
         let interface = name.to_string();
         let state = link::state(&namespace, &interface)?;
         Ok(Self {
             name,
+            role,
             interface,
             namespace,
             state,
@@ -599,6 +615,7 @@ impl Found {
     ) -> Result<TesterPort> {
         let Self {
             name,
+            role,
             interface,
             namespace,
             state,
@@ -611,6 +628,7 @@ impl Found {
         }
         Ok(TesterPort {
             name,
+            role,
             interface,
             namespace,
             account,

@@ -62,7 +62,9 @@ impl Bench for LiveBench<'_, '_> {
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
         if burst.phase == Phase::Probe {
             let flows = flows(self.plan, self.live.config.qos.trust, burst.load);
-            self.live.testbed.rx.account.describe(&flows);
+            for port in self.live.testbed.receivers() {
+                port.account.describe(&flows);
+            }
         }
         Ok(self.senders.start(burst)?)
     }
@@ -81,7 +83,11 @@ impl Bench for LiveBench<'_, '_> {
         let quiet = settle::quiet(self.plan, &self.live.testbed.limits);
         let mut settling = Settling::new(phase, clock::now(), deadline, sent, quiet);
         loop {
-            let arrived = self.live.testbed.rx.account.received(phase)?;
+            let mut arrived = 0;
+            for port in self.live.testbed.receivers() {
+                let flows = self.plan.flows.iter().filter(|flow| flow.to == port.name);
+                arrived += port.account.received(phase, flows.map(|flow| flow.id))?;
+            }
             let now = clock::now();
             if let Some(wait) = settling.look(now, arrived) {
                 self.settled.push(wait);
@@ -118,6 +124,7 @@ impl Bench for LiveBench<'_, '_> {
         Some(ends)
     }
 
+    /// Those at the rx port, to which all flows of a case with a probe go.
     fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
         let rings = self.live.testbed.rx.account.take_rings()?;
         self.rings.append(rings);

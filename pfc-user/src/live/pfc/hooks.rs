@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use validator_core::evidence::hooks::HookOutput;
 use validator_core::evidence::preflight::Way;
-use validator_core::plan::RepetitionPlan;
+use validator_core::plan::{PortName, RepetitionPlan};
 
 use crate::config::PfcTestbed;
 use crate::driver::bringup::journal::{Journal, RestoreNote, STATE_VARIABLE};
@@ -56,7 +56,12 @@ impl<'a> Moment<'a> {
     ) -> Vec<(String, String)> {
         let lossless: Vec<String> = self.lossless.iter().map(Priority::to_string).collect();
         let out = out.map_or(String::new(), |out| out.display().to_string());
-        let [tx, rx] = testbed.dut.port_names();
+        let [tx, rx] = [PortName::TX, PortName::RX].map(|port| testbed.dut.port_name(&port));
+        let ports = testbed
+            .ports
+            .names()
+            .map(|port| testbed.dut.port_name(port));
+        let ports: Vec<&str> = ports.filter(|name| !name.is_empty()).collect();
         [
             ("VALIDATOR_PHASE", self.phase),
             ("VALIDATOR_CASE", self.case),
@@ -64,6 +69,7 @@ impl<'a> Moment<'a> {
             ("VALIDATOR_LOSSLESS", &lossless.join(",")),
             ("VALIDATOR_TX_PORT", tx),
             ("VALIDATOR_RX_PORT", rx),
+            ("VALIDATOR_PORTS", &ports.join(",")),
             ("VALIDATOR_OUT", &out),
             (STATE_VARIABLE, state),
         ]

@@ -15,12 +15,13 @@ use crate::driver::storm::ControlSender;
 use crate::driver::traffic::Addresses;
 
 /// The way the programs count in that repetition.
-pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
+pub(super) fn counting(testbed: &Testbed, plan: &RepetitionPlan) -> Counting {
     let (clock, verify_every) = effort(&plan.flows);
+    let is_exclusive = |port: &TesterPort| port.account.configured().exclusive != 0;
     Counting {
         clock,
         verify_every,
-        exclusive: config.exclusive != 0,
+        exclusive: testbed.receivers().all(is_exclusive),
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use validator_core::evidence::pfc::DropCounter;
 use validator_core::nic;
-use validator_core::plan::{Nanos, PortName, RepetitionPlan};
+use validator_core::plan::{Nanos, PortName, PortRole, RepetitionPlan};
 use validator_core::verdict::Event;
 
 use super::Live;
@@ -34,6 +34,10 @@ impl Senders {
         let mut shortages = Vec::new();
         let windows = live.testbed.windows as usize;
         let destination = live.testbed.rx.state.mac;
+        let further = live.testbed.more.iter();
+        let further = further.filter(|port| port.role == PortRole::Rx);
+        let receivers = further.map(|port| (port.name.clone(), port.state.mac));
+        let receivers: Vec<_> = receivers.collect();
         let allowed = realtime::allowed_cpus();
         let sends = |port: &&TesterPort| plan.flows.iter().any(|flow| flow.from == port.name);
         let count = live.testbed.senders().filter(sends).count();
@@ -51,6 +55,7 @@ impl Senders {
                 run: live.run,
                 flows: &flows,
                 addresses: addresses(config, port, destination),
+                receivers: &receivers,
                 line_rate: limits.line_rate,
                 max_burst: limits.largest_burst(&flows),
                 epoch,

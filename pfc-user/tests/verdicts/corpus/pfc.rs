@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 9] = [
+const ASKED: [(&str, &[Asked]); 10] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -31,6 +31,7 @@ const ASKED: [(&str, &[Asked]); 9] = [
     ("pfc.independent-times", &[(&[3, 4], None)]),
     ("pfc.timer-reload", &[(&[3, 4], None)]),
     ("pfc.oversubscription", &[(&[3, 4], None)]),
+    ("pfc.victim", &[(&[3, 4], Some(&[3]))]),
 ];
 
 /// Faults with the values that make a difference.

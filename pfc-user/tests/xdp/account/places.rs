@@ -102,7 +102,7 @@ fn root_flows_and_phases_are_kept_apart() {
         .flat_map(|flow| Phase::ALL.map(|phase| (flow, phase, 1, 0)))
         .collect();
     assert_eq!(seen, expected);
-    assert_eq!(account.received(Phase::Probe).unwrap(), 8);
+    assert_eq!(account.received(Phase::Probe, 0..8).unwrap(), 8);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The checks of the PFC cases: rows of each case's table, said once.
 
 use super::judge::preconditions::{
-    ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
-    HONOURED, OWN_STORM, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
-    RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, SENDERS_SEE_PFC,
-    STORM_CONTINUITY, storm_names_none, storm_names_some,
+    ACCOUNTING, BASELINE, BASELINE_BESIDE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION,
+    BASELINE_OF_TEST, HONOURED, OWN_STORM, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY,
+    RATE, RATE_BESIDE, RATE_IN_STORM, RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME,
+    RATE_OF_TEST, SENDERS_SEE_PFC, STORM_CONTINUITY, storm_names_none, storm_names_some,
 };
 use super::judge::probe::STORM_ARRIVAL;
 use super::judge::{Pfc, asking, delivery, dip, integrity, latency, lets_go, probe, throughput};
@@ -245,10 +245,8 @@ const NO_DIP_BESIDE: Row<Pfc> = Row {
     needs: needs![
         PORTS,
         ACCOUNTING,
-        BASELINE_OF_BACKGROUND,
-        BASELINE_OF_ISOLATION,
-        RATE_OF_BACKGROUND,
-        RATE_OF_ISOLATION,
+        BASELINE_BESIDE,
+        RATE_BESIDE,
         STORM_CONTINUITY
     ],
     ..Row::<Pfc>::new(
@@ -271,13 +269,7 @@ const NO_DELAY_BESIDE: Row<Pfc> = Row {
     extra: true,
     tolerance: "max_response, the next frame of each flow, and at full load the largest burst; at \
         least three spans of 10 ms, those in which tester or simulated DUT stalled left out",
-    needs: needs![
-        PORTS,
-        ACCOUNTING,
-        BASELINE_OF_BACKGROUND,
-        BASELINE_OF_ISOLATION,
-        STORM_CONTINUITY
-    ],
+    needs: needs![PORTS, ACCOUNTING, BASELINE_BESIDE, STORM_CONTINUITY],
     ..Row::<Pfc>::new(
         "no-delay",
         &["4"],
@@ -342,6 +334,43 @@ const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
         "xoff-for-lossy",
         integrity::no_pfc_on_lossy,
     )
+};
+
+const VICTIM: Row<Pfc> = Row {
+    tolerance: "0.01 of the frames may take longer than the longest of the baseline, \
+        max_response and the largest burst together; where the DUT's XOFF stopped the further \
+        sending port for more than 0.01 of the phase, the check is inconclusive: a buffer of all \
+        ports may have been full",
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        HONOURED
+    ],
+    depends_on: &["paused"],
+    ..Row::<Pfc>::new(
+        "victim",
+        &["4"],
+        "stormed priorities from the further sending port to the further receiving one: every \
+         frame is received, those of the storm phase while the storm still runs, and as soon as in \
+         the baseline",
+        "pauses-all-ports",
+        delivery::victim,
+    )
+};
+
+/// Of the stormed port's own sender, to the other receiving port.
+const VICTIM_BACKGROUND: Row<Pfc> = Row {
+    fault: "drops",
+    ..BACKGROUND
+};
+
+/// The same of its lossless priorities.
+const VICTIM_ISOLATION: Row<Pfc> = Row {
+    fault: "xoff-other-lossless",
+    ..ISOLATION
 };
 
 /// A row of our own on the frames that arrived.
@@ -418,8 +447,8 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "no-mac-control-forwarded",
         &[],
-        "no PAUSE/PFC frame that the rx port sends appears at the tx port, or comes back to the rx \
-         port where such frames reach its program",
+        "no PAUSE/PFC frame that the rx port sends appears at the tx port or a further one, or \
+         comes back to the rx port where such frames reach its program",
         "forwards-control",
         integrity::no_mac_control_forwarded,
     )
@@ -427,8 +456,9 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 
 const NO_REFLECTION: Row<Pfc> = of_arrivals(
     "no-reflection",
-    "no test frame comes back to the tx port, or to another that sends, over all phases (802.1Q \
-     8.6.1: a frame does not leave by the port at which it came in)",
+    "no test frame comes back to the tx port, or to a further one that it was not sent to, over all \
+     phases (802.1Q 8.6.1: a frame does not leave by the port at which it came in; nor by another \
+     than the filtering database has for its destination, which the tester makes known first)",
     "reflects",
     integrity::no_reflection,
 );
@@ -592,6 +622,17 @@ const ASKS_NO_OTHER: Row<Pfc> = Row {
     )
 };
 
+const CONGESTED_RESUME: Row<Pfc> = Row {
+    extra: true,
+    ..Row {
+        steps: &["5"],
+        passes_when: "after draining, every resume-phase test frame is received, and the DUT's \
+            XOFF withholds none of them",
+        fault: "never-releases-upstream",
+        ..RESUME
+    }
+};
+
 /// The rows of a case, and those of all cases.
 macro_rules! with_those_of_all {
     ($($row:expr),* $(,)?) => {
@@ -645,10 +686,11 @@ pub(super) const INDEPENDENT_TIMES: [Row<Pfc>; 10] = with_those_of_all![OWN_TIME
 
 /// The table of pfc.oversubscription.
 /// The tester sends no pause frame that could be forwarded.
-pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 11] = [
+pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 12] = [
     CONGESTED_DELIVERED,
     ASKS_EACH,
     ASKS_NO_OTHER,
+    CONGESTED_RESUME,
     NO_PFC_ON_LOSSY,
     NO_PAUSE,
     NO_DUPLICATE,
@@ -657,6 +699,17 @@ pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 11] = [
     NO_RESIZE,
     NO_REMARK,
     NO_REFLECTION,
+];
+
+/// The table of pfc.victim.
+pub(super) const VICTIM_BESIDE: [Row<Pfc>; 16] = with_those_of_all![
+    PAUSED,
+    VICTIM,
+    VICTIM_BACKGROUND,
+    VICTIM_ISOLATION,
+    NO_DIP_BESIDE,
+    DELIVERED,
+    LETS_GO,
 ];
 
 /// The table of pfc.timer-reload.

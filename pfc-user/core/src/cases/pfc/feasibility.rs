@@ -25,7 +25,7 @@ pub(super) fn impossible(plan: &RepetitionPlan) -> Option<String> {
         ("resume", durations.resume),
     ];
     let least_of = |name: &str| match name {
-        "baseline" => LEAST_FRAMES * slot * 100 / Nanos::from(plan.baseline_load.max(1)),
+        "baseline" | "resume" => LEAST_FRAMES * slot * 100 / Nanos::from(plan.baseline_load.max(1)),
         _ => LEAST_FRAMES * slot,
     };
     let (name, found) = phases

@@ -35,6 +35,8 @@ pub(super) const CASE: PfcCase = PfcCase {
                 "verify: every frame is received, and XOFF came in at each port that sends a \
              priority of which too much came, and at no other",
             ),
+            Step::new("4", "send the flows of the baseline again"),
+            Step::new("5", "verify: all of their frames are received"),
         ],
         assertions: &[],
         checks: &words(&checks::OVERSUBSCRIPTION),
@@ -63,7 +65,7 @@ const LEAST: f64 = 0.95;
 const BASELINE: u8 = 40;
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
-    let Some(second) = port.more.first() else {
+    let Some(second) = port.senders.first() else {
         return Err(
             "the case has two sending ports and a receiving one, and the testbed has one \
              sending port: add another, such as [ports.tx2] with role = \"tx\""
@@ -78,7 +80,7 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
     }
     let builder = Builder::new(port, request);
     let lossy = builder.lossy();
-    let builder = builder.share(&PortName::TX, LOSSY, &lossy, Role::Background)?;
+    let builder = builder.share(LOSSY, &lossy, Role::Background)?;
     let shares: &[(&PortName, u64, &[Priority])] = match request.lossless {
         [others @ .., last] if !others.is_empty() => &[
             (&PortName::TX, ALONE, std::slice::from_ref(last)),
@@ -90,7 +92,8 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
     let builder = shares
         .iter()
         .try_fold(builder, |builder, (from, percent, priorities)| {
-            builder.share(from, *percent, priorities, Role::Test)
+            let builder = builder.between(from, &PortName::RX);
+            builder.share(*percent, priorities, Role::Test)
         })?;
     Ok(builder.of_traffic(BASELINE))
 }

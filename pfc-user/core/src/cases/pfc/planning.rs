@@ -61,8 +61,9 @@ pub(super) struct Builder<'a> {
     port: &'a PortContext,
     request: &'a RepetitionRequest<'a>,
     flows: Vec<FlowPlan>,
-    /// The port of the flows that are added.
+    /// The ports of the flows that are added.
     from: PortName,
+    to: PortName,
 }
 
 impl<'a> Builder<'a> {
@@ -72,6 +73,16 @@ impl<'a> Builder<'a> {
             request,
             flows: Vec::new(),
             from: PortName::TX,
+            to: PortName::RX,
+        }
+    }
+
+    /// The flows that are added from here on go from that port to that one.
+    pub(super) fn between(self, from: &PortName, to: &PortName) -> Self {
+        Self {
+            from: from.clone(),
+            to: to.clone(),
+            ..self
         }
     }
 
@@ -111,6 +122,7 @@ impl<'a> Builder<'a> {
         };
         self.flows.push(FlowPlan {
             from: self.from.clone(),
+            to: self.to.clone(),
             id: self.flows.len() as u16,
             role,
             priority,
@@ -191,15 +203,13 @@ impl<'a> Builder<'a> {
         self.share_of(50, priorities, role)
     }
 
-    /// Flows from that port for each of `priorities`, which share `percent` of the line.
+    /// Flows for each of `priorities`, which share `percent` of the line.
     pub(super) fn share(
-        mut self,
-        from: &PortName,
+        self,
         percent: u64,
         priorities: &[Priority],
         role: Role,
     ) -> Result<Self, NotApplicable> {
-        self.from = from.clone();
         self.share_of(percent, priorities, |_| role)
     }
 
@@ -310,6 +320,14 @@ impl<'a> Builder<'a> {
         let probe = self.probe(bursts, true);
         let mut plan = self.build(None, Some(probe), false);
         plan.durations = plan.durations.without_storm();
+        plan
+    }
+
+    /// The repetition of a case that consists of its storm, without traffic after the drain.
+    pub(super) fn of_storm(self, kind: StormKind) -> RepetitionPlan {
+        let storm = self.storm(kind);
+        let mut plan = self.build(Some(storm), None, false);
+        plan.durations.resume = 0;
         plan
     }
 
@@ -525,10 +543,17 @@ mod tests {
                     let flows = plan.flows.iter().filter(|flow| flow.from == *port);
                     flows.map(|flow| flow.rate).sum()
                 };
-                let [rate, beside] = [PortName::TX, port.more[0].clone()].map(|at| rate_of(&at));
+                let [rate, beside] = [PortName::TX, port.senders[0].clone()].map(|at| rate_of(&at));
                 if beside > 0 {
-                    // Too much for the rx port, and not for one that sends.
-                    assert!(rate <= speed && beside <= speed && rate + beside > speed);
+                    // Where the baseline is at a part of the load, too much for the rx port; never
+                    // for one that sends, or for another that receives.
+                    assert!(rate <= speed && beside <= speed);
+                    let [rx, rx2] = [PortName::RX, port.receivers[0].clone()].map(|at| {
+                        let flows = plan.flows.iter().filter(|flow| flow.to == at);
+                        flows.map(|flow| flow.rate).sum::<u64>()
+                    });
+                    assert_eq!(rx > speed, plan.baseline_load < 100);
+                    assert!(rx2 <= speed);
                     continue;
                 }
                 assert!((speed - 100..=speed).contains(&rate), "{rate}");

@@ -23,7 +23,9 @@ pub struct PortContext {
     /// True: frames are tagged although the DSCP is trusted.
     pub vlan: bool,
     /// Sending ports beside tx.
-    pub more: Vec<PortName>,
+    pub senders: Vec<PortName>,
+    /// Receiving ports beside rx.
+    pub receivers: Vec<PortName>,
     /// The DUT's lossless priorities, where the tester cannot configure others.
     pub fixed_lossless: Option<Vec<Priority>>,
 }
@@ -43,7 +45,8 @@ mod tests {
                 trust: Trust::Dscp,
                 dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
                 vlan: false,
-                more: vec![PortName::new("tx2".into())],
+                senders: vec![PortName::new("tx2".into())],
+                receivers: vec![PortName::new("rx2".into())],
                 fixed_lossless: None,
             }
         }

@@ -29,6 +29,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "ignored" => smallest_share("lost", sent(e, None, &ALL)),
         "background" => lost(Role::Background, &ALL),
         "isolation" => lost(Role::Isolation, &ALL),
+        "victim" => lost(Role::Victim, &ALL),
         "test-traffic" | "no-loss" => lost(Role::Test, &ALL),
         "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
         "resume" => lost(Role::Test, &[Phase::Resume]),

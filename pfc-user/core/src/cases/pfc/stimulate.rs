@@ -101,7 +101,7 @@ pub fn run(
         steps.congestion()?;
     }
     if plan.durations.resume > 0 {
-        steps.burst("resume", Phase::Resume, plan.durations.resume, 100)?;
+        steps.burst("resume", Phase::Resume, plan.durations.resume, load)?;
     }
     if !plan.probe_first {
         steps.probe()?;

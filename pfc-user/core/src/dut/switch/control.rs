@@ -27,6 +27,19 @@ pub enum Control {
     },
 }
 
+impl Control {
+    /// The same with no time longer than that.
+    pub fn capped(&self, most: Quanta) -> Self {
+        match self {
+            Self::Pause(time) => Self::Pause(most.min(*time)),
+            Self::Pfc { enabled, times } => Self::Pfc {
+                enabled: *enabled,
+                times: times.map(|time| most.min(time)),
+            },
+        }
+    }
+}
+
 /// Reads a frame; `None` for what a MAC does not act on: a VLAN tag, another destination than
 /// 01-80-C2-00-00-01, an unknown opcode, too short for its opcode.
 pub fn parse(frame: &[u8]) -> Option<Control> {

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 
+use ib_mad::value_of;
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::{Dscp, Priority};
+use pfc_ebpf::units::{Dscp, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control::{self, Control};
@@ -69,9 +70,13 @@ pub struct Switch {
     asks_first: bool,
     /// True: all ports send XOFF when one fills its buffer.
     asks_all: bool,
+    /// PFC at one port pauses all others too, for so many quanta at most.
+    pauses_all: Option<Quanta>,
     /// The port that filled its buffer first.
     asked: Option<usize>,
     forwards_control: bool,
+    /// True: every frame leaves by all ports but its own.
+    floods: bool,
     reflects_control: bool,
     /// Field from which the switch takes priorities, rightly or not.
     reads: Trust,
@@ -97,7 +102,9 @@ impl Switch {
             reaction: Reaction::new(&config, faults),
             asks_first: faults.contains(&Fault::AsksFirstPort),
             asks_all: faults.contains(&Fault::AsksAllPorts),
+            pauses_all: value_of!(faults, Fault::PausesAllPorts).map(|most| Quanta(most.get())),
             asked: None,
+            floods: faults.contains(&Fault::Floods),
             forwards_control: faults.contains(&Fault::ForwardsControl),
             reflects_control: faults.contains(&Fault::ReflectsControl),
             reads: reads(config.trust, faults),
@@ -215,6 +222,9 @@ impl Switch {
     fn step(&mut self) {
         let now = self.now;
         self.act();
+        if self.asks_all {
+            self.ask_beside();
+        }
         for port in 0..self.ports.len() {
             if let Some((arrival, frame)) = self.impairments[port].release(now) {
                 self.enqueue(port, arrival, frame);
@@ -243,6 +253,12 @@ impl Switch {
         let (now, reaction) = (self.now, &self.reaction);
         while let Some((_, port, control)) = self.deferred.pop_front_if(|(at, ..)| *at <= now) {
             reaction.act(&control, now, &mut self.ports[port].pauses);
+            if let Some(most) = self.pauses_all {
+                let capped = control.capped(most);
+                for other in self.table.others(port).iter() {
+                    reaction.act(&capped, now, &mut self.ports[other].pauses);
+                }
+            }
             for priority in reaction.lets_go(&control).iter() {
                 self.ports[port].queues.leak(priority, reaction.xon_lets_go);
             }
@@ -257,7 +273,11 @@ impl Switch {
         let now = self.now;
         let priority = layout.priority(&frame, self.reads, &self.config.dscp_to_priority);
         self.counts[port].received[priority.index()] += 1;
-        let to = self.table.forward(port, &frame);
+        let known = self.table.forward(port, &frame);
+        let to = match self.floods {
+            true => self.table.others(port),
+            false => known,
+        };
         let on_any = |is: &dyn Fn(&Pauses) -> bool| to.iter().any(|to| is(&self.ports[to].pauses));
         let arrival = Arrival {
             priority,
@@ -338,21 +358,25 @@ impl Switch {
         }
         let upstream = &mut self.ports[port].upstream;
         upstream.filled(priority, self.now);
-        if !upstream.is_congested(priority) {
-            return;
+        if upstream.is_congested(priority) {
+            self.asked.get_or_insert(port);
         }
-        self.asked.get_or_insert(port);
-        if self.asks_all {
-            let until = self.now + BESIDE;
-            for (_, other) in self
-                .ports
-                .iter_mut()
-                .enumerate()
-                .filter(|(at, _)| *at != port)
-            {
-                other
-                    .upstream
-                    .hold(Priorities::only(priority), self.now, until);
+    }
+
+    /// Stops what a port stops at all others as well.
+    fn ask_beside(&mut self) {
+        let (now, until) = (self.now, self.now + BESIDE);
+        for port in 0..self.ports.len() {
+            let upstream = &self.ports[port].upstream;
+            let congested: Vec<_> = Priority::all()
+                .filter(|priority| upstream.is_congested(*priority))
+                .collect();
+            let others = self.ports.iter_mut().enumerate();
+            for (_, other) in others.filter(|(at, _)| *at != port) {
+                for priority in &congested {
+                    let priority = Priorities::only(*priority);
+                    other.upstream.hold(priority, now, until);
+                }
             }
         }
     }

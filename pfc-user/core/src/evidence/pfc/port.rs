@@ -5,30 +5,50 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::PortReceived;
-use crate::plan::PortName;
+use crate::plan::{PortName, PortRole};
 
 /// The tester's ports. In the file an object by name: `tx` and `rx`, which every testbed has, and
 /// those that it has beside them.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "BTreeMap<PortName, Port>")]
 pub struct Ports {
     /// The sending port.
     pub tx: Port,
     /// The receiving port.
     pub rx: Port,
-    /// Further sending ports.
+    /// Further ports.
     pub more: BTreeMap<PortName, Port>,
 }
 
 impl Ports {
-    /// All of them with their names, the receiving port last.
+    /// All of them with their names, the rx port last.
     pub fn iter(&self) -> impl Iterator<Item = (&PortName, &Port)> {
-        self.senders().chain([(&PortName::RX, &self.rx)])
+        let tx = [(&PortName::TX, &self.tx)].into_iter();
+        tx.chain(&self.more).chain([(&PortName::RX, &self.rx)])
     }
 
     /// The sending ports with their names.
     pub fn senders(&self) -> impl Iterator<Item = (&PortName, &Port)> {
-        [(&PortName::TX, &self.tx)].into_iter().chain(&self.more)
+        self.iter().filter(|(_, port)| port.role == PortRole::Tx)
+    }
+
+    /// The receiving ports with their names.
+    pub fn receivers(&self) -> impl Iterator<Item = (&PortName, &Port)> {
+        self.iter().filter(|(_, port)| port.role == PortRole::Rx)
+    }
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        let rx = Port {
+            role: PortRole::Rx,
+            ..Port::default()
+        };
+        Self {
+            tx: Port::default(),
+            rx,
+            more: BTreeMap::new(),
+        }
     }
 }
 
@@ -46,9 +66,13 @@ impl TryFrom<BTreeMap<PortName, Port>> for Ports {
             let port = ports.remove(&name);
             port.ok_or_else(|| format!("the port {name} is missing"))
         };
+        let (tx, rx) = (take(PortName::TX)?, take(PortName::RX)?);
+        if (tx.role, rx.role) != (PortRole::Tx, PortRole::Rx) {
+            return Err("tx is no sending port, or rx no receiving one".into());
+        }
         Ok(Self {
-            tx: take(PortName::TX)?,
-            rx: take(PortName::RX)?,
+            tx,
+            rx,
             more: ports,
         })
     }
@@ -57,6 +81,8 @@ impl TryFrom<BTreeMap<PortName, Port>> for Ports {
 /// A port: facts about it, and what its program counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Port {
+    /// Its part.
+    pub role: PortRole,
     /// Interface.
     pub interface: String,
     /// Driver, such as `veth`.

@@ -57,11 +57,20 @@ fn flows(e: &PfcEvidence, at: &str) -> Checked {
             format!("flow {flow} in phase {phase:?} has {frames} frames and {latencies} latencies")
         })?;
     }
-    let sum: u64 = e.received.iter().map(all).sum();
-    let counted = e.ports.rx.counts.test_frames;
-    Rule::Flows.at(at).ensure(sum == counted, || {
-        format!("the flows have {sum} frames, the port counted {counted}")
-    })
+    let at = Rule::Flows.at(at);
+    for (name, port) in e.ports.receivers() {
+        let goes = |flow: &&FlowReceived| {
+            let mut planned = e.plan.flows.iter();
+            planned.any(|planned| planned.id == flow.flow && planned.to == *name)
+        };
+        let sum: u64 = e.received.iter().filter(goes).map(FlowReceived::all).sum();
+        let sum = sum.saturating_add(port.counts.misdelivered);
+        let counted = port.counts.test_frames;
+        at.ensure(sum == counted, || {
+            format!("the flows have {sum} frames, the {name} port counted {counted}")
+        })?;
+    }
+    Ok(())
 }
 
 /// The log has each frame of the flows and phases that are logged.
@@ -83,7 +92,7 @@ fn arrivals(e: &PfcEvidence, at: &Place) -> Checked {
             if listed == 0 && !in_all.contains(&phase) {
                 continue;
             }
-            let counted = e.received(flow.id, phase).map_or(0, all);
+            let counted = e.received(flow.id, phase).map_or(0, FlowReceived::all);
             at.ensure(listed <= counted, || {
                 let flow = flow.id;
                 format!("flow {flow} in phase {phase:?} has {listed}, {counted} were counted")
@@ -121,9 +130,13 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &Place) -> Checked {
     let of_sender = e.accounting.iter();
     let of_sender = of_sender.filter(|read| read.place.starts_with("sender"));
     let unknown: u64 = of_sender.map(|counter| counter.rise).sum();
+    // The program of another port counted these in its windows too.
+    let receivers = e.ports.receivers();
+    let elsewhere = receivers.map(|(_, port)| port.counts.misdelivered);
+    let elsewhere = elsewhere.fold(0, u64::saturating_add);
     for (name, windows, by_flow, unknown) in [
         ("offered", &offered, sent, unknown),
-        ("received", &arrived, received, 0),
+        ("received", &arrived, received, elsewhere),
     ] {
         let by_window: u64 = windows.iter().sum();
         at.ensure(by_window.abs_diff(by_flow) <= unknown, || {
@@ -134,7 +147,7 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &Place) -> Checked {
     }
     let batched = e.counting.clock == Clock::Batched;
     let early = if batched { 1 + EARLY } else { EARLY };
-    let mut offers = unknown + offered.iter().take(early).sum::<u64>();
+    let mut offers = unknown + elsewhere + offered.iter().take(early).sum::<u64>();
     let mut arrivals = 0;
     for (index, frames) in arrived.iter().enumerate() {
         offers += offered.get(index + early).unwrap_or(&0);
@@ -147,9 +160,4 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &Place) -> Checked {
         })?;
     }
     Ok(())
-}
-
-/// Frames of a flow that came in, distinct or not.
-fn all(received: &FlowReceived) -> u64 {
-    received.frames + received.duplicate + received.beyond_window
 }

@@ -80,7 +80,7 @@ fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
     let total: u64 = counts.iter().sum();
     let caption = format!(
         "Latency in the phase {}: {} frames, the longest {}",
-        words::phase(phase),
+        words::phase(&e.plan, phase),
         plot::count(total),
         plot::time(largest)
     );

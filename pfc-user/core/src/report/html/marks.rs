@@ -36,8 +36,7 @@ pub fn of_lane(
 ) -> Vec<Element> {
     let flows = || e.plan.flows.iter().filter(|flow| flow.priority == priority);
     // Nothing else is to be held by the storm, though its arrivals may be logged.
-    let is_held = e.plan.is_stormed(priority) && e.plan.is_lossless(priority);
-    let held = flows().filter(|_| is_held);
+    let held = flows().filter(|flow| e.plan.holds(flow));
     let held = held.flat_map(|flow| leaked(e, flow.id)).collect();
     let late = flows().flat_map(|flow| late(e, flow)).collect();
     let of = |wanted: &[OffenceKind]| -> Vec<Nanos> {

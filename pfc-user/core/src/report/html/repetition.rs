@@ -180,7 +180,10 @@ fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received:
         sum(|flow| flow.remarked),
         latency.map_or(String::new(), plot::time),
     ];
-    words::row(&format!("{}, {priority}", words::phase(phase)), cells)
+    words::row(
+        &format!("{}, {priority}", words::phase(&e.plan, phase)),
+        cells,
+    )
 }
 
 /// The DUT's counters that changed, by the hook `counters`.

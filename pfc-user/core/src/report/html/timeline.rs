@@ -11,6 +11,7 @@ use super::markup::{Element, el};
 use super::plot::{self, Columns, Scale, WIDTH};
 use super::words::{self, label};
 use crate::evidence::pfc::{LeftOut, PfcEvidence};
+use crate::plan::PortName;
 
 /// Width of the labels on the left of the plot.
 const LEFT: f64 = 84.0;
@@ -102,7 +103,14 @@ fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
     };
     let top = PHASES + STORM;
     let lane = |(index, priority): (usize, &Priority)| {
+        let of_it = e
+            .plan
+            .flows
+            .iter()
+            .filter(|flow| flow.priority == *priority);
+        let elsewhere = of_it.clone().any(|flow| flow.to != PortName::RX);
         let kind = match (e.plan.is_stormed(*priority), e.plan.is_lossless(*priority)) {
+            (true, _) if elsewhere => "stormed at rx",
             (true, _) => "stormed",
             (false, true) => "lossless",
             (false, false) => "lossy",
@@ -204,7 +212,13 @@ fn scale(e: &PfcEvidence, columns: Columns) -> Option<Scale> {
 fn spans(e: &PfcEvidence) -> Vec<(Nanos, Nanos, &'static str)> {
     e.phases
         .iter()
-        .map(|span| (span.from, span.to.max(span.from), words::phase(span.phase)))
+        .map(|span| {
+            (
+                span.from,
+                span.to.max(span.from),
+                words::phase(&e.plan, span.phase),
+            )
+        })
         .collect()
 }
 
@@ -339,7 +353,7 @@ fn losses(e: &PfcEvidence, scale: &Scale, priority: Priority, top: f64) -> Vec<E
             let lost = sent.checked_sub(received).filter(|lost| *lost > 0)?;
             let tip = format!(
                 "priority {priority}, {}: {} of {} frames lost",
-                words::phase(span.phase),
+                words::phase(&e.plan, span.phase),
                 plot::count(lost),
                 plot::count(sent)
             );

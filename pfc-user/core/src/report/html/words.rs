@@ -5,12 +5,14 @@ use std::fmt::Display;
 use pfc_ebpf::stamp::Phase;
 
 use super::markup::{Element, el};
+use crate::plan::RepetitionPlan;
 use crate::verdict::Verdict;
 
-/// The name of a phase.
-pub const fn phase(phase: Phase) -> &'static str {
+/// The name of a phase of that plan.
+pub const fn phase(plan: &RepetitionPlan, phase: Phase) -> &'static str {
     match phase {
         Phase::Baseline => "baseline",
+        Phase::Storm if plan.storm.is_none() => "traffic",
         Phase::Storm => "storm",
         Phase::Drain => "drain",
         Phase::Resume => "resume",

@@ -1,6 +1,8 @@
 //! Checks on which ports the DUT asks to wait where more comes in than leaves: `asks-each`,
 //! `asks-no-other`.
 
+use std::ops::Range;
+
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
@@ -8,7 +10,7 @@ use super::preconditions::{received, sees_pfc, sent};
 use crate::cases::finding::Finding;
 use crate::cases::value::count;
 use crate::evidence::pfc::{PfcEvidence, Port};
-use crate::plan::{FlowPlan, PortName};
+use crate::plan::{FlowPlan, Nanos, PortName};
 
 /// Times that one port of a priority is asked to wait and let go again, from which on another that
 /// never is shows that it is left out: were it by chance which of two buffers fills first, one
@@ -21,25 +23,44 @@ fn sends(e: &PfcEvidence, port: &PortName, priority: Priority) -> bool {
     flows.any(|flow| flow.priority == priority && flow.from == *port)
 }
 
+/// PFC frames for `priority` that were logged at a port: when, and their quanta.
+fn logged(port: &Port, priority: Priority) -> impl Iterator<Item = (Nanos, Quanta)> {
+    let class = priority.index();
+    let frames = port.counts.controls.iter();
+    let of_it = frames.filter(move |frame| frame.vector >> class & 1 > 0);
+    of_it.map(move |frame| (frame.time, Quanta(frame.quanta[class])))
+}
+
 /// XOFF frames for `priority` at a port, all of them.
 fn xoffs(port: &Port, priority: Priority) -> u64 {
     port.counts.pfc[priority.index()].xoff
 }
 
-/// Times that XOFF for `priority` came in at a port where the last frame for it was no XOFF, or was
-/// one whose pause had run out. Those of frames that were not logged are not among them.
+/// The time of the traffic that is too much, until traffic goes on at a part of it.
+fn congestion(e: &PfcEvidence) -> Range<Nanos> {
+    let from = |phase| e.span(phase).map(|span| span.from);
+    from(Phase::Storm).unwrap_or(0)..from(Phase::Resume).unwrap_or(Nanos::MAX)
+}
+
+/// The same in that time. The log has the first frames: those that it left out count too.
+fn xoffs_of_congestion(e: &PfcEvidence, port: &Port, priority: Priority) -> u64 {
+    let times = congestion(e);
+    let is_beside = |(time, quanta): &(Nanos, Quanta)| quanta.0 > 0 && !times.contains(time);
+    let beside = logged(port, priority).filter(is_beside);
+    xoffs(port, priority).saturating_sub(beside.count() as u64)
+}
+
+/// Times in that time that XOFF for `priority` came in at a port where the last frame for it was no
+/// XOFF, or was one whose pause had run out. Those of frames that were not logged are not among
+/// them.
 fn episodes(e: &PfcEvidence, port: &Port, priority: Priority) -> u64 {
-    let class = priority.index();
+    let times = congestion(e);
     let (mut until, mut found) = (0, 0);
-    for frame in &port.counts.controls {
-        if frame.vector >> class & 1 == 0 {
-            continue;
-        }
-        let quanta = Quanta(frame.quanta[class]);
-        found += u64::from(quanta.0 > 0 && frame.time >= until);
+    for (time, quanta) in logged(port, priority) {
+        found += u64::from(quanta.0 > 0 && time >= until && times.contains(&time));
         until = match quanta.0 {
             0 => 0,
-            _ => frame.time.saturating_add(e.limits.pause_time(quanta)),
+            _ => time.saturating_add(e.limits.pause_time(quanta)),
         };
     }
     found
@@ -74,8 +95,9 @@ fn senders(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = (&PortNa
 
 /// The lossless priorities for which XOFF came in at a port that sends them.
 fn asked(e: &PfcEvidence) -> impl Iterator<Item = Priority> {
-    let is_asked =
-        |priority: &Priority| senders(e, *priority).any(|(_, port)| xoffs(port, *priority) > 0);
+    let is_asked = |priority: &Priority| {
+        senders(e, *priority).any(|(_, port)| xoffs_of_congestion(e, port, *priority) > 0)
+    };
     let lossless = Priority::all().filter(|priority| e.plan.is_lossless(*priority));
     lossless.filter(is_asked)
 }
@@ -107,7 +129,7 @@ pub(in crate::cases::pfc) fn asks_each(e: &PfcEvidence) -> Finding {
         let most = times.max().unwrap_or(0);
         for (name, port) in senders(e, priority) {
             let what = format!("XOFF frames for priority {priority} at the {name} port");
-            let found = xoffs(port, priority);
+            let found = xoffs_of_congestion(e, port, priority);
             let others = "none, while another port was asked " + count(most, "times");
             if found > 0 {
                 finding.expect(what, "some", count(found, ""), true);

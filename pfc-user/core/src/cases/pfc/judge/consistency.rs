@@ -77,12 +77,16 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
         let FlowPlan {
             id,
             from,
+            to,
             length,
             rate,
             ..
         } = flow;
         ensure(e.ports.senders().any(|(name, _)| name == from), || {
             format!("flow {id} is sent by a port {from}, which is not there")
+        })?;
+        ensure(e.ports.receivers().any(|(name, _)| name == to), || {
+            format!("flow {id} goes to a port {to}, which is not there")
         })?;
         ensure(*length <= MAX_LENGTH && *rate <= MAX_QUANTITY, || {
             format!("flow {id} has frames of {length} octets at {rate} bit/s")
@@ -169,6 +173,7 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
     for (_, port) in e.ports.iter() {
         let port = &port.counts;
         count("PFC frames", port.pfc_frames)?;
+        count("test frames of another port", port.misdelivered)?;
         for class in port.pfc.iter().chain([&port.pause]) {
             count("XOFF frames", class.xoff)?;
             count("XON frames", class.xon)?;

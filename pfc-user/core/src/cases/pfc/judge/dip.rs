@@ -1,5 +1,6 @@
 //! The check `no-dip`: what arrived in each 100 ms, beside what was offered in them.
 
+use std::collections::BTreeSet;
 use std::iter;
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ use super::throughput::{at_least, share_beside};
 use crate::cases::finding::Finding;
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, PhaseSpan, Stall};
-use crate::plan::{FlowPlan, Nanos};
+use crate::plan::{FlowPlan, Nanos, PortName};
 use crate::verdict::Bound;
 
 /// Width of the windows.
@@ -149,6 +150,12 @@ impl Group<'_> {
         // That round was at most `Stall::ABOVE` earlier: otherwise the sender would have been late.
         let longest = longest_stall(e, since..times.end).max(Stall::ABOVE);
         sender.max_burst.min(longest + Stall::ABOVE)
+    }
+
+    /// Ports at that end of its flows.
+    fn ports(&self, end: fn(&FlowPlan) -> &PortName) -> Nanos {
+        let ports: BTreeSet<_> = self.flows.iter().map(|flow| end(flow)).collect();
+        ports.len() as Nanos
     }
 }
 
@@ -337,7 +344,10 @@ impl Watched<'_> {
     fn span_of(&self, group: &Group, windows: Range<usize>, from: Nanos) -> Seen {
         let e = self.e;
         let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
-        let waiting = storm_or_dut_stalled(e, &times) + group.burst(e, self.span.from, times);
+        // Each port that receives carries a line, and each that sends has bursts of its own.
+        let stalled = storm_or_dut_stalled(e, &times) * group.ports(|flow| &flow.to);
+        let burst = group.burst(e, self.span.from, times) * group.ports(|flow| &flow.from);
+        let waiting = stalled + burst;
         Seen {
             offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
             received: sum(&e.windows.received, windows.clone(), &group.priorities),

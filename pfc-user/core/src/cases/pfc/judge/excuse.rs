@@ -5,12 +5,14 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{self, not_shown, storm_end, withheld_left_out, withheld_listed};
+use super::preconditions::{
+    self, not_shown, shares_buffer, storm_end, withheld_left_out, withheld_listed,
+};
 use super::stalls::delaying;
 use crate::cases::finding::Again;
 use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{PfcEvidence, Stall};
-use crate::plan::{FlowPlan, Nanos};
+use crate::plan::{FlowPlan, Nanos, PortName};
 
 /// A reason why frames may have been lost.
 pub(super) struct Excuse {
@@ -87,7 +89,8 @@ fn late_xoff(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
     let sent = e.sent(flow.id, phase)?;
     let dut = e.dut.as_ref()?;
     let flows = e.plan.flows.iter();
-    let of_priority = flows.filter(|other| other.priority == flow.priority);
+    let same = |other: &&FlowPlan| other.priority == flow.priority && other.from == flow.from;
+    let of_priority = flows.filter(same);
     let rate: u64 = of_priority.map(|flow| flow.rate).sum();
     let octets =
         |stall: &Stall| (u128::from(rate) * u128::from(stall.length()) / 8_000_000_000) as u64;
@@ -115,7 +118,7 @@ fn late_xoff(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
 
 /// The storm made frames wait for longer than the DUT has to keep them.
 fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
-    if phase != Phase::Storm || !e.plan.is_stormed(flow.priority) {
+    if phase != Phase::Storm || !e.plan.holds(flow) {
         return None;
     }
     let (storm, sent) = (e.storm.as_ref()?, e.sent(flow.id, phase)?);
@@ -144,13 +147,16 @@ fn long_wait(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<Excuse> {
 /// Excuses a loss where it is not known whether the DUT asked for a pause that the sender did not
 /// obey.
 fn unseen(e: &PfcEvidence, flow: &FlowPlan) -> Option<Excuse> {
-    // Ports that send one priority may fill one buffer.
-    if let Some(port) = preconditions::unseen(e, Some(flow.priority)).next() {
+    if let Some(port) = preconditions::unseen(e, Some(flow)).next() {
         return Some(Excuse {
             cause: not_shown(port).into(),
             frames: u64::MAX,
             again: Again::CannotDecide,
         });
+    }
+    let of_tx = |other: &FlowPlan| other.from == PortName::TX && shares_buffer(other, flow);
+    if !e.plan.flows.iter().any(of_tx) {
+        return None;
     }
     let cause = match mac::witness(e) {
         // The sender obeyed what the program saw.

@@ -31,9 +31,12 @@ pub(super) fn of(e: &PfcEvidence) -> Vec<Figure> {
 fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
     let mut named = Vec::new();
     let link = e.limits.line_rate.bits_per_second() as f64;
+    // Windows have what all ports receive.
+    let sole = e.ports.receivers().nth(1).is_none();
     let rate = |rate: f64| {
         let share = number(100.0 * rate / link, 1, "%");
-        number(rate / 1e6, 1, "Mbit/s") + ", " + share + " of the link"
+        let share = Some(", " + share + " of the link").filter(|_| sole);
+        number(rate / 1e6, 1, "Mbit/s") + share.unwrap_or_default()
     };
     if let Some((offered, received)) = rates_in_phase(e) {
         named.push(("offered in the storm phase".into(), rate(offered)));
@@ -46,7 +49,7 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         let frames = Value::from(least) + count(held as u64, "frames");
         named.push(("held in the storm phase and received later".into(), frames));
     }
-    if let Some(worst) = worst_window(e) {
+    if let Some(worst) = worst_window(e).filter(|_| sole) {
         named.push((
             "least received in 100 ms of the storm phase".into(),
             number(100.0 * worst, 1, "%") + " of the link",

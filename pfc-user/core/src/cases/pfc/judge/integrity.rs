@@ -5,16 +5,22 @@ use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;
 
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{lost_by_tester, name, named};
+use super::preconditions::{lost_by_tester, name, named, sees_pfc};
 use crate::cases::finding::Finding;
 use crate::cases::value::count;
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence, Port};
-use crate::plan::PortName;
+use crate::plan::{PortName, PortRole};
 
 /// The sum of a count of what arrived.
 pub(in crate::cases::pfc) fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
     e.received.iter().map(count).sum()
+}
+
+/// Test frames that arrived damaged at a receiving port, for this reason.
+fn damaged_by(e: &PfcEvidence, reason: Malformed) -> u64 {
+    let ports = e.ports.receivers();
+    ports.map(|(_, port)| port.counts.damaged_by(reason)).sum()
 }
 
 fn expect_none(finding: &mut Finding, what: &str, found: u64) {
@@ -119,7 +125,7 @@ pub(in crate::cases::pfc) fn no_corruption(e: &PfcEvidence) -> Finding {
         ("another IP version", Malformed::IpVersion),
     ] {
         let what = format!("test frames with {what}");
-        expect_none(&mut finding, &what, e.ports.rx.counts.damaged_by(reason));
+        expect_none(&mut finding, &what, damaged_by(e, reason));
     }
     finding
 }
@@ -144,9 +150,7 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
     expect_none(
         &mut finding,
         "test frames that end before their headers say so",
-        cut.map(|reason| e.ports.rx.counts.damaged_by(reason))
-            .iter()
-            .sum(),
+        cut.map(|reason| damaged_by(e, reason)).iter().sum(),
     );
     for flow in &e.plan.flows {
         let of_flow = e.received.iter().filter(|found| found.flow == flow.id);
@@ -293,8 +297,13 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
         expect_none(&mut finding, &what, e.ports.rx.counts.own_control);
     }
     // Frames that the program saw are proof, whatever the witness of the DUT's own.
-    let senders = e.ports.senders().map(|(_, port)| port);
-    let forwarded = senders.map(|port| port.counts.own_control).sum();
+    // A MAC may keep what a further port that receives is not shown to see.
+    let looked_at = |(name, port): &(&PortName, &Port)| match port.role {
+        PortRole::Tx => true,
+        PortRole::Rx => **name != PortName::RX && (sees_pfc(port) || port.counts.own_control > 0),
+    };
+    let others = || e.ports.iter().filter(looked_at);
+    let forwarded = others().map(|(_, port)| port.counts.own_control).sum();
     if forwarded == 0
         && let Ok(Witness::Mac(mac)) = mac::witness(e)
     {
@@ -309,8 +318,11 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
         return finding;
     }
     let at = match e.ports.more.is_empty() {
-        true => "the tx port",
-        false => "sending ports",
+        true => "the tx port".to_owned(),
+        false => {
+            let names = others().map(|(name, _)| name.to_string());
+            names.collect::<Vec<_>>().join(", ")
+        }
     };
     let what = format!("PAUSE/PFC frames of the {of} seen at {at}");
     expect_none(&mut finding, &what, forwarded);
@@ -320,14 +332,21 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
 /// `no-reflection`.
 pub(in crate::cases::pfc) fn no_reflection(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    for (name, port) in e.ports.senders() {
-        let came = match *name == PortName::TX {
-            true => "came back to",
-            false => "came to",
+    // A sole receiving port has no frames of another.
+    let several = e.ports.receivers().nth(1).is_some();
+    let looked_at = |(_, port): &(_, &Port)| port.role == PortRole::Tx || several;
+    for (name, port) in e.ports.iter().filter(looked_at) {
+        let (what, found) = match port.role {
+            PortRole::Tx if *name == PortName::TX => ("came back to", port.counts.test_frames),
+            PortRole::Tx => ("came to", port.counts.test_frames),
+            PortRole::Rx => ("of flows to another port came to", port.counts.misdelivered),
         };
-        let what = format!("test frames that {came} the {name} port");
+        let what = match port.role {
+            PortRole::Tx => format!("test frames that {what} the {name} port"),
+            PortRole::Rx => format!("test frames {what} the {name} port"),
+        };
         if port.alive || port.pfc_visible.is_some() || port.counts.frames > 0 {
-            expect_none(&mut finding, &what, port.counts.test_frames);
+            expect_none(&mut finding, &what, found);
         } else {
             finding.undecidable(what, 0, "not one frame showed that its program counts");
         }

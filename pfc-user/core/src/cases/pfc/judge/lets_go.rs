@@ -9,7 +9,7 @@ use super::stalls::but_stalled;
 use crate::cases::finding::Finding;
 use crate::cases::value::within;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
-use crate::plan::{FlowPlan, Nanos, Role};
+use crate::plan::{FlowPlan, Nanos, PortName, Role};
 
 /// Share of the line at which held frames leave at the least, where they were offered at more. A
 /// good simulated switch in an emulated guest, which is the slowest known, sent them at a third.
@@ -106,10 +106,14 @@ fn all_logged_from(e: &PfcEvidence, first: Nanos) -> bool {
         let of_it = records.filter(|one| one.flow == flow && one.phase == Phase::Storm);
         of_it.count() as u64
     };
+    let at_rx = |id: u16| {
+        let mut flows = e.plan.flows.iter();
+        flows.any(|flow| flow.id == id && flow.to == PortName::RX)
+    };
     let mut late = e
         .received
         .iter()
-        .filter(|flow| flow.phase == Phase::Storm && flow.last >= first);
+        .filter(|flow| flow.phase == Phase::Storm && flow.last >= first && at_rx(flow.flow));
     late.all(|flow| logged(flow.flow) >= flow.frames)
 }
 

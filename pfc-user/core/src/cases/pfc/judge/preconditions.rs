@@ -1,7 +1,7 @@
 //! Preconditions on the tester's side of a check; each that is not met names the figure.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::LineRate;
 
 use super::{Pfc, mac};
 use crate::cases::judge::{Met, Precondition};
@@ -16,6 +16,9 @@ type Need = Precondition<Pfc>;
 
 /// The phases at full rate.
 const ALL: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
+
+/// The traffic whose priorities no frame of the storm names.
+const BESIDE: [Role; 2] = [Role::Background, Role::Isolation];
 
 /// The PFC frames of the storm name some priority.
 pub(in crate::cases::pfc) fn storm_names_some(e: &PfcEvidence) -> Result<(), String> {
@@ -60,22 +63,27 @@ pub(in crate::cases::pfc) const ACCOUNTING: Need = Need::of_tester(
 /// Every flow arrived in the baseline.
 pub(in crate::cases::pfc) const BASELINE: Need = Need::new(
     "baseline",
-    "See that every flow reaches the rx port without a storm: VLAN, addresses and DSCP map.",
+    "See that every flow reaches its port without a storm: VLAN, addresses and DSCP map.",
     |e| baseline(e, None),
 );
 /// The test traffic arrived in the baseline.
 pub(in crate::cases::pfc) const BASELINE_OF_TEST: Need = Need {
-    met: Met::If(|e| baseline(e, Some(Role::Test))),
+    met: Met::If(|e| baseline(e, Some(&[Role::Test]))),
     ..BASELINE
 };
 /// The background traffic arrived in the baseline.
 pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Need = Need {
-    met: Met::If(|e| baseline(e, Some(Role::Background))),
+    met: Met::If(|e| baseline(e, Some(&[Role::Background]))),
     ..BASELINE
 };
 /// The lossless traffic that is not stormed arrived in the baseline.
 pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Need = Need {
-    met: Met::If(|e| baseline(e, Some(Role::Isolation))),
+    met: Met::If(|e| baseline(e, Some(&[Role::Isolation]))),
+    ..BASELINE
+};
+/// All that the storm does not concern arrived in the baseline.
+pub(in crate::cases::pfc) const BASELINE_BESIDE: Need = Need {
+    met: Met::If(|e| baseline(e, Some(&BESIDE))),
     ..BASELINE
 };
 /// The sender kept the rate of every flow.
@@ -111,6 +119,15 @@ pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Need = Need {
     met: Met::If(|e| rate(e, Some(Role::Isolation), &ALL)),
     ..RATE
 };
+/// The sender kept the rate of all that the storm does not concern.
+pub(in crate::cases::pfc) const RATE_BESIDE: Need = Need {
+    met: Met::If(|e| {
+        BESIDE
+            .into_iter()
+            .try_for_each(|role| rate(e, Some(role), &ALL))
+    }),
+    ..RATE
+};
 /// The storm had no gap above its pause time.
 pub(in crate::cases::pfc) const STORM_CONTINUITY: Need = Need::of_tester(
     "storm-continuity",
@@ -121,8 +138,9 @@ pub(in crate::cases::pfc) const STORM_CONTINUITY: Need = Need::of_tester(
 /// and the programs of further ports that send.
 pub(in crate::cases::pfc) const PFC_VISIBLE: Need = Need::new(
     "pfc-visible",
-    "Turn off pause handling in the MAC of the tx port, or use a port whose driver counts the \
-     frames; `validator check` says what to type.",
+    "Turn off pause handling in the MAC of the sending port, or use a port whose driver counts the \
+     frames; `validator check` says what to type. A further port that a good DUT has no reason to \
+     pause is shown to see PFC by pfc.oversubscription in the same run, or by facts.pfc_visible.",
     |e| {
         mac::witness(e)?;
         unseen(e, None)
@@ -213,14 +231,20 @@ pub(super) fn not_shown(port: &Port) -> String {
     )
 }
 
-/// Ports beside tx that send flows, of that priority or of any, and whose program was not shown to
-/// see PFC.
-pub(super) fn unseen(e: &PfcEvidence, priority: Option<Priority>) -> impl Iterator<Item = &Port> {
+/// True if these flows may fill one buffer: they are of one priority, and leave by one port.
+pub(super) fn shares_buffer(one: &FlowPlan, other: &FlowPlan) -> bool {
+    one.priority == other.priority && one.to == other.to
+}
+
+/// Ports beside tx that send flows, any or such as may fill the buffer of that one, and whose
+/// program was not shown to see PFC.
+pub(super) fn unseen<'e>(
+    e: &'e PfcEvidence,
+    of: Option<&FlowPlan>,
+) -> impl Iterator<Item = &'e Port> {
     let sends = move |name: &PortName| {
         let mut flows = e.plan.flows.iter();
-        flows.any(|flow| {
-            flow.from == *name && priority.is_none_or(|priority| flow.priority == priority)
-        })
+        flows.any(|flow| flow.from == *name && of.is_none_or(|of| shares_buffer(flow, of)))
     };
     let ports = e.ports.more.iter();
     let unseen = ports.filter(move |(name, port)| sends(name) && !sees_pfc(port));
@@ -282,10 +306,12 @@ pub(super) fn named(flow: &FlowPlan) -> Flow {
     }
 }
 
-/// Every flow of `role`, or of all, arrived.
-fn baseline(e: &PfcEvidence, role: Option<Role>) -> Result<(), String> {
+/// Every flow of these roles, or of all, arrived.
+fn baseline(e: &PfcEvidence, roles: Option<&[Role]>) -> Result<(), String> {
+    let is_of = |flow: &&FlowPlan| roles.is_none_or(|roles| roles.contains(&flow.role));
     let is_dead = |flow: &&FlowPlan| received(e, flow, Phase::Baseline) == 0;
-    let dead: Vec<String> = flows(e, role).filter(is_dead).map(name).collect();
+    let found = flows(e, None).filter(is_of).filter(is_dead);
+    let dead: Vec<String> = found.map(name).collect();
     if dead.is_empty() {
         return Ok(());
     }
@@ -387,11 +413,16 @@ fn rate(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> Result<(), Str
     Ok(())
 }
 
+/// Layer-1 rate at which `flow` is sent in a phase that is no probe.
+pub(super) fn rate_in(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
+    (u128::from(flow.rate) * u128::from(e.plan.load(phase)) / 100) as u64
+}
+
 /// The sender kept the rate of `flow` in the phase `span`.
 fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), String> {
     let phase = span.phase;
     let sent = sent(e, flow, phase);
-    if phase == Phase::Storm && e.plan.is_held(flow.priority) {
+    if phase == Phase::Storm && e.plan.holds(flow) {
         // The DUT withholds these; the baseline shows that the sender keeps their rate.
         if sent == 0 {
             return Err(format!("no storm-phase frame of {} left", name(flow)));
@@ -410,11 +441,7 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     // sender may look as rarely as that; more rarely is a stall.
     let held_at_end = withheld_listed(e, flow, phase).any(|held| held.to + Stall::ABOVE >= span.to);
     let unsent = if held_at_end { Stall::ABOVE } else { 0 };
-    let load = match phase {
-        Phase::Baseline => e.plan.baseline_load,
-        _ => 100,
-    };
-    let rate = (u128::from(flow.rate) * u128::from(load) / 100) as u64;
+    let rate = rate_in(e, flow, phase);
     let least = frames_at(rate, flow, time.saturating_sub(unsent));
     let most = frames_at(rate, flow, time);
     // A count is a whole number: one frame either way.

@@ -44,11 +44,10 @@ fn load(e: &PfcEvidence, phase: Phase, stall: &Stall) -> (f64, Nanos) {
     let share = rate / e.limits.line_rate.bits_per_second() as f64;
     match phase {
         Phase::Probe => {}
-        Phase::Baseline => {
-            let load = f64::from(e.plan.baseline_load) / 100.0;
+        phase => {
+            let load = f64::from(e.plan.load(phase)) / 100.0;
             return (load * share, Nanos::MAX);
         }
-        _ => return (share, Nanos::MAX),
     }
     let begun = |time| e.probes.partition_point(|probe| probe.begin() <= time);
     let (last, next) = (begun(stall.from).saturating_sub(1), begun(stall.to));

@@ -4,7 +4,9 @@
 use pfc_ebpf::stamp::Phase;
 
 use super::dip::sum;
-use super::preconditions::{flows, frames_at, name, named, sent, withheld, withheld_until};
+use super::preconditions::{
+    flows, frames_at, name, named, rate_in, sent, withheld, withheld_until,
+};
 use super::stalls::{but_stalled, stalled_within};
 use super::throughput::{at_least, share_beside};
 use crate::cases::finding::Finding;
@@ -30,7 +32,7 @@ pub(super) fn expect_offered(finding: &mut Finding, e: &PfcEvidence, role: Role,
 fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) {
     let phase = span.phase;
     let withheld = withheld(e, flow, phase);
-    let offered = sent(e, flow, phase) as f64 + frames_at(flow.rate, flow, withheld);
+    let offered = sent(e, flow, phase) as f64 + frames_at(rate_in(e, flow, phase), flow, withheld);
     let arrived = in_time(e, flow, phase, span.to + EDGE);
     let missing = offered - arrived as f64;
     // Lost and late frames have findings of their own.

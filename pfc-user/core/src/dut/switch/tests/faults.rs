@@ -319,9 +319,11 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("loses-held", [&["lossless lost", "lost later"], &[], &[]]),
     ("dies-after-pause", [&["lost later"], &[], &[]]),
     ("no-upstream-pfc", [&["no XOFF"], &[], &[]]),
-    // Who is asked shows where several ports fill buffers.
+    // Who is asked, and who is paused, shows where there are several ports.
     ("asks-first-port", [&[], &[], &[]]),
     ("asks-all-ports", [&[], &[], &[]]),
+    ("floods", [&[], &[], &[]]),
+    ("pauses-all-ports", [&[], &[], &[]]),
     (
         "never-releases-upstream",
         [&["XOFF without need"], &[], &[]],

@@ -95,8 +95,13 @@ pub fn between(from: usize, to: usize, mut frame: Vec<u8>) -> Vec<u8> {
 
 /// A switch with so many ports that knows the station behind each.
 pub fn introduced(ports: usize, config: SwitchConfig) -> Switch {
+    faulty(ports, config, &[])
+}
+
+/// The same with faults.
+pub fn faulty(ports: usize, config: SwitchConfig, faults: &[&str]) -> Switch {
     let macs = (0..ports).map(|port| [2, 0, 0, 0, 2, port as u8]).collect();
-    let mut switch = with(SwitchConfig { macs, ..config }, &[]);
+    let mut switch = with(SwitchConfig { macs, ..config }, faults);
     for port in 0..ports {
         let mut hello = between(port, port, frame_of(0, 0, 64));
         hello[..6].fill(0xff);

@@ -181,6 +181,19 @@ fn a_paused_port_holds_up_its_own_traffic_alone() {
 }
 
 #[test]
+fn faults_of_more_than_two_ports_do_what_they_say() {
+    let mut pauses = faulty(4, config(), &["pauses-all-ports"]);
+    let now = pauses.now() + 1;
+    pauses.ingress(2, now, pfc(3, 0xffff));
+    let none: [usize; 0] = [];
+    assert_eq!(leaves_by(&mut pauses, 1, between(1, 3, frame(3, 0))), none);
+    assert_eq!(leaves_by(&mut pauses, 1, between(1, 3, frame(4, 0))), [3]);
+    let mut floods = faulty(4, config(), &["floods"]);
+    let flooded = leaves_by(&mut floods, 1, between(1, 3, frame(3, 0)));
+    assert_eq!(flooded, [0, 2, 3]);
+}
+
+#[test]
 fn what_does_not_fit_is_dropped_where_it_would_wait() {
     let lossy_queue = 10 * LENGTH as u64;
     let mut switch = introduced(

@@ -1,21 +1,31 @@
-//! The case with two sending ports: what is not shown at one of them fails no device.
+//! The cases with further ports: what is not shown at one of them fails no device.
 
-use validator_core::evidence::pfc::{PfcEvidence, Port};
+use pfc_ebpf::stamp::Phase;
+use validator_core::evidence::pfc::{ControlReceived, PfcEvidence, Port};
 use validator_core::plan::PortName;
 use validator_core::verdict::Verdict;
 
 use crate::bench;
 
 const CASE: &str = "pfc.oversubscription";
+const VICTIM: &str = "pfc.victim";
 
 fn evidence(lossless: &[u8], faults: &[&str]) -> PfcEvidence {
-    let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-    bench::run(&bench::plan(CASE, lossless, None), &faults)
+    run(CASE, lossless, None, faults)
 }
 
-/// Ids of the checks that are so.
+fn run(case: &str, lossless: &[u8], storm: Option<&[u8]>, faults: &[&str]) -> PfcEvidence {
+    let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+    bench::run(&bench::plan(case, lossless, storm), &faults)
+}
+
+/// Ids of the checks of the case with two sending ports that are so.
 fn checks(e: &PfcEvidence, verdict: Verdict) -> Vec<String> {
-    let checks = bench::case(CASE).judge(e).checks.into_iter();
+    checks_of(CASE, e, verdict)
+}
+
+fn checks_of(case: &str, e: &PfcEvidence, verdict: Verdict) -> Vec<String> {
+    let checks = bench::case(case).judge(e).checks.into_iter();
     let found = checks.filter(|check| check.verdict == verdict);
     found.map(|check| check.check.to_string()).collect()
 }
@@ -82,6 +92,80 @@ fn a_port_that_is_not_asked_fails_after_eight_times_of_the_other() {
 }
 
 #[test]
+fn a_port_that_is_asked_in_the_baseline_alone_is_not_asked_in_the_congestion() {
+    let mut e = evidence(&[3], &["asks-first-port"]);
+    let begin = e.phases.iter().find(|span| span.phase == Phase::Storm);
+    let begin = begin.unwrap().from;
+    let xoff = |time| ControlReceived {
+        time,
+        opcode: 0x0101,
+        vector: 1 << 3,
+        quanta: [100; 8],
+    };
+    for (times, expected) in [(begin - 2..begin, 1), (begin - 1..begin + 1, 0)] {
+        let mut e = e.clone();
+        let ports = [&mut e.ports.tx]
+            .into_iter()
+            .chain(e.ports.more.values_mut());
+        let left_out = ports.map(|port| &mut port.counts);
+        for counts in left_out.filter(|counts| counts.pfc[3].xoff == 0) {
+            counts.controls.extend(times.clone().map(xoff));
+            counts.pfc[3].xoff = 2;
+            counts.pfc_frames = 2;
+        }
+        assert_eq!(checks(&e, Verdict::Fail), ["asks-each"][..expected]);
+    }
+    // Those that did not fit in the log came later.
+    let counts = [&mut e.ports.tx]
+        .into_iter()
+        .chain(e.ports.more.values_mut());
+    for port in counts.filter(|port| port.counts.pfc[3].xoff == 0) {
+        port.counts.pfc[3].xoff = 1;
+        port.counts.controls_lost = 1;
+    }
+    assert_eq!(checks(&e, Verdict::Fail), [""; 0]);
+}
+
+#[test]
+fn a_victim_that_the_switch_asks_to_wait_decides_nothing() {
+    let asked = run(VICTIM, &[3, 4], Some(&[3]), &["asks-all-ports"]);
+    assert_eq!(checks_of(VICTIM, &asked, Verdict::Fail), [""; 0]);
+    assert_eq!(checks_of(VICTIM, &asked, Verdict::Inconclusive), ["victim"]);
+}
+
+#[test]
+fn a_switch_that_pauses_nothing_says_nothing_of_a_victim() {
+    let e = run(VICTIM, &[3], None, &["ignores-pfc"]);
+    assert_eq!(checks_of(VICTIM, &e, Verdict::Fail), ["paused"]);
+    let open = checks_of(VICTIM, &e, Verdict::Skipped);
+    assert_eq!(open, ["victim", "lets-go"]);
+}
+
+#[test]
+fn a_frame_at_a_receiving_port_that_it_was_not_sent_to_is_no_frame_of_its_flow() {
+    let mut e = run(VICTIM, &[3], None, &[]);
+    let rx2 = e.ports.more.get_mut(&PortName::new("rx2".into())).unwrap();
+    rx2.counts.misdelivered = 1;
+    assert_eq!(checks_of(VICTIM, &e, Verdict::Fail), ["no-reflection"]);
+}
+
+#[test]
+fn a_storm_frame_that_leaves_by_a_further_port_is_forwarded() {
+    let mut e = run(VICTIM, &[3], None, &[]);
+    let rx2 = e.ports.more.get_mut(&PortName::new("rx2".into())).unwrap();
+    rx2.counts.own_control = 1;
+    let expected = ["no-mac-control-forwarded"];
+    assert_eq!(checks_of(VICTIM, &e, Verdict::Fail), expected);
+}
+
+#[test]
+fn a_flow_goes_to_a_port_that_is_there() {
+    let mut e = run(VICTIM, &[3], None, &[]);
+    e.ports.more.remove(&PortName::new("rx2".into()));
+    assert_eq!(checks_of(VICTIM, &e, Verdict::Error).len(), 16);
+}
+
+#[test]
 fn lossy_frames_that_are_lost_and_a_pause_of_lossy_frames_are_no_congestion() {
     // A good switch with so large a buffer that nobody is asked.
     let plan = bench::plan(CASE, &[3, 4], None);
@@ -110,5 +194,5 @@ fn lossy_frames_that_are_lost_and_a_pause_of_lossy_frames_are_no_congestion() {
 fn a_flow_comes_from_a_port_that_is_there() {
     let mut e = evidence(&[3], &[]);
     e.ports.more.clear();
-    assert_eq!(checks(&e, Verdict::Error).len(), 11);
+    assert_eq!(checks(&e, Verdict::Error).len(), 12);
 }
