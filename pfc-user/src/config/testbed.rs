@@ -192,6 +192,12 @@ fn pfc(
             let problem = format!("the tester has no port {name}; it has {}", ports.join(", "));
             return Err(document.error(&format!("dut.ports.{name}"), problem));
         }
+        let is_none = |name: &&String| name.is_empty() || name.contains(',');
+        if let Some((port, name)) = names.iter().find(|(_, name)| is_none(name)) {
+            let problem =
+                format!("expected the DUT's own name of the port, without a comma, found {name:?}");
+            return Err(document.error(&format!("dut.ports.{port}"), problem));
+        }
         if let Some(port) = ports.iter().find(|port| !names.contains_key(*port)) {
             let problem = format!("the DUT's name of its port to {port} is missing");
             return Err(document.error("dut.ports", problem));

@@ -1,8 +1,9 @@
 //! The cases with further ports: what is not shown at one of them fails no device.
 
+use pfc_ebpf::abi::account::LATENCY_BUCKETS;
 use pfc_ebpf::stamp::Phase;
-use validator_core::evidence::pfc::{ControlReceived, PfcEvidence, Port};
-use validator_core::plan::PortName;
+use validator_core::evidence::pfc::{ControlReceived, FlowReceived, PfcEvidence, Port};
+use validator_core::plan::{PortName, Role};
 use validator_core::verdict::Verdict;
 
 use crate::bench;
@@ -131,6 +132,52 @@ fn a_victim_that_the_switch_asks_to_wait_decides_nothing() {
     let asked = run(VICTIM, &[3, 4], Some(&[3]), &["asks-all-ports"]);
     assert_eq!(checks_of(VICTIM, &asked, Verdict::Fail), [""; 0]);
     assert_eq!(checks_of(VICTIM, &asked, Verdict::Inconclusive), ["victim"]);
+}
+
+#[test]
+fn a_late_victim_of_a_port_that_is_not_shown_to_see_pfc_decides_nothing() {
+    let mut late = run(VICTIM, &[3], None, &["pauses-all-ports"]);
+    assert_eq!(checks_of(VICTIM, &late, Verdict::Fail), ["victim"]);
+    deafen(second(&mut late));
+    assert_eq!(checks_of(VICTIM, &late, Verdict::Fail), [""; 0]);
+    assert!(checks_of(VICTIM, &late, Verdict::Inconclusive).contains(&"victim".into()));
+    // A good switch needs no such proof.
+    let mut good = run(VICTIM, &[3], None, &[]);
+    deafen(second(&mut good));
+    assert!(checks_of(VICTIM, &good, Verdict::Pass).contains(&"victim".into()));
+}
+
+#[test]
+fn frames_that_were_late_beside_others_to_that_port_or_in_the_baseline_decide_nothing() {
+    let late = run(VICTIM, &[3], None, &["pauses-all-ports=13107"]);
+    assert_eq!(checks_of(VICTIM, &late, Verdict::Fail), ["victim"]);
+    let of = |e: &mut PfcEvidence, role: Role, phase, change: fn(&mut FlowReceived)| {
+        let flows = late.plan.flows.iter().filter(|flow| flow.role == role);
+        let flows: Vec<u16> = flows.map(|flow| flow.id).collect();
+        let received = e.received.iter_mut();
+        let of_role = received.filter(|found| flows.contains(&found.flow) && found.phase == phase);
+        of_role.for_each(change);
+    };
+    // All that no storm names took a quarter of a second or more.
+    let mut beside = late.clone();
+    of(&mut beside, Role::Background, Phase::Storm, |found| {
+        found.latency = [0; LATENCY_BUCKETS];
+        found.latency[29] = found.frames as u32;
+    });
+    assert_eq!(checks_of(VICTIM, &beside, Verdict::Fail), [""; 0]);
+    assert_eq!(
+        checks_of(VICTIM, &beside, Verdict::Inconclusive),
+        ["victim"]
+    );
+    let mut outlier = late.clone();
+    of(&mut outlier, Role::Victim, Phase::Baseline, |found| {
+        found.latency_max = 100_000_000;
+    });
+    assert_eq!(checks_of(VICTIM, &outlier, Verdict::Fail), [""; 0]);
+    assert_eq!(
+        checks_of(VICTIM, &outlier, Verdict::Inconclusive),
+        ["victim"]
+    );
 }
 
 #[test]

@@ -7,7 +7,9 @@ use super::judge::preconditions::{
     RATE_OF_TEST, SENDERS_SEE_PFC, STORM_CONTINUITY, storm_names_none, storm_names_some,
 };
 use super::judge::probe::STORM_ARRIVAL;
-use super::judge::{Pfc, asking, delivery, dip, integrity, latency, lets_go, probe, throughput};
+use super::judge::{
+    Pfc, asking, delivery, dip, integrity, latency, lets_go, probe, throughput, victim,
+};
 use crate::cases::judge::{Judge, Row, Table, needs};
 
 /// A table of rows. The test plan applies to every switch.
@@ -357,7 +359,7 @@ const VICTIM: Row<Pfc> = Row {
          frame is received, those of the storm phase while the storm still runs, and as soon as in \
          the baseline",
         "pauses-all-ports",
-        delivery::victim,
+        victim::victim,
     )
 };
 

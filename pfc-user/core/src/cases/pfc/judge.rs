@@ -14,6 +14,7 @@ pub(super) mod preconditions;
 pub(super) mod probe;
 mod stalls;
 pub(super) mod throughput;
+pub(super) mod victim;
 mod withheld;
 
 use super::{PfcCase, resolution};

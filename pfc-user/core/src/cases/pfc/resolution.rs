@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 
 use super::judge::integrity::{pause_frames, total};
 use super::judge::probe::Measured;
-use super::judge::{dip, latency, preconditions};
+use super::judge::{dip, latency, preconditions, victim};
 use crate::cases::resolution::{self, percent};
 use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
@@ -29,7 +29,9 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "ignored" => smallest_share("lost", sent(e, None, &ALL)),
         "background" => lost(Role::Background, &ALL),
         "isolation" => lost(Role::Isolation, &ALL),
-        "victim" => lost(Role::Victim, &ALL),
+        "victim" => lost(Role::Victim, &ALL)
+            .zip(victim::least_late(e))
+            .map(|(lost, late)| lost + "; a hundredth of them under way for " + time(late)),
         "test-traffic" | "no-loss" => lost(Role::Test, &ALL),
         "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
         "resume" => lost(Role::Test, &[Phase::Resume]),

@@ -67,6 +67,11 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
     let others: Vec<_> = others.filter(|one| !stormed.contains(one)).collect();
     let builder = Builder::new(port, request);
     let lossy = builder.lossy();
+    if lossy.is_empty() {
+        return Err(
+            "no lossy priority can be reached, so that there is no background traffic".into(),
+        );
+    }
     let builder = builder
         .share(PART, stormed, Role::Test)?
         .between(&PortName::TX, receiver)

@@ -147,10 +147,11 @@ fn windows(e: &PfcEvidence, priority: Priority, at: &Place) -> Checked {
     }
     let batched = e.counting.clock == Clock::Batched;
     let early = if batched { 1 + EARLY } else { EARLY };
-    let mut offers = unknown + elsewhere + offered.iter().take(early).sum::<u64>();
+    let begun = offered.iter().take(early).sum::<u64>();
+    let mut offers = unknown.saturating_add(elsewhere).saturating_add(begun);
     let mut arrivals = 0;
     for (index, frames) in arrived.iter().enumerate() {
-        offers += offered.get(index + early).unwrap_or(&0);
+        offers = offers.saturating_add(*offered.get(index + early).unwrap_or(&0));
         arrivals += frames;
         at.ensure(arrivals <= offers, || {
             format!(

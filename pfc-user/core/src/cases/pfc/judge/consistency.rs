@@ -174,6 +174,7 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
         let port = &port.counts;
         count("PFC frames", port.pfc_frames)?;
         count("test frames of another port", port.misdelivered)?;
+        count("frames of the own storm", port.own_control)?;
         for class in port.pfc.iter().chain([&port.pause]) {
             count("XOFF frames", class.xoff)?;
             count("XON frames", class.xon)?;

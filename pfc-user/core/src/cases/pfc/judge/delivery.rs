@@ -1,5 +1,5 @@
 //! Checks on which frames arrived, and when: `paused`, `background`, `isolation`, `delivered`,
-//! `resume`, `test-traffic`, `victim`, `no-loss`.
+//! `resume`, `test-traffic`, `no-loss`.
 
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
@@ -8,19 +8,20 @@ use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{
     flows, has_narrow_gap, lost_by_tester, name, named, received, sent, shortest_lapse, storm_end,
-    withheld,
 };
-use super::stalls::{but_stalled, delay, stalled_within};
+use super::stalls::{but_stalled, delay};
 use super::withheld::expect_offered;
 use crate::cases::finding::{Again, Finding};
-use crate::cases::value::{Value, count, number, time};
-use crate::evidence::pfc::{PfcEvidence, PhaseSpan, StormReport, WaitEnd};
+use crate::cases::value::{Value, count, time};
+use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::{FlowPlan, Nanos, PortName, Role};
-use crate::verdict::Bound;
 
 /// The kernel's tick at its slowest, 100 Hz: [`Clock::Batched`] records an arrival too early by
 /// less than that.
 const LONGEST_TICK: Nanos = 10_000_000;
+
+/// The phases with traffic.
+pub(super) const ALL: [Phase; 4] = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];
 
 /// Phases in which the DUT has no reason for an XOFF of flows not stormed. A probe may pause it.
 const OFFERED: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
@@ -50,7 +51,7 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
 
 /// Expects each frame of the flows of `role` that left in one of `phases` to have arrived within
 /// the bounded wait.
-fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
+pub(super) fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
     let phases = phases.iter().filter_map(|phase| e.span(*phase));
     let counted: Vec<_> = phases
         .flat_map(|span| flows(e, Some(role)).map(move |flow| (flow, span.phase)))
@@ -177,7 +178,7 @@ fn expect_in_time(
 }
 
 /// Expects the storm-phase frames of the flows of `role` to have arrived while the storm still ran.
-fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
+pub(super) fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
     let (Some(storm), Some(data)) = (&e.storm, e.span(Phase::Storm)) else {
         finding.undecided("the storm", "traffic during a storm", "none");
         return;
@@ -209,8 +210,7 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: Role) {
 
 fn expect_undisturbed(e: &PfcEvidence, role: Role) -> Finding {
     let mut finding = Finding::new();
-    let phases = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];
-    expect_all(&mut finding, e, role, &phases);
+    expect_all(&mut finding, e, role, &ALL);
     expect_during_storm(&mut finding, e, role);
     finding
 }
@@ -233,78 +233,6 @@ pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
         return Finding::not_applicable("every lossless priority is stormed in this repetition");
     }
     expect_ignored(e, Role::Isolation)
-}
-
-/// Share of a flow that has to go on beside another port's storm.
-const GOES_ON: f64 = 0.99;
-
-/// `victim`.
-pub(in crate::cases::pfc) fn victim(e: &PfcEvidence) -> Finding {
-    let mut finding = expect_undisturbed(e, Role::Victim);
-    let Some(span) = e.span(Phase::Storm) else {
-        return finding;
-    };
-    for flow in flows(e, Some(Role::Victim)) {
-        finding.of_flow(&named(flow), |finding| {
-            expect_on_time(finding, e, flow, span);
-            expect_unasked(finding, e, flow, span);
-        });
-    }
-    finding
-}
-
-/// Expects nearly all storm-phase frames of `flow` to have been under way for about as long as those
-/// of the baseline. Stalls may explain that they were not.
-fn expect_on_time(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) {
-    let received = |phase| e.received(flow.id, phase);
-    let (Some(before), Some(found)) = (received(Phase::Baseline), received(Phase::Storm)) else {
-        // Their absence has findings of its own.
-        return;
-    };
-    let usual = before.latency_max + e.limits.max_response + e.sender.max_burst;
-    // A latency of n significant bits is at least 2^(n - 1) ns.
-    let late_by = |allowed: Nanos| -> u64 {
-        let buckets = found.latency.iter().enumerate();
-        let late = buckets.filter(|(bits, _)| 1u64 << bits.saturating_sub(1) > allowed);
-        late.map(|(_, frames)| u64::from(*frames)).sum()
-    };
-    let most = (1.0 - GOES_ON) * found.frames as f64;
-    let late = late_by(usual);
-    let what = format!(
-        "share of {} in phase {:?} that was under way for longer than {}",
-        name(flow),
-        span.phase,
-        time(usual).into_text()
-    );
-    let expected = (Value::from("<= ") + number(1.0 - GOES_ON, 2, "")).is(Bound::AtMost);
-    let share = late as f64 / (found.frames as f64).max(1.0);
-    let actual = number(share, 4, "") + ", the longest for " + time(found.latency_max);
-    let stalled = delay(e, span.from, span.to);
-    if late as f64 > most && late_by(usual.saturating_add(stalled)) as f64 <= most {
-        finding.undecided(what, expected, but_stalled(actual, stalled));
-    } else {
-        finding.expect(what, expected, actual, late as f64 <= most);
-    }
-}
-
-/// Where the DUT asked the port of `flow` to wait, it is not known what the storm does to the flow.
-fn expect_unasked(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) {
-    let (held, phase) = (withheld(e, flow, span.phase), span.to - span.from);
-    if held as f64 <= (1.0 - GOES_ON) * phase as f64 {
-        return;
-    }
-    let what = format!("time for which the DUT's XOFF withheld {}", name(flow));
-    let expected = Value::from("<= ") + number(1.0 - GOES_ON, 2, "of the phase");
-    let expected = expected.is(Bound::AtMost);
-    let found = time(held) + " of " + time(phase);
-    match stalled_within(e, span.from, span.to) {
-        0 => finding.undecidable(
-            what,
-            expected,
-            found + ": a buffer of all ports may be full",
-        ),
-        stalled => finding.undecided(what, expected, but_stalled(found, stalled)),
-    }
 }
 
 /// `test-traffic` of case 3.

@@ -345,9 +345,11 @@ impl Watched<'_> {
         let e = self.e;
         let times = from..e.windows.epoch + windows.end as Nanos * e.windows.width;
         // Each port that receives carries a line, and each that sends has bursts of its own.
-        let stalled = storm_or_dut_stalled(e, &times) * group.ports(|flow| &flow.to);
-        let burst = group.burst(e, self.span.from, times) * group.ports(|flow| &flow.from);
-        let waiting = stalled + burst;
+        let stalled = storm_or_dut_stalled(e, &times);
+        let stalled = stalled.saturating_mul(group.ports(|flow| &flow.to));
+        let burst = group.burst(e, self.span.from, times);
+        let burst = burst.saturating_mul(group.ports(|flow| &flow.from));
+        let waiting = stalled.saturating_add(burst);
         Seen {
             offered: sum(&e.windows.offered, windows.clone(), &group.priorities),
             received: sum(&e.windows.received, windows.clone(), &group.priorities),

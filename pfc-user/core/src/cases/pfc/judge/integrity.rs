@@ -297,10 +297,10 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
         expect_none(&mut finding, &what, e.ports.rx.counts.own_control);
     }
     // Frames that the program saw are proof, whatever the witness of the DUT's own.
-    // A MAC may keep what a further port that receives is not shown to see.
-    let looked_at = |(name, port): &(&PortName, &Port)| match port.role {
-        PortRole::Tx => true,
-        PortRole::Rx => **name != PortName::RX && (sees_pfc(port) || port.counts.own_control > 0),
+    // A MAC may keep what a further port is not shown to see.
+    let looked_at = |(name, port): &(&PortName, &Port)| {
+        let is_further = **name != PortName::TX && **name != PortName::RX;
+        **name == PortName::TX || is_further && (sees_pfc(port) || port.counts.own_control > 0)
     };
     let others = || e.ports.iter().filter(looked_at);
     let forwarded = others().map(|(_, port)| port.counts.own_control).sum();
