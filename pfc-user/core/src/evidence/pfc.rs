@@ -209,7 +209,8 @@ pub struct Counting {
     pub clock: Clock,
     /// Number of frames of which one had its length, UDP checksum and filling verified.
     pub verify_every: u64,
-    /// The receiving ports had one receive queue each, so that no other CPU counted at the same time.
+    /// The receiving ports had one receive queue each, so that no other CPU counted at the same
+    /// time.
     pub exclusive: bool,
 }
 

@@ -92,9 +92,9 @@ impl<'e> Way<'e> {
     }
 }
 
-/// Expects nearly all storm-phase frames of `flow` to have been under way for about as long as those
-/// of the baseline. Stalls may explain that they were not, also such as the receiver does not know
-/// of: then other frames to that port, which no storm names, are late too.
+/// Expects nearly all storm-phase frames of `flow` to have been under way for about as long as
+/// those of the baseline. Stalls may explain that they were not, and a stall of the tester's
+/// receiver, which nobody lists: then other frames to that port, which no storm names, are late too.
 fn expect_on_time(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) {
     let Some(way) = Way::new(e, flow) else {
         // Their absence has findings of its own.
