@@ -213,8 +213,8 @@ fn pfc(
             Destination::Gateway(_) => ("gateway_mac", "another network is behind its router"),
         };
         let problem = format!(
-            "beside a further port ({name}) frames go to each port's own address: {why}; remove the \
-             key or the port"
+            "beside a further port ({name}) frames go to each port's own address: {why}; remove \
+             the key or the port"
         );
         return Err(document.error(&format!("addresses.{key}"), problem));
     }

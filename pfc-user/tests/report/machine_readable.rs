@@ -519,8 +519,8 @@ fn reports_say_which_ports_and_which_frames_were_used() {
     let driver = &json["preflight"][0]["facts"]["driver"];
     assert_eq!(driver["firmware"], "4.40 0x8001c967");
     let expected = serde_json::json!({
-        "id": 0, "from": "tx", "to": "rx", "role": "test", "priority": 3, "dscp": 6, "pcp": 3, "rate": 250_000_000,
-        "length": 1024
+        "id": 0, "from": "tx", "to": "rx", "role": "test", "priority": 3, "dscp": 6, "pcp": 3,
+        "rate": 250_000_000, "length": 1024
     });
     let flows = &json["cases"][0]["flows"][0];
     assert_eq!(flows["repetition"], "lossless 3");

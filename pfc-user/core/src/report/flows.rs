@@ -51,8 +51,8 @@ pub fn by_role(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str,
             None => String::new(),
         };
         let text = format!(
-            "{}, DSCP {}{tagged}{between}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \
-             ({share:.2} % of the line)",
+            "{}, DSCP {}{tagged}{between}; {} {flows_word} of frames of {} octets, \
+             {:.3} Mbit/s{in_all} ({share:.2} % of the line)",
             priorities(flows.iter().map(|flow| flow.priority)),
             ranges(flows.iter().map(|flow| flow.dscp.get())),
             flows.len(),

@@ -363,13 +363,13 @@ const VICTIM: Row<Pfc> = Row {
     )
 };
 
-/// Of the stormed port's own sender, to the other receiving port.
+/// Lossy traffic from tx to the further receiving port.
 const VICTIM_BACKGROUND: Row<Pfc> = Row {
     fault: "drops",
     ..BACKGROUND
 };
 
-/// The same of its lossless priorities.
+/// Lossless traffic from tx to the further receiving port.
 const VICTIM_ISOLATION: Row<Pfc> = Row {
     fault: "xoff-other-lossless",
     ..ISOLATION
@@ -458,8 +458,8 @@ const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 
 const NO_REFLECTION: Row<Pfc> = of_arrivals(
     "no-reflection",
-    "no test frame comes back to the tx port, or to a further one that it was not sent to, over all \
-     phases (802.1Q 8.6.1: a frame does not leave by the port at which it came in; nor by another \
+    "no test frame comes back to the tx port, or to a further one that it was not sent to, over \
+     all phases (802.1Q 8.6.1: a frame does not leave by the port at which it came in; nor by another \
      than the filtering database has for its destination, which the tester makes known first)",
     "reflects",
     integrity::no_reflection,

@@ -36,13 +36,14 @@ fn xoffs(port: &Port, priority: Priority) -> u64 {
     port.counts.pfc[priority.index()].xoff
 }
 
-/// The time of the traffic that is too much, until traffic goes on at a part of it.
+/// The congestion: from the traffic that is too much until traffic goes on at a part of it.
 fn congestion(e: &PfcEvidence) -> Range<Nanos> {
     let from = |phase| e.span(phase).map(|span| span.from);
     from(Phase::Storm).unwrap_or(0)..from(Phase::Resume).unwrap_or(Nanos::MAX)
 }
 
-/// The same in that time. The log has the first frames: those that it left out count too.
+/// XOFF frames for `priority` at a port in the congestion. Frames that the log left out came after
+/// those that it has, and count too.
 fn xoffs_of_congestion(e: &PfcEvidence, port: &Port, priority: Priority) -> u64 {
     let times = congestion(e);
     let is_beside = |(time, quanta): &(Nanos, Quanta)| quanta.0 > 0 && !times.contains(time);
@@ -50,9 +51,8 @@ fn xoffs_of_congestion(e: &PfcEvidence, port: &Port, priority: Priority) -> u64 
     xoffs(port, priority).saturating_sub(beside.count() as u64)
 }
 
-/// Times in that time that XOFF for `priority` came in at a port where the last frame for it was no
-/// XOFF, or was one whose pause had run out. Those of frames that were not logged are not among
-/// them.
+/// Pauses of `priority` that began at a port in the congestion: XOFF frames before which the last
+/// frame for it was no XOFF, or one whose pause had run out. Only logged frames tell.
 fn episodes(e: &PfcEvidence, port: &Port, priority: Priority) -> u64 {
     let times = congestion(e);
     let (mut until, mut found) = (0, 0);

@@ -62,12 +62,12 @@ impl<'e> Way<'e> {
         })
     }
 
-    /// The longest time that is none too long: the baseline's longest, which one outlier makes.
+    /// Time above which a frame is late. One outlier of the baseline raises it.
     fn most(&self) -> Nanos {
         self.before.latency_max.saturating_add(self.added)
     }
 
-    /// The time that all but a hundredth of the baseline's frames took at most, in its place.
+    /// The same by what all but a hundredth of the baseline's frames took at most.
     fn usual(&self) -> Nanos {
         let mut seen = 0u64;
         let all = self.before.latency.iter().map(|frames| u64::from(*frames));
