@@ -1,5 +1,6 @@
 //! The plan of a repetition: plain data, made from testbed and plan file before anything is sent.
 
+pub mod form;
 pub mod mad;
 pub mod rc;
 
@@ -13,6 +14,8 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use pfc_ebpf::wire::ethernet;
 use pfc_ebpf::wire::mac_control::MacControl;
 use serde::{Deserialize, Serialize};
+
+use self::form::{Effect, Form};
 
 /// Name of a port of the tester, as the testbed has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -142,6 +145,8 @@ pub struct StormPlan {
 /// A PFC frame, field by field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PfcFrame {
+    /// Its form.
+    pub form: Form,
     /// Classes whose bit in the class-enable vector is 1.
     pub classes: Vec<Priority>,
     /// The eight times; those of other classes mean nothing.
@@ -159,6 +164,7 @@ impl PfcFrame {
             times[class.index()] = *time;
         }
         Self {
+            form: Form::Standard,
             classes: named.iter().map(|(class, _)| *class).collect(),
             times,
         }
@@ -170,20 +176,40 @@ impl PfcFrame {
         Self::new(&named, time)
     }
 
-    /// The time for `priority`; `None` where the frame does not name it.
+    /// The same in that form.
+    pub fn of(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+
+    /// The time for `priority`; `None` where the frame does not name it, or pauses nothing for
+    /// certain.
     pub fn time(&self, priority: Priority) -> Option<Quanta> {
-        let named = self.classes.contains(&priority);
+        let named = self.valid().contains(&priority);
         named.then_some(self.times[priority.index()])
     }
 
-    /// True if it asks for a pause: else it is an XON for all that it names.
+    /// True if it asks for a pause: else it is an XON for all that it names, or pauses nothing for
+    /// certain.
     pub fn asks(&self) -> bool {
-        let times = self.classes.iter().map(|class| self.times[class.index()]);
+        let times = self.valid().iter().map(|class| self.times[class.index()]);
         times.max() > Some(Quanta::ZERO)
     }
 
-    /// The frame as it is sent.
-    pub fn control(&self) -> MacControl {
+    /// The classes whose time is valid at a device that keeps to the standard.
+    fn valid(&self) -> &[Priority] {
+        match self.form.effect() {
+            Effect::Pauses => &self.classes,
+            Effect::None | Effect::Open => &[],
+        }
+    }
+
+    /// The frame as `source` sends it, without FCS.
+    pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
+        self.form.shape(self.control().emit(source))
+    }
+
+    /// Its content.
+    fn control(&self) -> MacControl {
         let vector = self
             .classes
             .iter()
@@ -219,6 +245,7 @@ impl StormPlan {
         match &self.kind {
             StormKind::Pfc(priorities) => PfcFrame::uniform(priorities, self.quanta).control(),
             StormKind::Vector(priorities) => PfcFrame {
+                form: Form::Standard,
                 classes: priorities.clone(),
                 times: [self.quanta; Priority::COUNT],
             }

@@ -10,6 +10,7 @@ use validator_core::cases::pfc::feasibility::{frames_too_long, pauses_too_short}
 use validator_core::cases::{PfcTask, Task};
 use validator_core::evidence;
 use validator_core::pacing::workers;
+use validator_core::plan::form::Form;
 use validator_core::plan::rc::RcPlan;
 use validator_core::plan::{
     Limits, Nanos, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan, StormKind, StormPlan,
@@ -271,6 +272,10 @@ fn burst(burst: &ProbeBurst, limits: &Limits) -> String {
                 quanta => format!("{class}: {}", time(quanta)),
             });
             times.collect::<Vec<_>>().join(", ")
+        };
+        let times = match frame.form {
+            Form::Standard => times,
+            form => format!("{}, {times}", form.words()),
         };
         match after {
             0 => times,

@@ -208,10 +208,16 @@ impl Accounting {
 
     pub fn receive(&mut self, time: Nanos, frame: &[u8]) {
         self.port.frames += 1;
-        if frame[12..14] == [0x88, 0x08] {
+        let tagged = [[0x81, 0x00], [0x88, 0xa8]]
+            .iter()
+            .any(|tag| frame[12..14] == *tag);
+        if frame[12..14] == [0x88, 0x08] || tagged && frame[6..12] == self.storm_mac {
             self.control(time, frame);
-        } else if frame[12..14] == [0x88, 0xb5] {
-            // A frame by which the tester makes a port known.
+        } else if [[0x88, 0xb5], [0x88, 0x09]]
+            .iter()
+            .any(|other| frame[12..14] == *other)
+        {
+            // A frame by which the tester makes a port known, or one that is no MAC control.
             self.port.other += 1;
         } else if frame[12..14] == [0x81, 0x00] {
             let untagged = [&frame[..12], &frame[16..]].concat();

@@ -764,7 +764,7 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
-        self.ingress(RX, octets(frame.control()));
+        self.ingress(RX, frame.emit(STORM_MAC));
         self.deliver();
         Ok(Departure {
             before: self.now,

@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 15] = [
+const CASES: [&str; 16] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -28,6 +28,7 @@ const CASES: [&str; 15] = [
     "pfc.zero-time",
     "pfc.independent-times",
     "pfc.timer-reload",
+    "pfc.invalid-frames",
     "pfc.oversubscription",
     "pfc.victim",
 ];
@@ -187,8 +188,9 @@ fn the_further_cases_have_their_sets_and_vectors() {
             (CASES[10], sets(&["34"])),
             (CASES[11], sets(&["34", "1346"])),
             (CASES[12], sets(&["34"])),
-            (CASES[13], sets(&["3", "34"])),
-            (CASES[14], sets(&["3", "34 storm 4"])),
+            (CASES[13], sets(&["34"])),
+            (CASES[14], sets(&["3", "34"])),
+            (CASES[15], sets(&["3", "34 storm 4"])),
         ]
     );
 }

@@ -155,15 +155,16 @@ fn root_zero_pauses_idle() {
     });
 }
 
-/// Two mistakes with the timers of priorities, each of which one case finds.
+/// Mistakes with timers and with the form of frames, each of which one case finds.
 #[test]
-fn root_timers() {
-    let test = "root_timers";
+fn root_probes() {
+    let test = "root_probes";
     let Some(lab) = Lab::new(test) else { return };
     let testbed = of_repository("configs/testbeds/sim.toml");
     for (fault, case, expected) in [
         ("shares-timer", "independent-times", "independent own-time"),
         ("keeps-longer", "timer-reload", "timer replaced"),
+        ("any-opcode", "invalid-frames", "invalid ignored"),
     ] {
         settle::until_all_fail(test, &[expected], &[], |_| {
             let out = lab.out();

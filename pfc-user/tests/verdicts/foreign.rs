@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 12] = [
+const REPETITIONS: [Repetition; 13] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -33,10 +33,11 @@ const REPETITIONS: [Repetition; 12] = [
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
+    ("pfc.invalid-frames", &[3, 4], None),
 ];
 
 /// Repetitions of a switch whose lossless priorities are 3 and 4 and cannot be changed.
-const FIXED: [Repetition; 9] = [
+const FIXED: [Repetition; 10] = [
     ("pfc.pause-single-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-single-lossless", &[3, 4], Some(&[4])),
     ("pfc.pause-multi-lossless", &[3, 4], None),
@@ -46,6 +47,7 @@ const FIXED: [Repetition; 9] = [
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
+    ("pfc.invalid-frames", &[3, 4], None),
 ];
 
 /// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`, as is one
@@ -103,6 +105,16 @@ fn bugs() -> Vec<Bug> {
         LossyNamedForLossless,
         LossyClassToo(0),
         LossyClassToo(7),
+        // The form of a frame.
+        AnyDestination,
+        FiveOctetsOfDestination,
+        HighOctetOfOpcode,
+        ObeysFirstOdd,
+        OddStopsAll(3 * MS),
+        OddDropsNext,
+        RefusesTail,
+        RefusesVector,
+        DeafAfterOdd(300 * MS),
         // XON.
         XonIgnored,
         XonLets(1),
@@ -196,7 +208,17 @@ fn not_found() -> Vec<Bug> {
 }
 
 /// Mistakes that only the cases of the plan `pfc-further` find.
-const FURTHER: [Bug; 1] = [
+const FURTHER: [Bug; 10] = [
+    // The test plan has frames of one form alone.
+    Bug::AnyDestination,
+    Bug::FiveOctetsOfDestination,
+    Bug::HighOctetOfOpcode,
+    Bug::ObeysFirstOdd,
+    Bug::OddStopsAll(3 * MS),
+    Bug::OddDropsNext,
+    Bug::RefusesTail,
+    Bug::RefusesVector,
+    Bug::DeafAfterOdd(300 * MS),
     // It takes an XON where nothing is paused for the longest pause. In the test plan each XON ends
     // a pause.
     Bug::XonPausesIdle,

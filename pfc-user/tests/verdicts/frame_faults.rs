@@ -43,6 +43,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "victim isolation",
             "victim no-corruption",
             "victim victim",
+            "invalid alive",
+            "invalid no-corruption",
         ],
     ),
     ("appends", in_all!("no-resize")),
@@ -150,6 +152,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "victim isolation",
             "victim no-resize",
             "victim victim",
+            "invalid alive",
+            "invalid no-resize",
         ],
     ),
 ];

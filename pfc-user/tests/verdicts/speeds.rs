@@ -22,7 +22,7 @@ use crate::verdicts::faults::{LEAVES_IN_PAUSE, LONGER, Repetition};
 
 const MS: Nanos = 1_000_000;
 
-const REPETITIONS: [Repetition; 7] = [
+const REPETITIONS: [Repetition; 8] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -30,6 +30,7 @@ const REPETITIONS: [Repetition; 7] = [
     ("pfc.global-pause", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
+    ("pfc.invalid-frames", &[3, 4], None),
 ];
 
 /// The repetition of a case with tests of its own.
@@ -110,6 +111,8 @@ const FAULTS: [(&str, &[&str]); 10] = [
             "global throughput",
             "independent own-time",
             "timer replaced",
+            "invalid alive",
+            "invalid still-pauses",
         ],
     ),
     ("obeys-pause", &["global no-loss", "global throughput"]),
@@ -261,7 +264,12 @@ fn good(speed: Speed) -> Option<String> {
     } else {
         &[]
     };
-    let undecided = set(undecided);
+    let mut undecided = set(undecided);
+    // At so small a share of the line the longest pause is as short as from one frame of a lossy
+    // priority to its next.
+    if speed.bits_per_second > 100_000_000_000 {
+        undecided.insert("invalid ignored".into());
+    }
     let found = with(&results, Verdict::Inconclusive);
     let good = failed.is_empty() && found == undecided;
     (!good).then(|| format!("{speed:?}: {failed:#?}, undecided {found:?}, not {undecided:?}"))

@@ -5,6 +5,7 @@ mod enable_vector;
 pub mod feasibility;
 mod global_pause;
 mod independent_times;
+mod invalid_frames;
 mod judge;
 mod lossy;
 mod multi_lossless;
@@ -83,7 +84,7 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 10] = [
+pub static CASES: [PfcCase; 11] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
@@ -92,6 +93,7 @@ pub static CASES: [PfcCase; 10] = [
     zero_time::CASE,
     independent_times::CASE,
     timer_reload::CASE,
+    invalid_frames::CASE,
     oversubscription::CASE,
     victim::CASE,
 ];

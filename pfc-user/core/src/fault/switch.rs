@@ -140,6 +140,22 @@ ib_mad::faults! {
                 => "paused";
         ReversesVector
             "reverses-vector": "takes bit 7 - n of the vector for class n" => "paused";
+        AnyOpcode
+            "any-opcode": "takes MAC control frames of every opcode but that of PAUSE for PFC"
+                => "ignored";
+        AnyDestination
+            "any-destination": "obeys PFC to any destination" => "ignored";
+        NeighbourDestination
+            "neighbour-destination": "obeys PFC to every address from 01-80-C2-00-00-00 to -FF"
+                => "ignored";
+        HalfEthertype
+            "half-ethertype": "takes every frame of an EtherType 0x88xx for MAC control"
+                => "ignored";
+        WantsZeroes
+            "wants-zeroes": "obeys no PFC with a reserved octet that is not 0" => "still-pauses";
+        DiesOfOddFrame
+            "dies-of-odd-frame": "obeys PFC no more after a MAC control frame that it cannot read"
+                => "alive";
         LossyObeysBeside
             "lossy-obeys-beside": "obeys PFC for lossy priorities that are named beside a lossless \
              one"

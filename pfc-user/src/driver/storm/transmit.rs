@@ -35,17 +35,20 @@ impl ControlSender {
         })
     }
 
-    /// Sends one frame as soon as there is room for it, within [`PATIENCE`], and returns the
-    /// times between which it left, and how often there was no room.
-    pub fn send_with_room(&self, frame: &MacControl) -> Result<(Departure, u64), PacketError> {
-        packet::when_there_is_room(PATIENCE, || self.send(frame))
+    /// Sends the octets of a frame as soon as there is room for it, within [`PATIENCE`], and returns
+    /// the times between which it left, and how often there was no room.
+    pub fn send_with_room(&self, frame: &[u8]) -> Result<(Departure, u64), PacketError> {
+        packet::when_there_is_room(PATIENCE, || self.send_octets(frame))
     }
 
     /// Sends one frame, and returns the times between which it left. It is not tried again.
     pub fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
-        let frame = frame.emit(self.source);
+        self.send_octets(&frame.emit(self.source))
+    }
+
+    fn send_octets(&self, frame: &[u8]) -> Result<Departure, PacketError> {
         let before = clock::now();
-        self.socket.send(&frame)?;
+        self.socket.send(frame)?;
         Ok(Departure {
             before,
             after: clock::now(),

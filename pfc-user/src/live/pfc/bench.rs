@@ -110,7 +110,8 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
-        let (departure, waits) = self.control.send_with_room(&frame.control())?;
+        let octets = frame.emit(self.live.testbed.rx.state.mac);
+        let (departure, waits) = self.control.send_with_room(&octets)?;
         self.waits += waits;
         Ok(departure)
     }

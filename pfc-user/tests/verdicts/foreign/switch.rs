@@ -58,6 +58,9 @@ pub struct Foreign {
     sent_until: Ns,
     frames_in: u64,
     drop_next: [bool; 8],
+    /// It has met an unknown opcode.
+    odd_seen: bool,
+    deaf_until: Ns,
     kept: [Option<Queued>; 8],
     copies: VecDeque<(Ns, Vec<u8>)>,
     stop_lossy: Ns,
@@ -98,6 +101,8 @@ impl Foreign {
             sent_until: 0,
             frames_in: 0,
             drop_next: [false; 8],
+            odd_seen: false,
+            deaf_until: 0,
             kept: Default::default(),
             copies: VecDeque::new(),
             stop_lossy: 0,

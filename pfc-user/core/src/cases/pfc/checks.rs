@@ -552,7 +552,12 @@ const ZERO_NO_DELAY: Row<Pfc> = Row {
 };
 
 /// A check of a case that consists of its probe.
-const fn of_probe(id: &'static str, passes_when: &'static str, fault: &'static str) -> Row<Pfc> {
+const fn of_probe(
+    id: &'static str,
+    passes_when: &'static str,
+    fault: &'static str,
+    judge: Judge<Pfc>,
+) -> Row<Pfc> {
     Row {
         tolerance: RESPONSE.tolerance,
         needs: needs![
@@ -563,7 +568,7 @@ const fn of_probe(id: &'static str, passes_when: &'static str, fault: &'static s
             PROBE_LATENCY,
             HONOURED
         ],
-        ..Row::<Pfc>::new(id, &["2"], passes_when, fault, probe::response)
+        ..Row::<Pfc>::new(id, &["2"], passes_when, fault, judge)
     }
 }
 
@@ -575,6 +580,7 @@ const OWN_TIME: Row<Pfc> = of_probe(
      the XOFF or the end of a pause on when the same XOFF is sent twice; each kind of probe \
      measured well enough, one at full load",
     "shares-timer",
+    probe::response,
 );
 
 const REPLACED: Row<Pfc> = of_probe(
@@ -585,6 +591,49 @@ const REPLACED: Row<Pfc> = of_probe(
      XOFF or the end of a pause on when the same XOFF is sent twice; each kind of probe measured \
      well enough, one at full load",
     "keeps-longer",
+    probe::response,
+);
+
+const ODD_IGNORED: Row<Pfc> = Row {
+    tolerance: XON.tolerance,
+    needs: needs![
+        PORTS,
+        OWN_STORM,
+        ACCOUNTING,
+        BASELINE,
+        PROBE_LATENCY,
+        STORM_ARRIVAL
+    ],
+    ..Row::<Pfc>::new(
+        "ignored",
+        &["2"],
+        "after a frame of opcode 0x0000, 0x0102 or 0xffff, of EtherType 0x8809, to another \
+         station, to all, to 01-80-C2-00-00-00 or -02 no frame of any priority waits for longer \
+         than max_response + two frames; each kind of probe measured well enough",
+        "any-opcode",
+        probe::odd::ignored,
+    )
+};
+
+const STILL_PAUSES: Row<Pfc> = Row {
+    steps: &["3"],
+    ..of_probe(
+        "still-pauses",
+        "PFC with the reserved octet of its vector set, or those behind its times: the last frame \
+         within max_response, none before the time expired, again within max_response + two \
+         frames after that and from then on; each kind of probe measured well enough",
+        "wants-zeroes",
+        probe::odd::still_pauses,
+    )
+};
+
+const ALIVE: Row<Pfc> = of_probe(
+    "alive",
+    "PFC after each other frame pauses: the last frame within max_response, none before the time \
+     expired, again within max_response + two frames after that and from then on, no frame of the \
+     probes is lost, and no lossy priority waits; each kind of probe measured well enough",
+    "dies-of-odd-frame",
+    probe::odd::alive,
 );
 
 const CONGESTED_DELIVERED: Row<Pfc> = Row {
@@ -716,3 +765,7 @@ pub(super) const VICTIM_BESIDE: [Row<Pfc>; 16] = with_those_of_all![
 
 /// The table of pfc.timer-reload.
 pub(super) const TIMER_RELOAD: [Row<Pfc>; 10] = with_those_of_all![REPLACED];
+
+/// The table of pfc.invalid-frames.
+pub(super) const INVALID_FRAMES: [Row<Pfc>; 12] =
+    with_those_of_all![ODD_IGNORED, STILL_PAUSES, ALIVE];

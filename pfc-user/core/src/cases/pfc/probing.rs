@@ -9,6 +9,7 @@
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::port::PortContext;
+use crate::plan::form::{Effect, Form};
 use crate::plan::{
     FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan, exact_load,
 };
@@ -24,6 +25,9 @@ pub(super) const MOST: usize = 30;
 const PART: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
 const LEAST_QUIET: Nanos = 20_000_000;
+/// Multiple of an odd frame's time after which the next one leaves: half of what it may have held
+/// fills the rest of a link that is half loaded for as long as that.
+const AGAIN: Nanos = 3;
 /// Multiple of `max_response` that a pause is to last, so that it differs from none.
 const RESPONSES: Nanos = 10;
 
@@ -189,6 +193,7 @@ pub(super) fn lossy_named(lossy: &[Priority], turn: usize) -> Vec<Priority> {
 pub(super) fn zeroed(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
     let zero = PfcFrame {
+        form: Form::Standard,
         classes: Priority::all().collect(),
         times: [Quanta::ZERO; Priority::COUNT],
     };
@@ -266,6 +271,28 @@ pub(super) fn reloaded(port: &PortContext, load: u8, paused: &[Priority]) -> Vec
     bursts
 }
 
+/// Probes at `load` that show what PFC of each of these forms does to `paused`. Behind a frame that
+/// pauses nothing for certain comes one of the standard's form, when whatever that frame held has
+/// left.
+pub(super) fn odd(
+    port: &PortContext,
+    load: u8,
+    paused: &[Priority],
+    forms: &[Form],
+) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let of_form = |(index, form): (u32, &Form)| {
+        let time = times.percent(100 - index);
+        let odd = (0, PfcFrame::uniform(paused, time).of(*form));
+        if form.effect() == Effect::Pauses {
+            return burst(load, [odd]);
+        }
+        let xoff = PfcFrame::uniform(paused, times.percent(35 + 2 * index));
+        burst(load, [odd, (AGAIN * times.nanos(time), xoff)])
+    };
+    (0..).zip(forms).map(of_form).collect()
+}
+
 /// Lossless and lossy classes are named in one frame, each half of the former with another time;
 /// then come two frames that change nothing: an XON for a lossy class alone, and a frame with a
 /// vector of 0 and the longest times.
@@ -281,6 +308,7 @@ fn mixed(times: &Times, load: u8, paused: &[Priority], lossy: &[Priority]) -> Pr
         frames.push((times.nanos(shorter) / PART, xon));
     }
     let nobody = PfcFrame {
+        form: Form::Standard,
         classes: Vec::new(),
         times: [times.percent(100); Priority::COUNT],
     };
@@ -371,13 +399,26 @@ pub(super) fn vicinity(plan: &RepetitionPlan, limits: &Limits) -> Nanos {
 
 /// The longest time from one frame of a flow to its next, in the burst of the least load.
 pub(super) fn interval(plan: &RepetitionPlan) -> Nanos {
+    intervals(plan, |_| true).max().unwrap_or(0)
+}
+
+/// The same of the flow of `priority` that has most frames.
+pub(super) fn interval_of(plan: &RepetitionPlan, priority: Priority) -> Nanos {
+    let own = intervals(plan, move |flow| flow.priority == priority);
+    own.min().unwrap_or(0)
+}
+
+fn intervals(
+    plan: &RepetitionPlan,
+    is_meant: impl Fn(&FlowPlan) -> bool,
+) -> impl Iterator<Item = Nanos> {
     let load = plan.bursts().map(|burst| burst.load).min().unwrap_or(LOAD);
-    let of_flow = |flow: &FlowPlan| {
+    let flows = plan.flows.iter().filter(move |flow| is_meant(flow));
+    flows.map(move |flow| {
         let rate = u128::from(flow.rate) * u128::from(load) / 100;
         let bits = u128::from(LineRate::frame_bits(flow.length)) * 1_000_000_000;
         (bits / rate.max(1)) as Nanos
-    };
-    plan.flows.iter().map(of_flow).max().unwrap_or(0)
+    })
 }
 
 /// Time of a frame on the wire.

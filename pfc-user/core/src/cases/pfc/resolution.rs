@@ -36,7 +36,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
-        "response" | "own-time" | "replaced" => response(e),
+        "response" | "own-time" | "replaced" | "still-pauses" | "alive" => response(e),
         "xon" | "resumes" => xon(e),
         "no-dip" => dip::resolution(e).map(dips),
         "throughput" => Some(percent(1.0 - e.limits.min_throughput) + " of the rate"),

@@ -5,11 +5,14 @@
 use pfc_ebpf::units::{Priority, Quanta};
 
 use super::config::Priorities;
+use crate::fault::switch::Fault;
 
 const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
 const ETHERTYPE: u16 = 0x8808;
 const PAUSE: u16 = 0x0001;
 const PFC: u16 = 0x0101;
+/// Offset of what is behind the times of PFC.
+const TAIL: usize = 34;
 /// The shortest frame of Ethernet, without FCS.
 const MIN_FRAME: usize = 60;
 
@@ -40,16 +43,65 @@ impl Control {
     }
 }
 
-/// Reads a frame; `None` for what a MAC does not act on: a VLAN tag, another destination than
-/// 01-80-C2-00-00-01, an unknown opcode, too short for its opcode.
-pub fn parse(frame: &[u8]) -> Option<Control> {
-    let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
-    if frame.get(..6)? != DESTINATION || word(12)? != ETHERTYPE {
-        return None;
+/// Departures of a reader from the standard; none by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reader {
+    /// It takes every opcode but that of PAUSE for PFC.
+    any_opcode: bool,
+    /// Octets of the destination that it does not compare.
+    less_destination: usize,
+    /// It compares the high octet of the EtherType alone.
+    half_ethertype: bool,
+    /// It does not read PFC with reserved octets that are not 0.
+    wants_zeroes: bool,
+}
+
+impl Reader {
+    /// The reader of a switch with these faults.
+    pub fn new(faults: &[Fault]) -> Self {
+        let less_destination = faults.iter().find_map(|fault| match fault {
+            Fault::AnyDestination => Some(DESTINATION.len()),
+            Fault::NeighbourDestination => Some(1),
+            _ => None,
+        });
+        Self {
+            any_opcode: faults.contains(&Fault::AnyOpcode),
+            less_destination: less_destination.unwrap_or(0),
+            half_ethertype: faults.contains(&Fault::HalfEthertype),
+            wants_zeroes: faults.contains(&Fault::WantsZeroes),
+        }
     }
+
+    /// Reads a frame; `None` for what a MAC does not act on: a VLAN tag, another destination than
+    /// 01-80-C2-00-00-01, an unknown opcode, too short for its opcode.
+    pub fn parse(&self, frame: &[u8]) -> Option<Control> {
+        let compared = DESTINATION.len() - self.less_destination;
+        let [high, low] = *frame.get(12..14)?.as_array()?;
+        let is_control = [high, low] == ETHERTYPE.to_be_bytes()
+            || self.half_ethertype && high == ETHERTYPE.to_be_bytes()[0];
+        if frame.get(..compared)? != &DESTINATION[..compared] || !is_control {
+            return None;
+        }
+        let reserved = frame.get(16).into_iter().chain(frame.iter().skip(TAIL));
+        if self.wants_zeroes && reserved.into_iter().any(|octet| *octet != 0) {
+            return None;
+        }
+        read(frame, self.any_opcode)
+    }
+}
+
+/// Reads a frame as the standard has it.
+#[cfg(test)]
+pub fn parse(frame: &[u8]) -> Option<Control> {
+    Reader::default().parse(frame)
+}
+
+/// The request of a MAC control frame, with one of PFC for every opcode that is not PAUSE if `any`.
+fn read(frame: &[u8], any: bool) -> Option<Control> {
+    let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     match word(14)? {
         PAUSE => Some(Control::Pause(Quanta(word(16)?))),
-        PFC => {
+        opcode if opcode == PFC || any => {
             let mut times = [Quanta::ZERO; Priority::COUNT];
             for (class, time) in times.iter_mut().enumerate() {
                 *time = Quanta(word(18 + 2 * class)?);

@@ -9,13 +9,13 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
-use super::control::{self, Control};
+use super::control::{Control, Reader};
 use super::counts::PortCounts;
 use super::frame::Layout;
 use super::impair::{Arrival, Impairments};
 use super::pause::{Pauses, Reaction};
 use super::port::{Port, Started};
-use super::table::Table;
+use super::table::{Table, is_reserved};
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
@@ -66,6 +66,11 @@ pub struct Departure {
 pub struct Switch {
     config: SwitchConfig,
     reaction: Reaction,
+    reader: Reader,
+    /// True: it has met a MAC control frame that it cannot read, and obeys none any more.
+    died: bool,
+    /// True: such a frame has that effect.
+    dies: bool,
     /// True: no port but the first that fills its buffer sends XOFF.
     asks_first: bool,
     /// True: all ports send XOFF when one fills its buffer.
@@ -100,6 +105,9 @@ impl Switch {
     pub fn new(config: SwitchConfig, faults: &[Fault]) -> Self {
         Self {
             reaction: Reaction::new(&config, faults),
+            reader: Reader::new(faults),
+            died: false,
+            dies: faults.contains(&Fault::DiesOfOddFrame),
             asks_first: faults.contains(&Fault::AsksFirstPort),
             asks_all: faults.contains(&Fault::AsksAllPorts),
             pauses_all: value_of!(faults, Fault::PausesAllPorts).map(|most| Quanta(most.get())),
@@ -171,15 +179,12 @@ impl Switch {
             self.drop_frame("runt");
             return;
         };
+        if let Some(control) = self.reader.parse(&frame) {
+            self.control(port, control);
+        } else {
+            self.died |= self.dies && layout.is_mac_control();
+        }
         if layout.is_mac_control() {
-            if let Some(control) = control::parse(&frame) {
-                self.counts[port].control(&control);
-                let full = self.ports[port].is_full(self.now);
-                let late = if full { self.reaction.when_full } else { 0 };
-                let delay = self.reaction.delay + late;
-                self.deferred.push_back((self.now + delay, port, control));
-                self.act();
-            }
             if self.reflects_control {
                 self.reflect(port, layout, &frame);
             }
@@ -187,7 +192,23 @@ impl Switch {
                 return;
             }
         }
+        if is_reserved(&frame) && !self.forwards_control {
+            return;
+        }
         self.forward(port, layout, frame);
+    }
+
+    /// Takes note of a PAUSE or PFC frame that has come in at `port`.
+    fn control(&mut self, port: usize, control: Control) {
+        self.counts[port].control(&control);
+        if self.died {
+            return;
+        }
+        let full = self.ports[port].is_full(self.now);
+        let late = if full { self.reaction.when_full } else { 0 };
+        let delay = self.reaction.delay + late;
+        self.deferred.push_back((self.now + delay, port, control));
+        self.act();
     }
 
     /// Time at which the next thing happens by itself, if anything does.

@@ -49,6 +49,12 @@ fn is_group(address: &Address) -> bool {
     address[0] & 1 != 0
 }
 
+/// True for a frame to an address that no bridge forwards (IEEE 802.1Q Table 8-1): of link layers
+/// and protocols between neighbours.
+pub fn is_reserved(frame: &[u8]) -> bool {
+    matches!(frame, [0x01, 0x80, 0xc2, 0x00, 0x00, 0x00..=0x0f, ..])
+}
+
 impl Table {
     /// A database of a switch with so many ports, without entries.
     pub fn new(ports: usize) -> Self {

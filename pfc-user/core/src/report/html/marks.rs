@@ -10,7 +10,8 @@ use super::markup::Element;
 use super::plot::Scale;
 use crate::cases::pfc::{held_by_probes, leaked};
 use crate::evidence::pfc::{Offence, PfcEvidence, Windows};
-use crate::plan::FlowPlan;
+use crate::plan::form::Effect;
+use crate::plan::{FlowPlan, PfcFrame};
 use crate::quantity;
 
 /// Class of a mark and its words, in the order of the legend.
@@ -69,20 +70,22 @@ pub fn of_lane(
 
 /// The tester's own single XOFF and XON frames, in the row of the storm.
 pub fn own_pauses(e: &PfcEvidence, scale: &Scale, place: (f64, f64)) -> Vec<Element> {
-    let lines = |word: &str, class: &str, asks: bool| {
+    let lines = |word: &str, class: &str, is_meant: &dyn Fn(&PfcFrame) -> bool| {
         let probes = e.probes.iter();
         let frames = probes.flat_map(|probe| probe.burst.frames.iter().zip(&probe.left));
         let frames = frames.filter(|(one, _)| !one.frame.classes.is_empty());
-        let frames = frames.filter(|(one, _)| one.frame.asks() == asks);
+        let frames = frames.filter(|(one, _)| is_meant(&one.frame));
         let times: Vec<Nanos> = frames.map(|(_, left)| left.before).collect();
         let tip = |first, number| {
             format!("{number} single {word} frames of the tester, the first at {first} s")
         };
         scale.lines(&times, place, class, tip)
     };
-    let xoff = lines("XOFF", "own-xoff", true);
-    let xon = lines("XON", "own-xon", false);
-    xoff.into_iter().chain(xon).collect()
+    let pauses = |frame: &PfcFrame| frame.form.effect() == Effect::Pauses;
+    let xoff = lines("XOFF", "own-xoff", &PfcFrame::asks);
+    let xon = lines("XON", "own-xon", &|frame| pauses(frame) && !frame.asks());
+    let odd = lines("odd PFC", "own-xoff", &|frame| !pauses(frame));
+    [xoff, xon, odd].into_iter().flatten().collect()
 }
 
 /// Arrivals of a paused flow between the limit after a single XOFF and the end of its pause.

@@ -147,7 +147,7 @@ fn until_heard(
 
 /// Returns how often there was no room.
 fn send(sender: &ControlSender, quanta: Quanta) -> Result<u64> {
-    let frame = MacControl::pfc(Priority::all(), quanta);
+    let frame = MacControl::pfc(Priority::all(), quanta).emit(SOURCE);
     let mut waits = 0;
     for _ in 0..FRAMES {
         waits += sender.send_with_room(&frame)?.1;

@@ -38,6 +38,16 @@ pub enum Bug {
     LossyTooIfSeveral,
     LossyClassToo(usize),
     LossyNamedForLossless,
+    // Forms.
+    AnyDestination,
+    FiveOctetsOfDestination,
+    HighOctetOfOpcode,
+    ObeysFirstOdd,
+    OddStopsAll(Ns),
+    OddDropsNext,
+    RefusesTail,
+    RefusesVector,
+    DeafAfterOdd(Ns),
     // XON.
     XonIgnored,
     XonLets(u32),

@@ -4,7 +4,27 @@ use super::{Bug, Foreign, Ns};
 
 impl Foreign {
     pub(super) fn control(&mut self, frame: &[u8]) {
-        let opcode = u16::from_be_bytes([frame[14], frame[15]]);
+        let compared = match self.bug {
+            Bug::AnyDestination => 0,
+            Bug::FiveOctetsOfDestination => 5,
+            _ => 6,
+        };
+        if frame[..compared] != [0x01, 0x80, 0xc2, 0, 0, 1][..compared] {
+            return;
+        }
+        let mut opcode = u16::from_be_bytes([frame[14], frame[15]]);
+        match self.bug {
+            Bug::HighOctetOfOpcode if frame[14] == 1 => opcode = 0x0101,
+            Bug::ObeysFirstOdd if opcode > 0x0101 && !self.odd_seen => opcode = 0x0101,
+            Bug::OddStopsAll(time) if opcode > 0x0101 => self.blocked = self.now + time,
+            Bug::OddDropsNext if opcode > 0x0101 => self.drop_next = [true; 8],
+            Bug::RefusesTail if frame[34..].iter().any(|octet| *octet != 0) => return,
+            Bug::RefusesVector if frame[16] != 0 => return,
+            Bug::DeafAfterOdd(_) if self.now < self.deaf_until => return,
+            Bug::DeafAfterOdd(time) if opcode > 0x0101 => self.deaf_until = self.now + time,
+            _ => {}
+        }
+        self.odd_seen |= frame[14..16] > [1, 1][..];
         if opcode == 1 {
             let quanta = u16::from_be_bytes([frame[16], frame[17]]);
             let time = self.quanta(quanta);

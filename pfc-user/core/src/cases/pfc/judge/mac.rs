@@ -8,6 +8,7 @@ use crate::cases::value::{Value, count};
 use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
 use crate::evidence::pfc::PfcEvidence;
 use crate::nic::{self, Receives};
+use crate::plan::form::Effect;
 
 /// The witness of the DUT's PAUSE/PFC frames.
 pub(super) enum Witness<'e> {
@@ -223,7 +224,8 @@ pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<Value> {
 /// proves nothing, as those frames may be the DUT's own.
 pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
     let in_each_probe = |priority: &&Priority| {
-        let mut frames = e.plan.bursts().flat_map(|burst| &burst.frames);
+        let frames = e.plan.bursts().flat_map(|burst| &burst.frames);
+        let mut frames = frames.filter(|one| one.frame.form.effect() == Effect::Pauses);
         frames.all(|one| one.frame.time(**priority).is_some_and(|time| time.0 > 0))
     };
     let probed: Vec<Priority> = e

@@ -3,6 +3,7 @@
 mod arrival;
 mod beside;
 mod measured;
+pub(in crate::cases::pfc) mod odd;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
@@ -24,34 +25,33 @@ pub(in crate::cases::pfc) use self::measured::{Measured, Wait};
 /// lower at all times has checks of its own.
 const IDLE: f64 = 0.25;
 
-/// A check on probes: it asks for the pauses that end in one way.
+/// A check on probes.
 #[derive(Clone, Copy)]
 struct Question {
-    /// True: the pause ends by an XON; else by running out.
-    by_xon: bool,
+    /// True if a burst is one that it asks for.
+    concerns: fn(&ProbePlan, &ProbeBurst) -> bool,
     /// The comparisons of a probe, or why it does not count.
     judge: fn(&Traffic) -> Result<Vec<Comparison>, NotCounted>,
 }
 
+/// Pauses that run out.
 const RESPONSE: Question = Question {
-    by_xon: false,
+    concerns: |plan, burst| {
+        let mut paused = plan.priorities.iter();
+        paused.any(|priority| burst.ends_by_xon(*priority) == Some(false))
+    },
     judge: response_of,
 };
+/// Pauses that an XON ends, and XONs that find none.
 const XON: Question = Question {
-    by_xon: true,
-    judge: xon_of,
-};
-
-impl Question {
-    /// True if a pause of `burst` ends in that way, or an XON of it finds none.
-    fn concerns(self, plan: &ProbePlan, burst: &ProbeBurst) -> bool {
+    concerns: |plan, burst| {
         let mut paused = plan.priorities.iter();
         paused.any(|priority| {
-            let idle = self.by_xon && burst.is_idle_xon(*priority);
-            idle || burst.ends_by_xon(*priority) == Some(self.by_xon)
+            burst.is_idle_xon(*priority) || burst.ends_by_xon(*priority) == Some(true)
         })
-    }
-}
+    },
+    judge: xon_of,
+};
 
 /// The spans in which probes hold `priority` for certain: from `max_response` after an XOFF to the
 /// earliest end of its pause.
@@ -97,8 +97,8 @@ impl Late {
 /// not help.
 pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<usize> {
     let questions = |burst: &ProbeBurst| {
-        let both = [RESPONSE, XON].into_iter();
-        both.filter(|question| question.concerns(plan, burst))
+        let all = [RESPONSE, XON, odd::IGNORED].into_iter();
+        all.filter(|question| (question.concerns)(plan, burst))
             .collect::<Vec<_>>()
     };
     let mut open: Vec<usize> = (0..plan.bursts.len()).collect();
@@ -135,11 +135,11 @@ fn judge_probes(e: &PfcEvidence, question: Question) -> Finding {
     };
     let bursts = plan.bursts.iter();
     let mut missing: Vec<_> = bursts
-        .filter(|burst| question.concerns(plan, burst))
+        .filter(|burst| (question.concerns)(plan, burst))
         .collect();
     let kinds = missing.len();
     let probes = e.probes.iter();
-    for probe in probes.filter(|probe| question.concerns(plan, &probe.burst)) {
+    for probe in probes.filter(|probe| (question.concerns)(plan, &probe.burst)) {
         let outcome = (question.judge)(&measured.traffic(probe));
         match outcome.and_then(|compared| without_stall(e, compared)) {
             Ok(compared) => {

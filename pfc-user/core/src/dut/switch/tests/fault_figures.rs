@@ -5,7 +5,8 @@ use pfc_ebpf::units::Quanta;
 
 use super::lab::*;
 use crate::dut::switch::control;
-use crate::plan::Nanos;
+use crate::plan::form::Form;
+use crate::plan::{Nanos, PfcFrame};
 
 /// The sequences of flow 3 that leave by `now`, of ten frames that come in at once.
 fn ten(faults: &[&str], now: Nanos) -> Vec<u64> {
@@ -433,4 +434,53 @@ fn dips_come_four_times_a_second() {
         (0, 2, 270 * MS + 2 * FRAME),
     ];
     assert_eq!(left(&mut switch, 400 * MS), expected);
+}
+
+/// Forms of PFC for class 3 that hold its frames.
+fn obeyed(faults: &[&str]) -> Vec<Form> {
+    let holds = |form: &Form| {
+        let mut switch = switch(faults);
+        let odd = PfcFrame::new(&[(priority(3), Quanta(1000))], Quanta(1)).of(*form);
+        switch.ingress(1, 0, odd.emit([2, 0, 0, 0, 0, 0x33]));
+        switch.ingress(0, 5, frame(3, 0));
+        // Nothing but this frame leaves.
+        let left = departures(&mut switch, 1000 * MS);
+        assert_eq!((left.len(), left[0].port), (1, 1), "{form:?}");
+        left[0].at > MS / 2
+    };
+    Form::ODD.into_iter().filter(holds).collect()
+}
+
+#[test]
+fn forms_of_pfc_that_each_reader_obeys() {
+    use Form::*;
+    let reserved = [ReservedVector, ReservedTail];
+    let with = |more: &[Form]| {
+        let mut forms = [&reserved[..], more].concat();
+        forms.sort();
+        forms
+    };
+    assert_eq!(obeyed(&[]), reserved);
+    let opcodes = with(&[OpcodeZero, OpcodeNext, OpcodeLast]);
+    assert_eq!(obeyed(&["any-opcode"]), opcodes);
+    let addresses = with(&[OtherStation, Broadcast, AddressBefore, AddressBehind]);
+    assert_eq!(obeyed(&["any-destination"]), addresses);
+    let neighbours = with(&[AddressBefore, AddressBehind]);
+    assert_eq!(obeyed(&["neighbour-destination"]), neighbours);
+    assert_eq!(obeyed(&["half-ethertype"]), with(&[EthertypeNext]));
+    assert_eq!(obeyed(&["wants-zeroes"]), []);
+}
+
+#[test]
+fn a_switch_that_dies_of_an_odd_frame_obeys_those_before_it_alone() {
+    let mut switch = switch(&["dies-of-odd-frame"]);
+    let odd = PfcFrame::uniform(&[priority(3)], Quanta(1000)).of(Form::OpcodeZero);
+    switch.ingress(1, 0, pfc(3, 0xffff));
+    switch.ingress(0, 5, frame(3, 0));
+    assert!(times(&mut switch, MS).is_empty());
+    switch.ingress(1, MS, odd.emit([2, 0, 0, 0, 0, 0x33]));
+    assert_eq!(times(&mut switch, 1000 * MS), [0xffff * 512 + FRAME]);
+    switch.ingress(1, 1000 * MS, pfc(3, 0xffff));
+    switch.ingress(0, 1000 * MS, frame(3, 1));
+    assert_eq!(times(&mut switch, 2000 * MS), [1000 * MS + FRAME]);
 }

@@ -296,6 +296,13 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("zero-vector-names-all", [&[], &[], &[]]),
     ("reads-high-vector", [NOT_HELD, &[], &[]]),
     ("reverses-vector", [NOT_HELD, &[], &[]]),
+    // All frames of PFC are good ones here.
+    ("any-opcode", [&[]; 3]),
+    ("any-destination", [&[]; 3]),
+    ("neighbour-destination", [&[]; 3]),
+    ("half-ethertype", [&[]; 3]),
+    ("wants-zeroes", [&[]; 3]),
+    ("dies-of-odd-frame", [&[]; 3]),
     ("lossy-obeys-beside", [&[]; 3]),
     ("shares-timer", [&[]; 3]),
     ("keeps-longer", [&[]; 3]),

@@ -434,7 +434,13 @@ impl Traffic<'_> {
             let earlier = measured.earlier(xoff);
             return Err(not_flowing(*priority, arrivals, xoff, earlier));
         }
-        let (uncertainty, limit) = (xoff.after - xoff.before, measured.limits.max_response / 2);
+        self.certain(xoff)
+    }
+
+    /// It is known well enough when `frame` left.
+    pub(super) fn certain(&self, frame: Departure) -> Result<(), NotCounted> {
+        let uncertainty = frame.after.saturating_sub(frame.before);
+        let limit = self.measured.limits.max_response / 2;
         if uncertainty >= limit {
             let uncertain = "the pause frame's departure is uncertain by " + time(uncertainty);
             return Err(NotCounted::Tester(
