@@ -181,15 +181,18 @@ impl PfcFrame {
         Self { form, ..self }
     }
 
-    /// The time for `priority`; `None` where the frame does not name it, or pauses nothing for
-    /// certain.
+    /// True if a device that keeps to the standard heeds it.
+    pub fn is_heeded(&self) -> bool {
+        self.form.effect() == Effect::Pauses
+    }
+
+    /// The time for `priority`; `None` where the frame does not name it, or need not be heeded.
     pub fn time(&self, priority: Priority) -> Option<Quanta> {
         let named = self.valid().contains(&priority);
         named.then_some(self.times[priority.index()])
     }
 
-    /// True if it asks for a pause: else it is an XON for all that it names, or pauses nothing for
-    /// certain.
+    /// True if it asks for a pause: else it is an XON for all that it names, or need not be heeded.
     pub fn asks(&self) -> bool {
         let times = self.valid().iter().map(|class| self.times[class.index()]);
         times.max() > Some(Quanta::ZERO)
@@ -197,9 +200,9 @@ impl PfcFrame {
 
     /// The classes whose time is valid at a device that keeps to the standard.
     fn valid(&self) -> &[Priority] {
-        match self.form.effect() {
-            Effect::Pauses => &self.classes,
-            Effect::None | Effect::Open => &[],
+        match self.is_heeded() {
+            true => &self.classes,
+            false => &[],
         }
     }
 
@@ -209,7 +212,7 @@ impl PfcFrame {
     }
 
     /// Its content.
-    fn control(&self) -> MacControl {
+    pub fn control(&self) -> MacControl {
         let vector = self
             .classes
             .iter()

@@ -59,6 +59,7 @@ pub fn port() -> PortContext {
         vlan: false,
         senders: vec![PortName::new("tx2".into())],
         receivers: vec![PortName::new("rx2".into())],
+        zero_source: true,
         fixed_lossless: None,
     }
 }

@@ -17,6 +17,7 @@ use validator_core::pacing::Sent;
 use validator_core::pacing::history::History;
 use validator_core::pacing::pacer::{Paced, Pacer};
 use validator_core::pacing::storm::gap_ledger::{GapLedger, Latest};
+use validator_core::plan::form::Form;
 use validator_core::plan::{
     FlowPlan, Limits, Nanos, PfcFrame, PortName, PortRole, RepetitionPlan, StormPlan,
 };
@@ -764,7 +765,11 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
-        self.ingress(RX, frame.emit(STORM_MAC));
+        let frame = match frame.form {
+            Form::Standard => octets(frame.control()),
+            _ => frame.emit(STORM_MAC),
+        };
+        self.ingress(RX, frame);
         self.deliver();
         Ok(Departure {
             before: self.now,

@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 16] = [
+const CASES: [&str; 18] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -28,7 +28,9 @@ const CASES: [&str; 16] = [
     "pfc.zero-time",
     "pfc.independent-times",
     "pfc.timer-reload",
+    "pfc.pause-time",
     "pfc.invalid-frames",
+    "pfc.source-address",
     "pfc.oversubscription",
     "pfc.victim",
 ];
@@ -189,8 +191,10 @@ fn the_further_cases_have_their_sets_and_vectors() {
             (CASES[11], sets(&["34", "1346"])),
             (CASES[12], sets(&["34"])),
             (CASES[13], sets(&["34"])),
-            (CASES[14], sets(&["3", "34"])),
-            (CASES[15], sets(&["3", "34 storm 4"])),
+            (CASES[14], sets(&["34"])),
+            (CASES[15], sets(&["34"])),
+            (CASES[16], sets(&["3", "34"])),
+            (CASES[17], sets(&["3", "34 storm 4"])),
         ]
     );
 }

@@ -165,13 +165,15 @@ fn root_probes() {
         ("shares-timer", "independent-times", "independent own-time"),
         ("keeps-longer", "timer-reload", "timer replaced"),
         ("any-opcode", "invalid-frames", "invalid ignored"),
+        ("wants-source", "source-address", "source pauses"),
+        ("pauses-longer=2", "pause-time", "time linear"),
     ] {
         settle::until_all_fail(test, &[expected], &[], |_| {
             let out = lab.out();
             let run = lab.run(&format!(
                 "run --testbed {testbed} --plan pfc-further --case pfc.{case} --out {} --format \
                  json --set testbed.dut.faults=[\"{fault}\"] --set testbed.limits.attempts=1 --set \
-                 plan.durations.baseline=300ms",
+                 plan.durations.baseline=300ms --set testbed.facts.zero_source=true",
                 out.display()
             ));
             lab.assert_nothing_is_left();

@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 13] = [
+const REPETITIONS: [Repetition; 15] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -33,11 +33,13 @@ const REPETITIONS: [Repetition; 13] = [
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
+    ("pfc.pause-time", &[3, 4], None),
     ("pfc.invalid-frames", &[3, 4], None),
+    ("pfc.source-address", &[3, 4], None),
 ];
 
 /// Repetitions of a switch whose lossless priorities are 3 and 4 and cannot be changed.
-const FIXED: [Repetition; 10] = [
+const FIXED: [Repetition; 12] = [
     ("pfc.pause-single-lossless", &[3, 4], Some(&[3])),
     ("pfc.pause-single-lossless", &[3, 4], Some(&[4])),
     ("pfc.pause-multi-lossless", &[3, 4], None),
@@ -47,7 +49,9 @@ const FIXED: [Repetition; 10] = [
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
+    ("pfc.pause-time", &[3, 4], None),
     ("pfc.invalid-frames", &[3, 4], None),
+    ("pfc.source-address", &[3, 4], None),
 ];
 
 /// Switches that do nothing wrong: XON is optional, and 0.5 ms are within `max_response`, as is one

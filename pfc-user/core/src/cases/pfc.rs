@@ -11,12 +11,14 @@ mod lossy;
 mod multi_lossless;
 mod oversubscription;
 pub mod parameters;
+mod pause_time;
 pub mod planning;
 pub mod port;
 mod probing;
 mod resolution;
 pub mod settle;
 mod single_lossless;
+mod source_address;
 pub mod stimulate;
 mod timer_reload;
 pub mod unfolding;
@@ -84,7 +86,7 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 11] = [
+pub static CASES: [PfcCase; 13] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
@@ -93,7 +95,9 @@ pub static CASES: [PfcCase; 11] = [
     zero_time::CASE,
     independent_times::CASE,
     timer_reload::CASE,
+    pause_time::CASE,
     invalid_frames::CASE,
+    source_address::CASE,
     oversubscription::CASE,
     victim::CASE,
 ];

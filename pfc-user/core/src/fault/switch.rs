@@ -153,6 +153,8 @@ ib_mad::faults! {
                 => "ignored";
         WantsZeroes
             "wants-zeroes": "obeys no PFC with a reserved octet that is not 0" => "still-pauses";
+        WantsSource
+            "wants-source": "obeys no PFC from 00-00-00-00-00-00" => "pauses";
         DiesOfOddFrame
             "dies-of-odd-frame": "obeys PFC no more after a MAC control frame that it cannot read"
                 => "alive";

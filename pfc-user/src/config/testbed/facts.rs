@@ -24,6 +24,10 @@ keys::table! {
         /// port. Only with `external`.
         #[serde(default)]
         pub pfc_visible: bool = "`true`, `false`", "`false`";
+        /// The DUT obeys PFC from 00-00-00-00-00-00, as sonic-mgmt expects of SONiC; no standard
+        /// asks for it. `pfc.source-address` judges it then.
+        #[serde(default)]
+        pub zero_source: bool = "`true`, `false`", "`false`";
     }
 }
 

@@ -35,10 +35,15 @@ impl ControlSender {
         })
     }
 
-    /// Sends the octets of a frame as soon as there is room for it, within [`PATIENCE`], and returns
-    /// the times between which it left, and how often there was no room.
-    pub fn send_with_room(&self, frame: &[u8]) -> Result<(Departure, u64), PacketError> {
-        packet::when_there_is_room(PATIENCE, || self.send_octets(frame))
+    /// Sends the frame that `emit` makes with the source address, as soon as there is room for it,
+    /// within [`PATIENCE`]; returns the times between which it left, and how often there was no
+    /// room.
+    pub fn send_with_room<F: AsRef<[u8]>>(
+        &self,
+        emit: impl FnOnce([u8; 6]) -> F,
+    ) -> Result<(Departure, u64), PacketError> {
+        let frame = emit(self.source);
+        packet::when_there_is_room(PATIENCE, || self.send_octets(frame.as_ref()))
     }
 
     /// Sends one frame, and returns the times between which it left. It is not tried again.

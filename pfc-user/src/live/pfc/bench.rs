@@ -110,8 +110,7 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pause(&mut self, frame: &PfcFrame) -> Result<Departure, Stop> {
-        let octets = frame.emit(self.live.testbed.rx.state.mac);
-        let (departure, waits) = self.control.send_with_room(&octets)?;
+        let (departure, waits) = self.control.send_with_room(|source| frame.emit(source))?;
         self.waits += waits;
         Ok(departure)
     }

@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 11] = [
+const ASKED: [(&str, &[Asked]); 13] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -30,7 +30,9 @@ const ASKED: [(&str, &[Asked]); 11] = [
     ("pfc.zero-time", &[(&[3, 4], None)]),
     ("pfc.independent-times", &[(&[3, 4], None)]),
     ("pfc.timer-reload", &[(&[3, 4], None)]),
+    ("pfc.pause-time", &[(&[3, 4], None)]),
     ("pfc.invalid-frames", &[(&[3, 4], None)]),
+    ("pfc.source-address", &[(&[3, 4], None)]),
     ("pfc.oversubscription", &[(&[3, 4], None)]),
     ("pfc.victim", &[(&[3, 4], Some(&[3]))]),
 ];

@@ -594,6 +594,35 @@ const REPLACED: Row<Pfc> = of_probe(
     probe::response,
 );
 
+const NOT_EARLY: Row<Pfc> = of_probe(
+    "not-early",
+    "no frame of a paused priority from max_response after the pause frame on until its time has \
+     expired; each pause measured well enough",
+    "resumes-early",
+    probe::pause_time::not_early,
+);
+
+const NOT_LATE: Row<Pfc> = of_probe(
+    "not-late",
+    "each paused priority again within max_response + two frames after the time expired and from \
+     then on, none of its frames lost; each pause measured well enough",
+    "pauses-longer",
+    probe::pause_time::not_late,
+);
+
+const LINEAR: Row<Pfc> = Row {
+    tolerance: "0.01, and the uncertainty of the slope: two frames, and twice the median distance \
+        of the pauses of a kind from their median, over what the kinds differ by",
+    depends_on: &["not-early"],
+    ..of_probe(
+        "linear",
+        "of each priority the pauses grow from the shortest kind to each longer one as their \
+         quanta do: a slope of 1; each pause of the plan measured",
+        "pauses-longer",
+        probe::pause_time::linear,
+    )
+};
+
 const ODD_IGNORED: Row<Pfc> = Row {
     tolerance: XON.tolerance,
     needs: needs![
@@ -607,16 +636,16 @@ const ODD_IGNORED: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "ignored",
         &["2"],
-        "after a frame of opcode 0x0000, 0x0102 or 0xffff, of EtherType 0x8809, to another \
-         station, to all, to 01-80-C2-00-00-00 or -02 no frame of any priority waits for longer \
-         than max_response + two frames; each kind of probe measured well enough",
+        "a frame of opcode 0x0000, 0x0102, 0x0201 or 0xffff, of EtherType 0x8809, to another \
+         station, to all, to 01-80-C2-00-00-00 or -02: no wait of any priority that begins with it \
+         is longer than max_response + two frames; each kind of probe measured well enough",
         "any-opcode",
         probe::odd::ignored,
     )
 };
 
 const STILL_PAUSES: Row<Pfc> = Row {
-    steps: &["3"],
+    steps: &["4"],
     ..of_probe(
         "still-pauses",
         "PFC with the reserved octet of its vector set, or those behind its times: the last frame \
@@ -627,11 +656,30 @@ const STILL_PAUSES: Row<Pfc> = Row {
     )
 };
 
+const SOURCE_PAUSES: Row<Pfc> = Row {
+    steps: &["1"],
+    applies: Some(probe::odd::declares_zero_source),
+    ..of_probe(
+        "pauses",
+        "facts.zero_source declared, PFC from 00-00-00-00-00-00: the last frame within \
+         max_response, none before the time expired, again within max_response + two frames after \
+         that and from then on; the probe measured well enough",
+        "wants-source",
+        probe::odd::pauses,
+    )
+};
+
+const SOURCE_ALIVE: Row<Pfc> = Row {
+    fault: "slow-response",
+    ..ALIVE
+};
+
 const ALIVE: Row<Pfc> = of_probe(
     "alive",
-    "PFC after each other frame pauses: the last frame within max_response, none before the time \
-     expired, again within max_response + two frames after that and from then on, no frame of the \
-     probes is lost, and no lossy priority waits; each kind of probe measured well enough",
+    "PFC behind each other frame pauses, and so does PFC in whose pause another comes: the last \
+     frame within max_response, none before the time expired, again within max_response + two \
+     frames after that and from then on, no frame of the probes is lost, and no lossy priority \
+     waits; each kind of probe measured well enough",
     "dies-of-odd-frame",
     probe::odd::alive,
 );
@@ -769,3 +817,9 @@ pub(super) const TIMER_RELOAD: [Row<Pfc>; 10] = with_those_of_all![REPLACED];
 /// The table of pfc.invalid-frames.
 pub(super) const INVALID_FRAMES: [Row<Pfc>; 12] =
     with_those_of_all![ODD_IGNORED, STILL_PAUSES, ALIVE];
+
+/// The table of pfc.source-address.
+pub(super) const SOURCE_ADDRESS: [Row<Pfc>; 11] = with_those_of_all![SOURCE_PAUSES, SOURCE_ALIVE];
+
+/// The table of pfc.pause-time.
+pub(super) const PAUSE_TIME: [Row<Pfc>; 12] = with_those_of_all![NOT_EARLY, NOT_LATE, LINEAR];

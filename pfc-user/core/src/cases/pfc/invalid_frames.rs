@@ -35,6 +35,11 @@ pub(super) const CASE: PfcCase = PfcCase {
             ),
             Step::new(
                 "3",
+                "send such a frame during a pause, and PFC as the standard has it soon after; \
+                 verify: the pause lasts until the latter's time is over",
+            ),
+            Step::new(
+                "4",
                 "send PFC whose reserved octets are not 0; verify: it pauses the lossless \
                  priorities",
             ),
@@ -54,6 +59,9 @@ pub(super) const CASE: PfcCase = PfcCase {
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     let builder = Builder::new(port, request).halves(request.lossless, request.lossless)?;
-    let bursts = probing::odd(port, builder.probe_load(), request.lossless, &Form::ODD);
-    Ok(builder.of_probe(bursts))
+    let load = builder.probe_load();
+    let alone = probing::odd(port, load, request.lossless, &Form::ODD);
+    let meanwhile = [Form::OpcodeZero, Form::Broadcast];
+    let meanwhile = probing::odd_meanwhile(port, load, request.lossless, &meanwhile);
+    Ok(builder.of_probe([alone, meanwhile].concat()))
 }

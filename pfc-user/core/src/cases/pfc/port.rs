@@ -26,6 +26,8 @@ pub struct PortContext {
     pub senders: Vec<PortName>,
     /// Receiving ports beside rx.
     pub receivers: Vec<PortName>,
+    /// True: the DUT is declared to obey PFC from 00-00-00-00-00-00.
+    pub zero_source: bool,
     /// The DUT's lossless priorities, where the tester cannot configure others.
     pub fixed_lossless: Option<Vec<Priority>>,
 }
@@ -47,6 +49,7 @@ mod tests {
                 vlan: false,
                 senders: vec![PortName::new("tx2".into())],
                 receivers: vec![PortName::new("rx2".into())],
+                zero_source: true,
                 fixed_lossless: None,
             }
         }

@@ -9,9 +9,10 @@
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::port::PortContext;
-use crate::plan::form::{Effect, Form};
+use crate::plan::form::Form;
 use crate::plan::{
-    FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, RepetitionPlan, exact_load,
+    FlowPlan, Limits, Nanos, PfcFrame, ProbeBurst, ProbeFrame, ProbePlan, RepetitionPlan,
+    exact_load,
 };
 
 /// Load of a probe in percent of the flows' rates: at full load a queue that once built up stays
@@ -19,14 +20,35 @@ use crate::plan::{
 const LOAD: u8 = 50;
 /// The load at which a device has most to do.
 pub(super) const FULL: u8 = 100;
-/// Probes at most.
-pub(super) const MOST: usize = 30;
+/// Probes at most, where the plan has no more than half as many.
+const MOST: usize = 30;
+/// The times of `pfc.pause-time`, in quanta.
+pub(super) const PAUSE_TIMES: [Quanta; 16] = [
+    Quanta(1),
+    Quanta(2),
+    Quanta(5),
+    Quanta(10),
+    Quanta(20),
+    Quanta(50),
+    Quanta(100),
+    Quanta(200),
+    Quanta(500),
+    Quanta(1000),
+    Quanta(2000),
+    Quanta(5000),
+    Quanta(0x1fff),
+    Quanta(0x3fff),
+    Quanta(0x7fff),
+    Quanta::MAX,
+];
+/// Pauses of each of them.
+const TIMES_EACH: u32 = 5;
 /// An XON, or a frame that changes a pause, leaves after this part of the pause.
 const PART: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
 const LEAST_QUIET: Nanos = 20_000_000;
-/// Multiple of an odd frame's time after which the next one leaves: half of what it may have held
-/// fills the rest of a link that is half loaded for as long as that.
+/// Multiple of an odd frame's time after which the next one leaves: a DUT that pauses by it has
+/// drained by then.
 const AGAIN: Nanos = 3;
 /// Multiple of `max_response` that a pause is to last, so that it differs from none.
 const RESPONSES: Nanos = 10;
@@ -34,6 +56,11 @@ const RESPONSES: Nanos = 10;
 /// Load of the probes of these flows, but for the one at full load: low enough to log each arrival.
 pub(super) fn load(flows: &[FlowPlan]) -> u8 {
     LOAD.min(exact_load(flows))
+}
+
+/// Probes at most in all: each burst of `plan`, and some of them again.
+pub(super) fn most(plan: &ProbePlan) -> usize {
+    MOST.max(2 * plan.bursts.len())
 }
 
 /// The pause times that a speed and the DUT's limits allow.
@@ -272,8 +299,7 @@ pub(super) fn reloaded(port: &PortContext, load: u8, paused: &[Priority]) -> Vec
 }
 
 /// Probes at `load` that show what PFC of each of these forms does to `paused`. Behind a frame that
-/// pauses nothing for certain comes one of the standard's form, when whatever that frame held has
-/// left.
+/// the DUT need not heed comes one of the standard's form, when whatever that frame held has left.
 pub(super) fn odd(
     port: &PortContext,
     load: u8,
@@ -283,12 +309,55 @@ pub(super) fn odd(
     let times = Times::at(port);
     let of_form = |(index, form): (u32, &Form)| {
         let time = times.percent(100 - index);
-        let odd = (0, PfcFrame::uniform(paused, time).of(*form));
-        if form.effect() == Effect::Pauses {
-            return burst(load, [odd]);
+        let odd = PfcFrame::uniform(paused, time).of(*form);
+        if odd.is_heeded() {
+            return burst(load, [(0, odd)]);
         }
-        let xoff = PfcFrame::uniform(paused, times.percent(35 + 2 * index));
-        burst(load, [odd, (AGAIN * times.nanos(time), xoff)])
+        let xoff = PfcFrame::uniform(paused, times.percent(55 + 2 * index));
+        burst(load, [(0, odd), (AGAIN * times.nanos(time), xoff)])
+    };
+    (0..).zip(forms).map(of_form).collect()
+}
+
+/// Probes at `load` with single pauses of `paused`, of each time that can be told from none and
+/// that the DUT has to hold a frame for; several of each, which differ a little.
+pub(super) fn of_each_time(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let shows = |time: &Quanta| times.nanos(*time) >= port.max_response * 3 / 2;
+    let listed = PAUSE_TIMES.into_iter().filter(shows);
+    let mut found: Vec<Quanta> = listed.filter(|time| time.0 <= times.most).collect();
+    if found.is_empty() {
+        found.push(Quanta(times.most));
+    }
+    let several = |time: Quanta| {
+        let less = move |part| Quanta(time.0 - (u32::from(time.0) * part / 100) as u16);
+        (0..TIMES_EACH).map(less)
+    };
+    let found = found.into_iter().flat_map(several);
+    found
+        .map(|time| burst(load, [(0, PfcFrame::uniform(paused, time))]))
+        .collect()
+}
+
+/// Probes at `load` with PFC of each of these forms during a pause of `paused`, which it does not
+/// change; then comes a frame of the standard's form, which makes the pause longer.
+pub(super) fn odd_meanwhile(
+    port: &PortContext,
+    load: u8,
+    paused: &[Priority],
+    forms: &[Form],
+) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let of_form = |(index, form): (u32, &Form)| {
+        let (first, second) = (times.percent(90 - index), times.percent(60 + index));
+        let quarter = times.nanos(first) / 4;
+        let odd = PfcFrame::uniform(paused, times.part(10 + index)).of(*form);
+        let frames = [
+            PfcFrame::uniform(paused, first),
+            odd,
+            PfcFrame::uniform(paused, second),
+        ];
+        burst(load, (0..).map(|place| place * quarter).zip(frames))
     };
     (0..).zip(forms).map(of_form).collect()
 }

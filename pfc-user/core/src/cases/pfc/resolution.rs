@@ -3,7 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 
 use super::judge::integrity::{pause_frames, total};
-use super::judge::probe::Measured;
+use super::judge::probe::{Measured, odd, pause_time};
 use super::judge::{dip, latency, preconditions, victim};
 use crate::cases::resolution::{self, percent};
 use crate::cases::value::{Value, count, time};
@@ -26,6 +26,9 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
     let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, Some(role), phases));
     match check {
         "paused" | "only-enabled" => leak(e),
+        "ignored" if e.plan.storm.is_none() => {
+            odd::least_hold(e).map(|held| "a priority held for " + time(held))
+        }
         "ignored" => smallest_share("lost", sent(e, None, &ALL)),
         "background" => lost(Role::Background, &ALL),
         "isolation" => lost(Role::Isolation, &ALL),
@@ -36,7 +39,12 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
-        "response" | "own-time" | "replaced" | "still-pauses" | "alive" => response(e),
+        "not-early" | "not-late" => response(e).map(|found| found + left_out(e)),
+        "linear" => pause_time::least_slope(e),
+        "still-pauses" | "pauses" => response(e),
+        "response" | "own-time" | "replaced" | "alive" => {
+            response(e).map(|found| found + held_unnamed(&Measured::of(e)))
+        }
         "xon" | "resumes" => xon(e),
         "no-dip" => dip::resolution(e).map(dips),
         "throughput" => Some(percent(1.0 - e.limits.min_throughput) + " of the rate"),
@@ -121,7 +129,18 @@ fn response(e: &PfcEvidence) -> Option<Value> {
     let found = found + ", or a pause that ends " + early + " early or ";
     let found = found + time(tolerance + late? + uncertain) + " late; ";
     let found = found + count(lengths.len() as u64, "pauses") + " of " + time(*lengths.first()?);
-    Some(found + " to " + time(*lengths.last()?) + held_unnamed(&measured))
+    Some(found + " to " + time(*lengths.last()?))
+}
+
+/// The pause times of the list that were not sent.
+fn left_out(e: &PfcEvidence) -> Value {
+    match &pause_time::not_sent(e)[..] {
+        [] => Value::default(),
+        times => {
+            let times = times.iter().map(|time| Value::from(u64::from(time.0)));
+            "; not sent: " + Value::joined(times, ", ") + " quanta"
+        }
+    }
 }
 
 /// The least time for which an XOFF may hold a priority that it does not name.

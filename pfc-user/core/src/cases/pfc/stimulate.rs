@@ -256,7 +256,7 @@ impl<B: Bench> Steps<'_, B> {
         };
         self.bench.announce("probe");
         let mut last = None;
-        for number in 0..probing::MOST {
+        for number in 0..probing::most(probe) {
             let open = if number < probe.bursts.len() {
                 vec![number]
             } else if probe.judged {

@@ -54,6 +54,8 @@ pub struct Reader {
     half_ethertype: bool,
     /// It does not read PFC with reserved octets that are not 0.
     wants_zeroes: bool,
+    /// It does not read frames from 00-00-00-00-00-00.
+    wants_source: bool,
 }
 
 impl Reader {
@@ -69,6 +71,7 @@ impl Reader {
             less_destination: less_destination.unwrap_or(0),
             half_ethertype: faults.contains(&Fault::HalfEthertype),
             wants_zeroes: faults.contains(&Fault::WantsZeroes),
+            wants_source: faults.contains(&Fault::WantsSource),
         }
     }
 
@@ -84,6 +87,9 @@ impl Reader {
         }
         let reserved = frame.get(16).into_iter().chain(frame.iter().skip(TAIL));
         if self.wants_zeroes && reserved.into_iter().any(|octet| *octet != 0) {
+            return None;
+        }
+        if self.wants_source && frame.get(6..12)? == [0; 6] {
             return None;
         }
         read(frame, self.any_opcode)

@@ -10,7 +10,6 @@ use super::markup::Element;
 use super::plot::Scale;
 use crate::cases::pfc::{held_by_probes, leaked};
 use crate::evidence::pfc::{Offence, PfcEvidence, Windows};
-use crate::plan::form::Effect;
 use crate::plan::{FlowPlan, PfcFrame};
 use crate::quantity;
 
@@ -81,10 +80,11 @@ pub fn own_pauses(e: &PfcEvidence, scale: &Scale, place: (f64, f64)) -> Vec<Elem
         };
         scale.lines(&times, place, class, tip)
     };
-    let pauses = |frame: &PfcFrame| frame.form.effect() == Effect::Pauses;
     let xoff = lines("XOFF", "own-xoff", &PfcFrame::asks);
-    let xon = lines("XON", "own-xon", &|frame| pauses(frame) && !frame.asks());
-    let odd = lines("odd PFC", "own-xoff", &|frame| !pauses(frame));
+    let xon = lines("XON", "own-xon", &|frame| {
+        frame.is_heeded() && !frame.asks()
+    });
+    let odd = lines("odd PFC", "own-odd", &|frame| !frame.is_heeded());
     [xoff, xon, odd].into_iter().flatten().collect()
 }
 

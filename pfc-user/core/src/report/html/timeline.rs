@@ -167,6 +167,7 @@ fn axis(scale: &Scale, height: f64) -> Element {
 fn legend() -> Element {
     let entries = [
         ("own-xoff", "single XOFF of the tester"),
+        ("own-odd", "frame of the tester that is almost PFC"),
         ("own-xon", "single XON of the tester"),
         ("offered", "offered"),
         ("received", "received"),

@@ -147,10 +147,10 @@ fn until_heard(
 
 /// Returns how often there was no room.
 fn send(sender: &ControlSender, quanta: Quanta) -> Result<u64> {
-    let frame = MacControl::pfc(Priority::all(), quanta).emit(SOURCE);
+    let frame = MacControl::pfc(Priority::all(), quanta);
     let mut waits = 0;
     for _ in 0..FRAMES {
-        waits += sender.send_with_room(&frame)?.1;
+        waits += sender.send_with_room(|source| frame.emit(source))?.1;
     }
     Ok(waits)
 }

@@ -10,6 +10,7 @@ use crate::cases::finding::Finding;
 use crate::cases::value::count;
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence, Port};
+use crate::plan::form::Form;
 use crate::plan::{PortName, PortRole};
 
 /// The sum of a count of what arrived.
@@ -274,7 +275,12 @@ pub(in crate::cases::pfc) fn no_pause(e: &PfcEvidence) -> Finding {
 pub(in crate::cases::pfc) fn pause_frames(e: &PfcEvidence) -> u64 {
     match &e.plan.storm {
         Some(_) => e.storm.as_ref().map_or(0, |storm| storm.frames),
-        None => e.probes.iter().map(|probe| probe.left.len() as u64).sum(),
+        None => {
+            let probes = e.probes.iter();
+            let left = probes.flat_map(|probe| probe.burst.frames.iter().zip(&probe.left));
+            left.filter(|(one, _)| one.frame.form != Form::EthertypeNext)
+                .count() as u64
+        }
     }
 }
 

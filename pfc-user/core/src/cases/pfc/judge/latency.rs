@@ -166,7 +166,8 @@ fn spans(e: &PfcEvidence, priority: Priority) -> impl Iterator<Item = Span> {
         frames.map(|(index, (one, left))| {
             let classes = one.frame.classes.iter();
             let paused = classes.filter(|class| e.plan.is_lossless(**class));
-            let times = paused.map(|class| e.limits.pause_time(one.frame.times[class.index()]));
+            let times = paused.filter_map(|class| one.frame.time(*class));
+            let times = times.map(|time| e.limits.pause_time(time));
             let end = left.before + times.max().unwrap_or(0);
             let next = probe.left.get(index + 1).map_or(end, |next| next.before);
             left.after..end.min(next)

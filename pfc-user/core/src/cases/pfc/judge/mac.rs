@@ -8,7 +8,6 @@ use crate::cases::value::{Value, count};
 use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
 use crate::evidence::pfc::PfcEvidence;
 use crate::nic::{self, Receives};
-use crate::plan::form::Effect;
 
 /// The witness of the DUT's PAUSE/PFC frames.
 pub(super) enum Witness<'e> {
@@ -223,9 +222,13 @@ pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<Value> {
 /// counts for all of its priorities, so that one counter that did not rise excludes them. A rise
 /// proves nothing, as those frames may be the DUT's own.
 pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
+    let mut frames = e.plan.bursts().flat_map(|burst| &burst.frames);
+    if frames.any(|one| !one.frame.is_heeded()) {
+        let why = "no counter is known to rise by frames that are almost PFC";
+        return any(mac).unwrap_or_else(|| Counted::Unknown(why.into()));
+    }
     let in_each_probe = |priority: &&Priority| {
-        let frames = e.plan.bursts().flat_map(|burst| &burst.frames);
-        let mut frames = frames.filter(|one| one.frame.form.effect() == Effect::Pauses);
+        let mut frames = e.plan.bursts().flat_map(|burst| &burst.frames);
         frames.all(|one| one.frame.time(**priority).is_some_and(|time| time.0 > 0))
     };
     let probed: Vec<Priority> = e

@@ -4,6 +4,7 @@ mod arrival;
 mod beside;
 mod measured;
 pub(in crate::cases::pfc) mod odd;
+pub(in crate::cases::pfc) mod pause_time;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
@@ -36,10 +37,7 @@ struct Question {
 
 /// Pauses that run out.
 const RESPONSE: Question = Question {
-    concerns: |plan, burst| {
-        let mut paused = plan.priorities.iter();
-        paused.any(|priority| burst.ends_by_xon(*priority) == Some(false))
-    },
+    concerns: has_pause_that_runs_out,
     judge: response_of,
 };
 /// Pauses that an XON ends, and XONs that find none.
@@ -52,6 +50,12 @@ const XON: Question = Question {
     },
     judge: xon_of,
 };
+
+/// True if a pause of `burst` runs out.
+fn has_pause_that_runs_out(plan: &ProbePlan, burst: &ProbeBurst) -> bool {
+    let mut paused = plan.priorities.iter();
+    paused.any(|priority| burst.ends_by_xon(*priority) == Some(false))
+}
 
 /// The spans in which probes hold `priority` for certain: from `max_response` after an XOFF to the
 /// earliest end of its pause.
@@ -108,16 +112,15 @@ pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<
         let outcomes: Vec<_> = questions
             .map(|question| (question.judge)(&traffic))
             .collect();
-        if outcomes.iter().all(Result::is_ok) && !measured.is_to_be_confirmed(probe) {
+        let settled = |outcome: &Result<_, NotCounted>| {
+            matches!(outcome, Ok(_) | Err(NotCounted::Planned(_)))
+        };
+        if outcomes.iter().all(settled) && !measured.is_to_be_confirmed(probe) {
             open.retain(|burst| plan.bursts[*burst] != probe.burst);
         }
         let is_last = measured.probes.last() == Some(probe);
-        let lasts = |outcome: &Result<_, NotCounted>| {
-            matches!(
-                outcome,
-                Err(NotCounted::Lasting(_) | NotCounted::Planned(_))
-            )
-        };
+        let lasts =
+            |outcome: &Result<_, NotCounted>| matches!(outcome, Err(NotCounted::Lasting(_)));
         if is_last && outcomes.iter().any(lasts) {
             return Vec::new();
         }
@@ -217,30 +220,42 @@ fn subjects<'t, 'e>(
 
 /// Pauses of a probe that run out.
 fn response_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
+    let mut compared = silences(traffic)?;
+    // Latency round the end of a pause makes no frame come too early.
+    if compared.iter().all(|silence| silence.holds) {
+        compared.extend(ends(traffic)?);
+    }
+    compared.extend(not_held(traffic)?);
+    Ok(compared)
+}
+
+/// Each of them holds its priority until its quanta run out.
+fn silences(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
     let measured = &traffic.measured;
-    let subjects = subjects(traffic, false);
     let mut compared = Vec::new();
-    for (priority, pause, arrivals) in &subjects {
+    for (priority, pause, arrivals) in &subjects(traffic, false) {
         if pause.in_force >= pause.earliest {
             return Err(measured.too_short(pause.lasts, measured.limits.max_response));
         }
         measured.unbroken(traffic.probe, *priority)?;
-        traffic.quick_round_xoff(pause.xoff)?;
+        traffic.quick_round_xoff(pause.xoff, pause.earliest)?;
         // Silence is the DUT's doing only while something else is heard.
         let to = pause.earliest.min(pause.in_force + measured.vicinity());
         traffic.heard(pause.in_force, to, "while the pause was in force")?;
         compared.push(silence(*priority, pause, arrivals));
     }
-    // Latency round the end of a pause makes no frame come too early.
-    if compared.iter().all(|silence| silence.holds) {
-        for (priority, pause, arrivals) in &subjects {
-            traffic.quick_round_end(pause, "round the end of the pause")?;
-            let what = format!("priority {priority} after the quanta of an XOFF");
-            let end = (pause.earliest, pause.latest);
-            compared.extend(goes_on(traffic, *priority, arrivals, end, what)?);
-        }
+    Ok(compared)
+}
+
+/// Each priority goes on when they have run out.
+fn ends(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
+    let mut compared = Vec::new();
+    for (priority, pause, arrivals) in &subjects(traffic, false) {
+        traffic.quick_round_end(pause, "round the end of the pause")?;
+        let what = format!("priority {priority} after the quanta of an XOFF");
+        let end = (pause.earliest, pause.latest);
+        compared.extend(goes_on(traffic, *priority, arrivals, end, what)?);
     }
-    compared.extend(not_held(traffic)?);
     Ok(compared)
 }
 
@@ -453,7 +468,7 @@ fn xon_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
             let needed = pause.lasts + measured.allowed();
             return Err(measured.too_short(runs_out.saturating_sub(pause.xoff.before), needed));
         }
-        traffic.quick_round_xoff(pause.xoff)?;
+        traffic.quick_round_xoff(pause.xoff, pause.earliest)?;
         // The sender was at work, so that the DUT holds frames that an XON can let go.
         traffic.heard(pause.in_force, pause.earliest, "between XOFF and XON")?;
         traffic.quick_round_end(pause, "round the XON")?;
@@ -471,7 +486,7 @@ fn xon_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
         };
         // An XON that ends other pauses was looked at with these.
         if subjects.is_empty() {
-            traffic.quick_round_xoff(xon)?;
+            traffic.quick_round_xoff(xon, Nanos::MAX)?;
         }
         let until = measured.until(probe);
         // The DUT holds none of it for certain, so that no frame need come.

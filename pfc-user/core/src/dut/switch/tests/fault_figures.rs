@@ -461,7 +461,7 @@ fn forms_of_pfc_that_each_reader_obeys() {
         forms
     };
     assert_eq!(obeyed(&[]), reserved);
-    let opcodes = with(&[OpcodeZero, OpcodeNext, OpcodeLast]);
+    let opcodes = with(&[OpcodeZero, OpcodeNext, OpcodeLowOctet, OpcodeLast]);
     assert_eq!(obeyed(&["any-opcode"]), opcodes);
     let addresses = with(&[OtherStation, Broadcast, AddressBefore, AddressBehind]);
     assert_eq!(obeyed(&["any-destination"]), addresses);

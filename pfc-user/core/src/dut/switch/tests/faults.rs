@@ -302,6 +302,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("neighbour-destination", [&[]; 3]),
     ("half-ethertype", [&[]; 3]),
     ("wants-zeroes", [&[]; 3]),
+    ("wants-source", [&[]; 3]),
     ("dies-of-odd-frame", [&[]; 3]),
     ("lossy-obeys-beside", [&[]; 3]),
     ("shares-timer", [&[]; 3]),

@@ -417,12 +417,13 @@ impl Traffic<'_> {
         self.measured.pause(self.probe, priority)
     }
 
-    /// The measurement was quick enough round `xoff`, the first frame of the probe, and all
-    /// priorities that the plan's probes pause were flowing.
-    pub(super) fn quick_round_xoff(&self, xoff: Departure) -> Result<(), NotCounted> {
+    /// The measurement was quick enough round `xoff`, the first frame of the probe, but not beyond
+    /// the `end` of its pause, and all priorities that the plan's probes pause were flowing.
+    pub(super) fn quick_round_xoff(&self, xoff: Departure, end: Nanos) -> Result<(), NotCounted> {
         let measured = &self.measured;
         let from = xoff.before.saturating_sub(measured.vicinity());
-        let to = xoff.after + measured.vicinity();
+        // What a pause held leaves when it ends, and others may have to wait for it.
+        let to = end.min(xoff.after + measured.vicinity());
         if self.probe.burst.load < FULL {
             self.quick(from, to, "round the pause frame")?;
         } else {

@@ -7,8 +7,8 @@ use super::measured::{Measured, NotCounted, Traffic, Wait, within};
 use super::{Comparison, Question, beside, delivery, in_time, judge_probes, response_of};
 use crate::cases::finding::Finding;
 use crate::cases::pfc::probing::interval_of;
-use crate::cases::value::{Value, time};
-use crate::evidence::pfc::{PfcEvidence, ProbeReport};
+use crate::cases::value::{Value, count, time};
+use crate::evidence::pfc::{Departure, PfcEvidence, ProbeReport};
 use crate::plan::form::{Effect, Form};
 use crate::plan::{ProbeBurst, Role};
 
@@ -28,11 +28,20 @@ const STILL_PAUSES: Question = Question {
     concerns: |_, burst| form(burst) != Form::Standard && form(burst).effect() == Effect::Pauses,
     judge: response_of,
 };
-/// Frames of the standard's form after others.
+/// Pauses by frames of the standard's form, beside others.
 const ALIVE: Question = Question {
-    concerns: |_, burst| form(burst).effect() != Effect::Pauses,
+    concerns: |_, burst| burst.frames.iter().any(|one| !one.frame.is_heeded()),
     judge: response_of,
 };
+
+/// The plan has PFC from 00-00-00-00-00-00 that the DUT is to obey.
+pub(in crate::cases::pfc) fn declares_zero_source(e: &PfcEvidence) -> Result<(), String> {
+    let mut bursts = e.plan.bursts();
+    match bursts.any(|burst| form(burst) == Form::ZeroSourceDeclared) {
+        true => Ok(()),
+        false => Err("facts.zero_source does not declare that the DUT obeys it".into()),
+    }
+}
 
 /// `ignored`.
 pub(in crate::cases::pfc) fn ignored(e: &PfcEvidence) -> Finding {
@@ -57,10 +66,7 @@ pub(in crate::cases::pfc) fn alive(e: &PfcEvidence) -> Finding {
 /// No priority is held by an odd frame.
 fn ignored_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
     let (measured, probe) = (&traffic.measured, traffic.probe);
-    let Some(odd) = probe.left.first() else {
-        return Err(NotCounted::Tester("it did not leave".into()));
-    };
-    traffic.certain(*odd)?;
+    traffic.certain(frames_of(probe)?.0)?;
     let words = form(&probe.burst).words();
     let mut compared = Vec::new();
     for priority in Priority::all() {
@@ -69,7 +75,7 @@ fn ignored_of(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
             continue;
         }
         let wait = wait_from(measured, probe, priority)?;
-        if wait.counted > measured.allowed() && !held_before(measured, probe, priority) {
+        if wait.counted > measured.allowed() && !held_twice(traffic, priority) {
             // Frames that a silent path kept back were not kept back by the DUT.
             traffic.quick_meanwhile(wait, "while a priority was awaited")?;
         }
@@ -91,21 +97,35 @@ fn asked(measured: &Measured, probe: &ProbeReport) -> Nanos {
         .map_or(0, |time| measured.limits.pause_time(time))
 }
 
-/// The longest wait of a frame of `priority` that begins with the first frame of `probe`, or as late
-/// after it as a response and the next frame may come.
+/// The departures of the odd frame and of the one behind it.
+fn frames_of(probe: &ProbeReport) -> Result<(Departure, Departure), NotCounted> {
+    match probe.left[..] {
+        [odd, next, ..] => Ok((odd, next)),
+        _ => Err(NotCounted::Tester(
+            "a frame of the burst did not leave".into(),
+        )),
+    }
+}
+
+/// The longest wait of a frame of `priority` that begins with the first frame of `probe`, or as
+/// late after it as a response and the next frame may come.
 fn wait_from(
     measured: &Measured,
     probe: &ProbeReport,
     priority: Priority,
 ) -> Result<Wait, NotCounted> {
-    let Some(odd) = probe.left.first() else {
-        return Err(NotCounted::Tester("it did not leave".into()));
-    };
+    let (odd, next) = frames_of(probe)?;
     let between = interval_of(measured.plan, priority);
     let least = measured.allowed() + between;
     let lasts = asked(measured, probe);
     if lasts <= least {
         return Err(measured.too_short(lasts, least));
+    }
+    let response = measured.limits.max_response;
+    let begins = odd.after + response + between;
+    if next.before <= begins + response {
+        let late = "it left so late that the next frame may be the one that paused";
+        return Err(NotCounted::Tester(late.into()));
     }
     let arrivals = measured.arrivals_of(Phase::Probe, priority);
     let lead = odd.before.saturating_sub(measured.vicinity());
@@ -115,43 +135,107 @@ fn wait_from(
     }
     // A frame that it held may have come as late as after the next one's pause.
     let arrivals = within(&arrivals, odd.before, measured.until(probe));
-    let begins = odd.after + measured.limits.max_response + between;
-    let wait = measured.longest_above(None, priority, &arrivals, odd.before, |since| {
-        since <= begins
-    });
+    let meant = |since| since <= begins;
+    let wait = measured.longest_above(None, priority, &arrivals, odd.before, meant);
     wait.ok_or_else(|| {
         let none = format!("no frame of priority {priority} left just after the odd frame");
         NotCounted::Tester(none.into())
     })
 }
 
-/// True if the same burst held `priority` before: one delay may be the tester's.
-fn held_before(measured: &Measured, probe: &ProbeReport, priority: Priority) -> bool {
+/// True if `priority` waited from the odd frame on, after all had come quickly, and for about as
+/// long when the same burst was sent before: one delay may be the tester's, and it may be of all
+/// priorities.
+fn held_twice(traffic: &Traffic, priority: Priority) -> bool {
+    let (measured, probe) = (&traffic.measured, traffic.probe);
+    let held = |traffic: &Traffic| -> Option<Nanos> {
+        let wait = wait_from(measured, traffic.probe, priority);
+        let begin = traffic.probe.begin();
+        let lead = begin.saturating_sub(measured.vicinity());
+        let quick = traffic.quick(lead, begin, "just before the odd frame");
+        let wait = wait.ok().filter(|_| quick.is_ok())?.counted;
+        (wait > 2 * measured.allowed()).then_some(wait)
+    };
     let probes = measured.probes.iter();
     let mut earlier = probes
         .filter(|other| other.burst == probe.burst)
         .filter(|other| other.begin() < probe.begin());
-    earlier.any(|other| {
-        wait_from(measured, other, priority).is_ok_and(|wait| wait.counted > measured.allowed())
+    held(traffic).is_some_and(|now| {
+        earlier.any(|other| {
+            let before = held(&measured.traffic(other));
+            before.is_some_and(|before| now.min(before) >= now.max(before) / 2)
+        })
     })
 }
 
 /// What frames did of which the standard leaves it open, by form.
 pub(in crate::cases::pfc) fn reported(e: &PfcEvidence) -> Vec<(String, Value)> {
     let measured = Measured::of(e);
-    let probes = e.probes.iter();
+    // Of a burst that was repeated the last counts.
+    let is_last = |probe: &&ProbeReport| {
+        let mut others = e.probes.iter();
+        !others.any(|other| other.burst == probe.burst && other.begin() > probe.begin())
+    };
+    let probes = e.probes.iter().filter(is_last);
     let open = probes.filter(|probe| form(&probe.burst).effect() == Effect::Open);
     let of_probe = |probe: &ProbeReport| {
         let priorities = e.plan.probed().iter();
-        let waits = priorities.filter_map(|priority| wait_from(&measured, probe, *priority).ok());
-        let longest: Nanos = waits.map(|wait| wait.counted).max()?;
-        let paused = longest > measured.allowed();
-        let effect = if paused { "pauses" } else { "no effect" };
-        let name = form(&probe.burst).words().to_owned();
-        Some((
-            name,
-            Value::from(effect) + ": the longest wait is " + time(longest),
-        ))
+        let waits = priorities.map(|priority| wait_from(&measured, probe, *priority));
+        let waits: Result<Vec<Wait>, _> = waits.collect();
+        let effect = match waits {
+            Err(why) => "not measured: " + why.reason().clone(),
+            Ok(waits) => {
+                let longest = waits.iter().map(|wait| wait.counted).max().unwrap_or(0);
+                let asked = asked(&measured, probe);
+                let effect = if longest > 2 * measured.allowed() {
+                    "pauses"
+                } else {
+                    "no effect"
+                };
+                Value::from(effect)
+                    + ": the longest wait is "
+                    + time(longest)
+                    + " of "
+                    + time(asked)
+            }
+        };
+        (form(&probe.burst).words().to_owned(), effect)
     };
-    open.filter_map(of_probe).collect()
+    open.map(of_probe).collect()
+}
+
+/// The least hold by an odd frame that is found; `None` where there was no such frame.
+pub(in crate::cases::pfc) fn least_hold(e: &PfcEvidence) -> Option<Nanos> {
+    let measured = Measured::of(e);
+    let mut probes = e.probes.iter();
+    let any = probes.any(|probe| form(&probe.burst).effect() == Effect::None);
+    let flows = e.plan.flows.iter();
+    let between = flows
+        .map(|flow| interval_of(&e.plan, flow.priority))
+        .max()?;
+    any.then(|| measured.allowed() + between)
+}
+
+/// `pauses`.
+pub(in crate::cases::pfc) fn pauses(e: &PfcEvidence) -> Finding {
+    let mut finding = still_pauses(e);
+    // Such a frame that comes back from the DUT counts as its own, and stops the sender.
+    let stopped = |probe: &&ProbeReport| {
+        // One for what the pause held comes later.
+        let odd = probe.left.first();
+        let to = odd.map_or(0, |odd| odd.after + e.limits.max_response);
+        let from = probe.begin();
+        let mut spans = e.sender.withheld.iter();
+        let mut left_out = e.sender.withheld_left_out.iter();
+        spans.any(|span| (from..to).contains(&span.from))
+            || left_out.any(|more| more.spans.may_overlap(from, to))
+    };
+    let declared = |probe: &&ProbeReport| form(&probe.burst) == Form::ZeroSourceDeclared;
+    let probes = e.probes.iter().filter(declared);
+    let stopped = probes.filter(stopped).count();
+    if stopped > 0 {
+        let what = "probes in which an XOFF stopped the sender at once";
+        finding.undecided(what, 0, count(stopped as u64, ""));
+    }
+    finding
 }
