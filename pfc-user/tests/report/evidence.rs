@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use validator::report::{self, Folder};
-use validator_core::evidence::{Evidence, digest, numbers};
+use validator_core::evidence::{Evidence, SCHEMA, digest, numbers};
 
 use super::samples::{evidence, run};
 use crate::common;
@@ -35,14 +35,18 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
             && cut.ends_with("copy it again from where it was written"),
         "{cut}"
     );
+    let schema = |number: u32| format!("\"schema\":{number}");
+    let next = SCHEMA + 1;
     let other =
         whole
-            .replacen("\"schema\":6", "\"schema\":7", 1)
+            .replacen(&schema(SCHEMA), &schema(next), 1)
             .replacen("\"seconds\"", "\"secs\"", 1);
     assert_eq!(
         refusal(Some(&other)),
-        "DIR/evidence.json: layout 7 of validator 1.2.3; expected layout 6: judge it with that \
-         version, or measure again"
+        format!(
+            "DIR/evidence.json: layout {next} of validator 1.2.3; expected layout {SCHEMA}: judge \
+             it with that version, or measure again"
+        )
     );
     assert_eq!(
         refusal(Some("{}")),

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use quick_junit::Report;
 use validator::report::{self, Folder, text};
-use validator_core::evidence::{CaseEvidence, Evidence};
+use validator_core::evidence::{CaseEvidence, Evidence, SCHEMA};
 use validator_core::verdict::{CaseResult, CheckResult, Exit, Verdict};
 
 use super::samples::{FRAMES, check, every_verdict, evidence, files, repetition, result};
@@ -129,7 +129,8 @@ fn names_in_evidence_steer_no_terminal_and_forge_no_line() {
 #[test]
 fn a_version_in_evidence_of_another_layout_steers_no_terminal() {
     let dir = tempfile::tempdir().unwrap();
-    let evidence = r#"{"schema": 7, "version": "1\u001b[2J"}"#;
+    let next = SCHEMA + 1;
+    let evidence = format!(r#"{{"schema": {next}, "version": "1\u001b[2J"}}"#);
     fs::write(dir.path().join("evidence.json"), evidence).unwrap();
     let error = report::read_evidence(dir.path()).unwrap_err().to_string();
     assert!(error.contains("validator 1\u{fffd}[2J;"), "{error:?}");
