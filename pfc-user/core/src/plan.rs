@@ -267,7 +267,7 @@ pub struct ProbePlan {
     pub priorities: Vec<Priority>,
     /// True: how they are obeyed is judged, and each burst repeated until it was measured well.
     pub judged: bool,
-    /// The bursts, each of them different.
+    /// The bursts.
     pub bursts: Vec<ProbeBurst>,
 }
 

@@ -611,8 +611,9 @@ const NOT_LATE: Row<Pfc> = of_probe(
 );
 
 const LINEAR: Row<Pfc> = Row {
-    tolerance: "0.01, and the uncertainty of the slope: two frames, and twice the median distance \
-        of the pauses of a kind from their median, over what the kinds differ by",
+    tolerance: "0.01, and the uncertainty of the slope: two frames, and twice the distance from \
+        the median within which four of five pauses of a kind lie, over what the kinds differ by; \
+        a kind shorter than the longest is not judged where that is more than 0.01",
     depends_on: &["not-early"],
     ..of_probe(
         "linear",

@@ -23,8 +23,8 @@ pub(super) const CASE: PfcCase = PfcCase {
             Step::new(
                 "1",
                 "on running traffic pause the lossless priorities by single frames, five times \
-                 each for about 1, 2, 5, 10 and so on to 5000, 8191, 16383, 32767 and 65535 quanta; \
-                 those so short that no frame need wait are left out",
+                 each for about 1, 2, 5, 10 and so on to 5000, 8191, 16383, 32767 and 65535 \
+                 quanta; those too short to be told from none are left out",
             ),
             Step::new(
                 "2",

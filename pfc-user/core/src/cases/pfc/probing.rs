@@ -319,8 +319,8 @@ pub(super) fn odd(
     (0..).zip(forms).map(of_form).collect()
 }
 
-/// Probes at `load` with single pauses of `paused`, of each time that can be told from none and
-/// that the DUT has to hold a frame for; several of each, which differ a little.
+/// Probes at `load` with single pauses of `paused`: several of each time, which differ a little. No
+/// time is too short to be told from none, or longer than the DUT has to hold a frame.
 pub(super) fn of_each_time(port: &PortContext, load: u8, paused: &[Priority]) -> Vec<ProbeBurst> {
     let times = Times::at(port);
     let shows = |time: &Quanta| times.nanos(*time) >= port.max_response * 3 / 2;

@@ -417,7 +417,7 @@ impl Traffic<'_> {
         self.measured.pause(self.probe, priority)
     }
 
-    /// The measurement was quick enough round `xoff`, the first frame of the probe, but not beyond
+    /// The measurement was quick enough round `xoff`, the first pause of the probe, but not beyond
     /// the `end` of its pause, and all priorities that the plan's probes pause were flowing.
     pub(super) fn quick_round_xoff(&self, xoff: Departure, end: Nanos) -> Result<(), NotCounted> {
         let measured = &self.measured;
@@ -455,7 +455,7 @@ impl Traffic<'_> {
     /// they fill, and has not grown with the pause, which takes load off the link.
     fn quick_though_full(&self, xoff: Departure, from: Nanos, to: Nanos) -> Result<(), NotCounted> {
         let vicinity = self.measured.vicinity();
-        let sent_after = xoff.before.saturating_sub(vicinity * 4);
+        let sent_after = xoff.before.saturating_sub(vicinity.saturating_mul(4));
         let mut others = self.others.iter();
         let begin = others.find(|arrival| arrival.time > sent_after);
         let begin = begin.map_or(from, |arrival| arrival.time.saturating_sub(1));

@@ -6,10 +6,12 @@ use super::measured::{Measured, NotCounted, Pause, Traffic};
 use super::{Question, delivery, ends, has_pause_that_runs_out, judge_probes, silences, subjects};
 use crate::cases::finding::Finding;
 use crate::cases::pfc::judge::preconditions::lost_by_tester;
+use crate::cases::pfc::judge::stalls::stalled_within;
 use crate::cases::pfc::probing::{PAUSE_TIMES, two_frames};
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{Arrival, PfcEvidence};
 use crate::plan::{Nanos, ProbeBurst};
+use crate::verdict::Verdict;
 
 /// Deviation from 1 that a slope may have.
 const OFF: f64 = 0.01;
@@ -20,7 +22,12 @@ const NOT_EARLY: Question = Question {
 };
 const NOT_LATE: Question = Question {
     concerns: has_pause_that_runs_out,
-    judge: ends,
+    judge: |traffic| {
+        for (_, pause, _) in subjects(traffic, false) {
+            traffic.quick_round_xoff(pause.xoff, pause.earliest)?;
+        }
+        ends(traffic)
+    },
 };
 
 /// `not-early`.
@@ -41,13 +48,20 @@ pub(in crate::cases::pfc) fn not_late(e: &PfcEvidence) -> Finding {
 struct Kind {
     asked: Nanos,
     excess: f64,
-    /// Median distance of an excess from their median.
+    /// Distance from that median within which four of five lie.
     spread: f64,
 }
 
 /// `linear`.
 pub(in crate::cases::pfc) fn linear(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
+    let early = not_early(e).assertions.into_iter();
+    let open = early.filter(|one| one.verdict != Verdict::Pass).count();
+    if open > 0 {
+        let found = count(open as u64, "are not known to");
+        finding.undecided("comparisons of not-early that hold", "all", found);
+        return finding;
+    }
     if e.arrivals.lost > 0 {
         let lost = count(e.arrivals.lost, "") + " did not fit";
         finding.undecided("records of the probe", "all", lost);
@@ -112,7 +126,7 @@ fn unsure(e: &PfcEvidence, short: Kind, long: Kind) -> f64 {
     (frames + 2.0 * (short.spread + long.spread)) / apart(short, long)
 }
 
-/// The median of about the longest pauses of the plan.
+/// The time of the longest kind.
 fn longest(e: &PfcEvidence) -> Nanos {
     let kinds = groups(e).into_iter();
     kinds.map(|kind| middle(&kind)).max().unwrap_or(0)
@@ -143,7 +157,15 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The kinds of pauses of `priority`, the shortest first; why one that was planned was not measured.
+/// The value at or below which four of five lie.
+fn most(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = values.len() - 1 - values.len() / 5;
+    values.get(rank).copied().unwrap_or(0.0)
+}
+
+/// The kinds of pauses of `priority`, the shortest first; or why one that was planned was not
+/// measured.
 fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
     let measured = Measured::of(e);
     let mut lengths: Vec<(Nanos, f64)> = Vec::new();
@@ -155,7 +177,7 @@ fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
         let Some((_, pause, arrivals)) = own.next() else {
             continue;
         };
-        match excess(&traffic, &pause, (priority, arrivals)) {
+        match excess(e, &traffic, &pause, (priority, arrivals)) {
             Ok(excess) => lengths.push((asked(e, &probe.burst), excess)),
             Err(not) => why = Some(not),
         }
@@ -164,7 +186,8 @@ fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
     for group in groups(e) {
         let of_kind = lengths.iter().filter(|(asked, _)| group.contains(asked));
         let of_kind: Vec<f64> = of_kind.map(|(_, excess)| *excess).collect();
-        if of_kind.len() < group.len() {
+        let is_measured = |time: &Nanos| lengths.iter().any(|(asked, _)| asked == time);
+        if !group.iter().all(is_measured) {
             let none = || NotCounted::Tester("one was not made".into());
             return Err(why.unwrap_or_else(none));
         }
@@ -173,7 +196,7 @@ fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
         kinds.push(Kind {
             asked: middle(&group),
             excess,
-            spread: median(distances.collect()),
+            spread: most(distances.collect()),
         });
     }
     Ok(kinds)
@@ -183,6 +206,7 @@ fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
 /// until the first frame after a response that was sent before its end, without the time in which
 /// others filled the link.
 fn excess(
+    e: &PfcEvidence,
     traffic: &Traffic,
     pause: &Pause,
     (priority, arrivals): (Priority, &[&Arrival]),
@@ -202,6 +226,13 @@ fn excess(
         return Err(NotCounted::Tester(none.into()));
     };
     let wait = traffic.measured.wait(priority, pause.latest, first);
+    if wait.counted > traffic.measured.allowed() {
+        traffic.quick_meanwhile(wait, "while the priority was awaited")?;
+    }
+    if stalled_within(e, pause.xoff.before, first.time) > 0 {
+        let stalled = "the tester or the simulated DUT stalled meanwhile";
+        return Err(NotCounted::Tester(stalled.into()));
+    }
     let filled = wait.until.saturating_sub(wait.since);
     let filled = filled.saturating_sub(wait.counted);
     let held = first.time.saturating_sub(pause.xoff.before);
