@@ -164,7 +164,7 @@ fn root_probes() {
     for (fault, case, expected) in [
         ("shares-timer", "independent-times", "independent own-time"),
         ("keeps-longer", "timer-reload", "timer replaced"),
-        ("any-opcode", "invalid-frames", "invalid ignored"),
+        ("half-ethertype", "invalid-frames", "invalid ignored"),
         ("wants-source", "source-address", "source pauses"),
         ("pauses-longer=2", "pause-time", "time linear"),
     ] {
