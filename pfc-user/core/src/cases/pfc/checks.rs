@@ -618,7 +618,7 @@ const LINEAR: Row<Pfc> = Row {
     ..of_probe(
         "linear",
         "of each priority the pauses grow from the shortest kind to each longer one as their \
-         quanta do: a slope of 1; each pause of the plan measured",
+         quanta do: a slope of 1; most pauses of each kind measured",
         "pauses-longer",
         probe::pause_time::linear,
     )

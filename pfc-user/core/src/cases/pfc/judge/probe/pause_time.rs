@@ -69,7 +69,7 @@ pub(in crate::cases::pfc) fn linear(e: &PfcEvidence) -> Finding {
     for priority in e.plan.probed() {
         let what = format!("pauses of priority {priority} that were measured");
         match kinds(e, *priority) {
-            Err(why) => finding.undecided(what, "each of the plan", why.reason().clone()),
+            Err(why) => finding.undecided(what, "most of each kind", why.reason().clone()),
             Ok(kinds) => match kinds.split_first() {
                 Some((shortest, longer)) if !longer.is_empty() => {
                     for longer in longer {
@@ -164,7 +164,7 @@ fn most(mut values: Vec<f64>) -> f64 {
     values.get(rank).copied().unwrap_or(0.0)
 }
 
-/// The kinds of pauses of `priority`, the shortest first; or why one that was planned was not
+/// The kinds of pauses of `priority`, the shortest first; or why most of one kind were not
 /// measured.
 fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
     let measured = Measured::of(e);
@@ -186,8 +186,9 @@ fn kinds(e: &PfcEvidence, priority: Priority) -> Result<Vec<Kind>, NotCounted> {
     for group in groups(e) {
         let of_kind = lengths.iter().filter(|(asked, _)| group.contains(asked));
         let of_kind: Vec<f64> = of_kind.map(|(_, excess)| *excess).collect();
-        let is_measured = |time: &Nanos| lengths.iter().any(|(asked, _)| asked == time);
-        if !group.iter().all(is_measured) {
+        // A median of most of them is certain, whatever a stall did to the others.
+        let is_measured = |time: &&Nanos| lengths.iter().any(|(asked, _)| asked == *time);
+        if 2 * group.iter().filter(is_measured).count() <= group.len() {
             let none = || NotCounted::Tester("one was not made".into());
             return Err(why.unwrap_or_else(none));
         }
