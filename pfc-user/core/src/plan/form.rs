@@ -68,7 +68,7 @@ const TAIL: usize = mac_control::TIMES + 16;
 const TCI: [u8; 2] = [0x60, 0x00];
 
 impl Form {
-    /// Those that depart in what a MAC reads, in the order in which they are sent.
+    /// Forms that depart in what a MAC reads, in the order in which they are sent.
     pub const ODD: [Self; 13] = [
         Self::ReservedVector,
         Self::ReservedTail,
@@ -85,7 +85,7 @@ impl Form {
         Self::TwoTags,
     ];
 
-    /// Those of another source, in the order in which they are sent; `declared`: the DUT is said to
+    /// Forms of another source, in the order in which they are sent; `declared`: the DUT is said to
     /// obey 00-00-00-00-00-00.
     pub const fn sources(declared: bool) -> [Self; 2] {
         let zero = match declared {

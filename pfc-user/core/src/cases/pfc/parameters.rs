@@ -109,6 +109,15 @@ pub(super) struct Sets {
     pub(super) storm: StormChoice,
 }
 
+impl Sets {
+    /// Every set beside which there is a lossy priority, in a case that consists of its probe.
+    pub(super) const OF_PROBE: Self = Self {
+        lossless: 1..=7,
+        why: "the case needs lossy priorities beside lossless ones",
+        storm: StormChoice::Without,
+    };
+}
+
 /// The choice that a plan has of the stormed priorities.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StormChoice {

@@ -1,6 +1,6 @@
 //! How long pauses last, beside their quanta.
 
-use super::parameters::{Sets, StormChoice};
+use super::parameters::Sets;
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, checks, probing, unfolding};
@@ -38,11 +38,7 @@ pub(super) const CASE: PfcCase = PfcCase {
     plan,
     unfold: unfolding::as_it_is,
     table: checks::table(&checks::PAUSE_TIME),
-    sets: Sets {
-        lossless: 1..=7,
-        why: "the case needs lossy priorities beside lossless ones",
-        storm: StormChoice::Without,
-    },
+    sets: Sets::OF_PROBE,
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {

@@ -1,6 +1,6 @@
 //! A later PFC frame replaces the time of an earlier one.
 
-use super::parameters::{Sets, StormChoice};
+use super::parameters::Sets;
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, checks, probing, unfolding};
@@ -42,11 +42,7 @@ pub(super) const CASE: PfcCase = PfcCase {
     plan,
     unfold: unfolding::as_it_is,
     table: checks::table(&checks::TIMER_RELOAD),
-    sets: Sets {
-        lossless: 1..=7,
-        why: "the case needs lossy priorities beside lossless ones",
-        storm: StormChoice::Without,
-    },
+    sets: Sets::OF_PROBE,
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {

@@ -46,15 +46,15 @@ impl Control {
 /// Departures of a reader from the standard; none by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reader {
-    /// It takes every opcode but that of PAUSE for PFC.
+    /// True: every opcode but that of PAUSE counts as that of PFC.
     any_opcode: bool,
-    /// Octets of the destination that it does not compare.
+    /// Octets at the end of the destination that are not compared.
     less_destination: usize,
-    /// It compares the high octet of the EtherType alone.
+    /// True: the high octet of the EtherType alone is compared.
     half_ethertype: bool,
-    /// It does not read PFC with reserved octets that are not 0.
+    /// True: PFC with a reserved octet that is not 0 is not read.
     wants_zeroes: bool,
-    /// It does not read frames from 00-00-00-00-00-00.
+    /// True: frames from 00-00-00-00-00-00 are not read.
     wants_source: bool,
 }
 

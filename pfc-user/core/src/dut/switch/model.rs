@@ -67,7 +67,7 @@ pub struct Switch {
     config: SwitchConfig,
     reaction: Reaction,
     reader: Reader,
-    /// True: it has met a MAC control frame that it cannot read, and obeys none any more.
+    /// True: a MAC control frame that could not be read came in, and none is obeyed any more.
     died: bool,
     /// True: such a frame has that effect.
     dies: bool,

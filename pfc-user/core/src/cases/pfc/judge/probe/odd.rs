@@ -185,7 +185,7 @@ fn held_twice(traffic: &Traffic, priority: Priority) -> bool {
     })
 }
 
-/// The effect of the frames of which the standard leaves it open, by form.
+/// Each form whose effect the standard leaves open, and what it did.
 pub(in crate::cases::pfc) fn reported(e: &PfcEvidence) -> Vec<(String, Value)> {
     let measured = Measured::of(e);
     // Of a burst that was repeated the last counts.

@@ -58,7 +58,7 @@ pub(in crate::cases::pfc) fn linear(e: &PfcEvidence) -> Finding {
     let early = not_early(e).assertions.into_iter();
     let open = early.filter(|one| one.verdict != Verdict::Pass).count();
     if open > 0 {
-        let found = count(open as u64, "are not known to");
+        let found = count(open as u64, "") + " are not known to hold";
         finding.undecided("comparisons of not-early that hold", "all", found);
         return finding;
     }
@@ -212,7 +212,6 @@ fn excess(
     pause: &Pause,
     (priority, arrivals): (Priority, &[&Arrival]),
 ) -> Result<f64, NotCounted> {
-    traffic.certain(pause.xoff)?;
     traffic.quick_round_xoff(pause.xoff, pause.earliest)?;
     traffic.quick_round_end(pause, "round the end of the pause")?;
     let until = traffic.measured.until(traffic.probe);
