@@ -13,10 +13,11 @@ pub use control::{ClassCounters, Control, LastControl, PauseState, PfcCounters};
 use super::Trust;
 use crate::stamp::Phase;
 use crate::wire::Malformed;
+use crate::wire::mac_control::Deviation;
 
 /// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them
 /// means.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.
@@ -293,6 +294,9 @@ pub struct PortCounters {
     pub malformed: [u64; Malformed::COUNT],
     /// Malformed MAC control frames and [damaged test frames](crate::own); the others are foreign.
     pub damaged: [u64; Malformed::COUNT],
+    /// Frames of [`Self::pause`] and [`Self::pfc`] that depart from the standard's form, by
+    /// [`Deviation`].
+    pub deviations: [u64; Deviation::COUNT],
     /// Records that did not fit into ARRIVALS.
     pub arrivals_lost: u64,
     /// Records that did not fit into CONTROLS.
@@ -381,6 +385,8 @@ numbered! {
         Altered = 9,
         /// Longer or shorter than was sent.
         Resized = 10,
+        /// One of [`PortCounters::deviations`].
+        Deviation = 11,
     }
 }
 

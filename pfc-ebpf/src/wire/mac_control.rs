@@ -19,6 +19,26 @@ const OPERANDS: usize = OPCODE + 2;
 /// Offset of the times of PFC.
 pub const TIMES: usize = OPERANDS + 2;
 
+numbered! {
+    /// A departure of a frame that MACs read as PAUSE or PFC from the form in which the standard
+    /// has it sent; indexes the counters of such frames.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    Deviation {
+        /// The source is a group address; it is an individual one (IEEE 802.3, 31.4.1).
+        GroupSource = 0,
+        /// The upper octet of the class-enable vector, which is reserved, is not 0 (IEEE 802.3,
+        /// Annex 31D).
+        ReservedVector = 1,
+        /// An octet behind the operands is not 0 (IEEE 802.3, 31.4.1).
+        Padding = 2,
+        /// The frame is not as long as Ethernet's shortest, 64 octets with FCS (IEEE 802.3,
+        /// 31.4.1).
+        Length = 3,
+    }
+}
+
 /// Content of a PAUSE or PFC frame. Times are in quanta of 512 bit times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacControl {
@@ -101,6 +121,32 @@ impl MacControl {
         } else {
             Err(Malformed::ControlDestination)
         }
+    }
+
+    /// [`Deviation`]s of a frame of that opcode, which was read: a bit for each. Of one that is
+    /// too short nothing else is looked at.
+    #[inline(always)]
+    pub fn deviations(frame: &(impl Octets + ?Sized), opcode: u16) -> u8 {
+        let mut found = 0;
+        let mut note =
+            |wrong: bool, deviation: Deviation| found |= (wrong as u8) << deviation as u8;
+        note(frame.length() != LEN, Deviation::Length);
+        let Some(frame) = frame.part::<LEN>(0) else {
+            return found;
+        };
+        note(
+            frame.octet::<{ ethernet::SOURCE }>() & 1 != 0,
+            Deviation::GroupSource,
+        );
+        let mut padding = frame.quad::<34>() | frame.quad::<42>() | frame.quad::<50>();
+        padding |= frame.word::<58>() as u64;
+        if opcode == PFC {
+            note(frame.octet::<OPERANDS>() != 0, Deviation::ReservedVector);
+        } else {
+            padding |= frame.quad::<TIMES>() | frame.quad::<{ TIMES + 8 }>();
+        }
+        note(padding != 0, Deviation::Padding);
+        found
     }
 
     /// The frame as it is sent, without FCS.
@@ -219,6 +265,43 @@ mod tests {
                 frame(source, octets)[..],
                 "{octets}"
             );
+        }
+    }
+
+    #[test]
+    fn frames_of_hardware_macs_have_no_deviation_and_each_octet_has_its_own() {
+        let found = |frame: &[u8]| {
+            let opcode = MacControl::parse(frame).unwrap().opcode();
+            let found = MacControl::deviations(frame, opcode);
+            let is_found = |one: &Deviation| found >> *one as u8 & 1 > 0;
+            Deviation::ALL
+                .into_iter()
+                .filter(is_found)
+                .collect::<Vec<_>>()
+        };
+        for (source, octets, control) in golden() {
+            let good = frame(source, octets);
+            assert_eq!(found(&good), [], "{octets}");
+            let padding = match control {
+                MacControl::Pause { .. } => 18..LEN,
+                MacControl::Pfc { .. } => 34..LEN,
+            };
+            for at in 6..LEN {
+                let mut other = good.clone();
+                other[at] ^= 1;
+                let expected: &[Deviation] = match at {
+                    6 => &[Deviation::GroupSource],
+                    12..16 => continue,
+                    16 if control.opcode() == PFC => &[Deviation::ReservedVector],
+                    _ if padding.contains(&at) => &[Deviation::Padding],
+                    _ => &[],
+                };
+                assert_eq!(found(&other), expected, "{octets} {at}");
+            }
+            assert_eq!(found(&good[..LEN - 1]), [Deviation::Length]);
+            assert_eq!(found(&[&good[..], &[0; 4]].concat()), [Deviation::Length]);
+            let long = [&good[..LEN - 1], &[1; 5]].concat();
+            assert_eq!(found(&long), [Deviation::Padding, Deviation::Length]);
         }
     }
 

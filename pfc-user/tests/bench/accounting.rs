@@ -9,6 +9,7 @@ use pfc_ebpf::abi::account::{LATENCY_BUCKETS, OffenceKind, PauseState, SEEN_WIND
 use pfc_ebpf::stamp::{LEN, Phase, Stamp, UDP_PORT};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
+use pfc_ebpf::wire::mac_control::Deviation;
 use validator_core::evidence::pfc::{
     Arrival, ClassReceived, ControlReceived, FlowReceived, Offence, PortReceived,
 };
@@ -211,7 +212,8 @@ impl Accounting {
         let tagged = [[0x81, 0x00], [0x88, 0xa8]]
             .iter()
             .any(|tag| frame[12..14] == *tag);
-        if frame[12..14] == [0x88, 0x08] || tagged && frame[6..12] == self.storm_mac {
+        let is_control = |at: usize| frame[at..at + 2] == [0x88, 0x08];
+        if is_control(12) || tagged && (is_control(16) || frame[6..12] == self.storm_mac) {
             self.control(time, frame);
         } else if [[0x88, 0xb5], [0x88, 0x09]]
             .iter()
@@ -232,6 +234,13 @@ impl Accounting {
             self.port.own_control += 1;
             return self.offence(time, OffenceKind::OwnControl, frame.len());
         }
+        if frame[12..14] != [0x88, 0x08] {
+            return self.damaged(time, Malformed::ControlTagged, frame.len());
+        }
+        if frame[..6] != [0x01, 0x80, 0xc2, 0, 0, 1] {
+            return self.damaged(time, Malformed::ControlDestination, frame.len());
+        }
+        self.form(time, frame);
         let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
         let vector = if word(14) == 1 { 0 } else { word(16) };
         let times = if word(14) == 1 { 16 } else { 18 };
@@ -270,13 +279,31 @@ impl Accounting {
         }
     }
 
-    /// A test frame that no flow can count.
+    /// Counts what a PAUSE or PFC frame of the DUT departs by from the standard's form.
+    fn form(&mut self, time: Nanos, frame: &[u8]) {
+        let is_pfc = frame[15] == 1 && frame[14] == 1;
+        let behind = if is_pfc { 34 } else { 18 };
+        let padding = &frame[behind..frame.len().clamp(behind, 60)];
+        let found = [
+            (Deviation::GroupSource, frame[6] & 1 > 0),
+            (Deviation::ReservedVector, is_pfc && frame[16] > 0),
+            (Deviation::Padding, padding.iter().any(|octet| *octet > 0)),
+            (Deviation::Length, frame.len() != 60),
+        ];
+        let found = found.into_iter().filter(|(_, is_found)| *is_found);
+        let found: Vec<_> = found.map(|(deviation, _)| deviation).collect();
+        for deviation in &found {
+            count(&mut self.port.deviations, *deviation);
+        }
+        if !found.is_empty() {
+            self.offence(time, OffenceKind::Deviation, frame.len());
+        }
+    }
+
+    /// A test frame that no flow can count, or a frame that is almost PAUSE or PFC.
     fn damaged(&mut self, time: Nanos, reason: Malformed, length: usize) {
         for counts in [&mut self.port.malformed, &mut self.port.damaged] {
-            match counts.iter_mut().find(|(other, _)| *other == reason) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((reason, 1)),
-            }
+            count(counts, reason);
         }
         self.offence(time, OffenceKind::Malformed, length);
     }
@@ -360,6 +387,14 @@ impl Accounting {
         for kind in offences {
             self.offence(time, kind, length);
         }
+    }
+}
+
+/// Counts one more of a kind.
+fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
+    match counts.iter_mut().find(|(other, _)| *other == kind) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((kind, 1)),
     }
 }
 

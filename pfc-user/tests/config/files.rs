@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 18] = [
+const CASES: [&str; 19] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -31,6 +31,7 @@ const CASES: [&str; 18] = [
     "pfc.pause-time",
     "pfc.invalid-frames",
     "pfc.source-address",
+    "pfc.generation",
     "pfc.oversubscription",
     "pfc.victim",
 ];
@@ -193,8 +194,9 @@ fn the_further_cases_have_their_sets_and_vectors() {
             (CASES[13], sets(&["34"])),
             (CASES[14], sets(&["34"])),
             (CASES[15], sets(&["34"])),
-            (CASES[16], sets(&["3", "34"])),
-            (CASES[17], sets(&["3", "34 storm 4"])),
+            (CASES[16], sets(&["34"])),
+            (CASES[17], sets(&["3", "34"])),
+            (CASES[18], sets(&["3", "34 storm 4"])),
         ]
     );
 }

@@ -16,8 +16,8 @@ use super::{named, of_class, page, parse, sample, samples, text_of};
 #[test]
 fn each_family_is_drawn() {
     for (family, class, number) in [
-        // Eleven cases with one repetition, and two with two.
-        ("pfc", "timeline", 15),
+        // Twelve cases with one repetition, and two with two.
+        ("pfc", "timeline", 16),
         ("mad", "ladder", 7),
         ("rc", "ladder", 3),
     ] {

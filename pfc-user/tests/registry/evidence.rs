@@ -11,6 +11,7 @@ use std::path::Path;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;
+use pfc_ebpf::wire::mac_control::Deviation;
 use serde_json::{Value, json};
 use validator_core::cases;
 use validator_core::evidence::mac::{Frames, MacCounter, MacReport, Reading, Source, Subject};
@@ -180,6 +181,7 @@ const FIELDS: &[(&str, &[Reader])] = &[
     ("ports.tx.counts.malformed", &[FOREIGN, Whole(Rule::Ports)]),
     // Only as what `malformed` has beside frames of other senders.
     ("ports.tx.counts.damaged", &[FOREIGN]),
+    ("ports.tx.counts.deviations", &[Checks(&["well-formed"])]),
     (
         "ports.tx.counts.controls[].time",
         &[Shown(TIMELINE, "control.time")],
@@ -236,6 +238,7 @@ const FIELDS: &[(&str, &[Reader])] = &[
         "ports.rx.counts.damaged",
         &[Checks(&["no-corruption", "no-resize"])],
     ),
+    ("ports.rx.counts.deviations", &[Checks(&["well-formed"])]),
     ("ports.rx.counts.controls[].time", &[RX_CONTROL]),
     ("ports.rx.counts.controls[].opcode", &[RX_CONTROL]),
     ("ports.rx.counts.controls[].vector", &[RX_CONTROL]),
@@ -488,6 +491,7 @@ fn port() -> PortReceived {
         own_control: 0,
         malformed: vec![(Malformed::Headers, 1)],
         damaged: vec![(Malformed::Headers, 1)],
+        deviations: vec![(Deviation::Length, 1)],
         controls: vec![ControlReceived {
             time: 0,
             opcode: 0,

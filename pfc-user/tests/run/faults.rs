@@ -167,6 +167,7 @@ fn root_probes() {
         ("half-ethertype", "invalid-frames", "invalid ignored"),
         ("wants-source", "source-address", "source pauses"),
         ("pauses-longer=2", "pause-time", "time linear"),
+        ("pfc-long", "generation", "generation well-formed"),
     ] {
         settle::until_all_fail(test, &[expected], &[], |_| {
             let out = lab.out();

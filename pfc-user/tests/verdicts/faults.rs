@@ -18,7 +18,7 @@ use crate::verdicts::frame_faults;
 pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const REPETITIONS: [Repetition; 17] = [
+const REPETITIONS: [Repetition; 18] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -32,6 +32,7 @@ const REPETITIONS: [Repetition; 17] = [
     ("pfc.pause-time", &[3, 4], None),
     ("pfc.invalid-frames", &[3, 4], None),
     ("pfc.source-address", &[3, 4], None),
+    ("pfc.generation", &[3, 4], None),
     ("pfc.oversubscription", &[3], None),
     ("pfc.oversubscription", &[3, 4], None),
     ("pfc.victim", &[3], None),
@@ -53,6 +54,7 @@ macro_rules! in_all {
             concat!("time ", $check),
             concat!("invalid ", $check),
             concat!("source ", $check),
+            concat!("generation ", $check),
             concat!("oversubscription ", $check),
             concat!("victim ", $check),
         ]
@@ -75,10 +77,27 @@ macro_rules! in_all_with_pauses {
             concat!("time ", $check),
             concat!("invalid ", $check),
             concat!("source ", $check),
+            concat!("generation ", $check),
             concat!("victim ", $check),
         ]
     };
 }
+
+/// PFC of another form, which MACs read all the same.
+const WELL_FORMED: &[&str] = &["generation well-formed"];
+
+/// PFC that no MAC reads: as none, and of another form.
+const UNREAD: &[&str] = &[
+    "single delivered",
+    "multi delivered",
+    "enable delivered",
+    "oversubscription delivered",
+    "oversubscription asks-each",
+    "victim delivered",
+    "generation delivered",
+    "generation well-formed",
+    "generation in-time",
+];
 
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
@@ -195,6 +214,9 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "source alive",
             "source pauses",
             "time not-late",
+            "generation delivered",
+            "generation in-time",
+            "generation releases",
         ],
     ),
     // The sum of a storm's pauses is longer than the wait.
@@ -210,6 +232,9 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "victim delivered",
             "victim lets-go",
             "invalid alive",
+            "generation delivered",
+            "generation in-time",
+            "generation releases",
         ],
     ),
     ("pauses-longer", LONGER),
@@ -321,9 +346,14 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "invalid alive",
             "source alive",
             "time not-late",
+            "generation delivered",
+            "generation in-time",
         ],
     ),
-    ("dies-after-pause", &["single resume", "multi resume"]),
+    (
+        "dies-after-pause",
+        &["single resume", "multi resume", "generation resume"],
+    ),
     (
         "no-upstream-pfc",
         &[
@@ -333,8 +363,28 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "oversubscription delivered",
             "oversubscription asks-each",
             "victim delivered",
+            "generation delivered",
+            "generation in-time",
         ],
     ),
+    (
+        "asks-late",
+        &[
+            "single delivered",
+            "multi delivered",
+            "enable delivered",
+            "oversubscription delivered",
+            "victim delivered",
+            "generation delivered",
+            "generation in-time",
+        ],
+    ),
+    ("pfc-from-group", WELL_FORMED),
+    ("pfc-reserved-vector", WELL_FORMED),
+    ("pfc-unclean-padding", WELL_FORMED),
+    ("pfc-long", WELL_FORMED),
+    ("pfc-tagged", UNREAD),
+    ("pfc-to-bridges", UNREAD),
     ("asks-first-port", &["oversubscription asks-each"]),
     ("asks-all-ports", &["oversubscription asks-no-other"]),
     (
@@ -352,6 +402,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "multi resume",
             "lossy background",
             "oversubscription resume",
+            "generation releases",
+            "generation resume",
         ],
     ),
     ("xoff-lossless-in-lossy-storm", &["lossy background"]),
@@ -385,6 +437,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "invalid no-pfc-on-lossy",
             "source no-pfc-on-lossy",
             "time no-pfc-on-lossy",
+            "generation no-pfc-on-lossy",
         ],
     ),
     (
@@ -481,6 +534,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "invalid no-duplicate",
             "source no-duplicate",
             "time no-duplicate",
+            "generation no-duplicate",
         ],
     ),
     // A number that hits no flow's last frame of the storm, which would wait in vain for the next.
@@ -519,6 +573,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "invalid alive",
             "source alive",
             "time not-late",
+            "generation delivered",
         ],
     ),
 ];

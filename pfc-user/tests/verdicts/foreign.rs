@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 15] = [
+const REPETITIONS: [Repetition; 16] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -36,6 +36,7 @@ const REPETITIONS: [Repetition; 15] = [
     ("pfc.pause-time", &[3, 4], None),
     ("pfc.invalid-frames", &[3, 4], None),
     ("pfc.source-address", &[3, 4], None),
+    ("pfc.generation", &[3, 4], None),
 ];
 
 /// Repetitions of a switch whose lossless priorities are 3 and 4 and cannot be changed.

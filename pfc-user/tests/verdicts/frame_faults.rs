@@ -49,6 +49,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "source no-corruption",
             "time not-late",
             "time no-corruption",
+            "generation delivered",
+            "generation no-corruption",
         ],
     ),
     ("appends", in_all!("no-resize")),
@@ -162,6 +164,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "source no-resize",
             "time not-late",
             "time no-resize",
+            "generation delivered",
+            "generation no-resize",
         ],
     ),
 ];

@@ -409,6 +409,42 @@ fn who_waits_for_another_s_storm_is_found_at_each_speed() {
 }
 
 #[test]
+fn pfc_of_another_form_and_none_are_found_at_each_speed() {
+    let repetition = ("pfc.generation", &[3, 4][..], None);
+    // At the slowest the storm makes frames wait for too long.
+    for speed in &CONGESTED[1..] {
+        let durations = Durations {
+            lead: speed.max_response + 2 * MS,
+            ..speed.durations
+        };
+        let speed = Speed {
+            durations,
+            ..*speed
+        };
+        for (fault, failed) in [
+            (&[][..], &[][..]),
+            (&["pfc-unclean-padding"], &["generation well-formed"]),
+            (
+                &["no-upstream-pfc"],
+                &["generation delivered", "generation in-time"],
+            ),
+        ] {
+            let results = speed.run_one(repetition, fault);
+            let found = with(&results, Verdict::Fail);
+            let reasons: Vec<_> = results
+                .iter()
+                .map(|(_, result)| (&result.check, &result.reason))
+                .collect();
+            assert_eq!(found, set(failed), "{fault:?} at {speed:?}: {reasons:?}");
+        }
+        // At high speed the time for a response is longer than it takes to lose 100 frames.
+        let late = speed.run_one(repetition, &["asks-late"]);
+        let passed = with(&late, Verdict::Pass);
+        assert!(!passed.contains("generation in-time"), "at {speed:?}");
+    }
+}
+
+#[test]
 fn a_repetition_takes_as_long_as_it_says() {
     for (speed, repetition) in [SLOW[3], FAST[0]]
         .into_iter()

@@ -109,7 +109,13 @@ impl Model {
                 let found = [datagram.is_intact(octets), datagram.is_filled(octets)];
                 self.test(&frame, &stamp, found, octets.len())
             }
-            Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
+            Class::Control(control) => {
+                let own = octets[6..12] == STORM_SOURCE;
+                if !own {
+                    deviations(&mut port.deviations, octets);
+                }
+                self.control(&control, own)
+            }
             Class::Other if damaged(Malformed::Headers) => return DROP,
             Class::Other => self.port.other += 1,
             Class::Malformed(reason) if reason.is_control() && octets[6..12] == STORM_SOURCE => {
@@ -179,6 +185,23 @@ impl Model {
                 }
             }
         }
+    }
+}
+
+/// Counts what a PAUSE or PFC frame departs by from the standard's form, in the order of the
+/// counters: source, reserved octet, padding, length.
+fn deviations(counts: &mut [u64; 4], octets: &[u8]) {
+    let is_pfc = octets[14..16] == [1, 1];
+    let behind = if is_pfc { 34 } else { 18 };
+    let whole = octets.get(..60).unwrap_or_default();
+    let found = [
+        whole.get(6).is_some_and(|octet| octet % 2 == 1),
+        is_pfc && whole.get(16).is_some_and(|octet| *octet > 0),
+        whole.iter().skip(behind).any(|octet| *octet > 0),
+        octets.len() != 60,
+    ];
+    for (count, found) in counts.iter_mut().zip(found) {
+        *count += u64::from(found);
     }
 }
 

@@ -1,6 +1,8 @@
 //! PAUSE and PFC frames.
 
 use crate::{Frame, PAUSE, Port, record, time};
+use aya_ebpf::bindings::xdp_md;
+use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use pfc_ebpf::abi::account::{Config, OffenceKind, PauseState, WHOLE_LINK};
 use pfc_ebpf::units::Quanta;
@@ -8,8 +10,9 @@ use pfc_ebpf::wire::mac_control::{self, MacControl};
 use pfc_ebpf::wire::{Octets, Part, ethernet};
 
 use pfc_ebpf::bpf::packet::Packet;
+use pfc_ebpf::bpf::verifier::opaque;
 
-/// Counts a well-formed PAUSE or PFC frame.
+/// Counts a PAUSE or PFC frame that can be read, and what it departs by from the standard's form.
 ///
 /// All map lookups come before the reading of the clock; after it the code runs straight on. The
 /// times are read again where they are used: eight of them at once are more than there are
@@ -73,6 +76,23 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
             }
         }
     }
+    if deviates(frame.ctx, port, control.opcode()) {
+        record::offence(frame, now, port, OffenceKind::Deviation, 0);
+    }
+}
+
+/// Counts what a frame departs by from the standard's form; false: by nothing. A function of its
+/// own, whose loads leave the caller's registers alone.
+#[inline(never)]
+fn deviates(ctx: *mut xdp_md, port: &mut Port, opcode: u16) -> bool {
+    // Opaque, for the compiler would have the caller read the packet's bounds and pass them on as
+    // numbers of 32 bits.
+    let ctx = opaque(ctx as usize) as *mut xdp_md;
+    let found = MacControl::deviations(&Packet::new(&XdpContext::new(ctx)), opcode);
+    for (deviation, count) in port.counters.deviations.iter_mut().enumerate() {
+        *count += (found >> deviation & 1) as u64;
+    }
+    found != 0
 }
 
 /// Counts and records a frame of the tester's own storm. Nothing else may notice it: a device that

@@ -11,8 +11,8 @@ use pfc_ebpf::abi::account::{Arrival, Control, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::stamp::Stamp;
 
-/// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first
-/// and are many.
+/// Octets of OFFENCES beyond which nothing is kept that has a log of its own: arrivals of a probe,
+/// which are no offence, come first and are many, and so are PAUSE/PFC frames of another form.
 const LOGGED_SHARE: u64 = 64 << 10;
 
 #[inline(always)]
@@ -95,9 +95,9 @@ pub fn offence(frame: &Frame, now: u64, port: &mut Port, kind: OffenceKind, deta
 /// False: it did not fit. A function of its own, to have its code once.
 #[inline(never)]
 fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool {
-    if kind == OffenceKind::Logged as u8 && OFFENCES.query(BPF_RB_AVAIL_DATA as u64) >= LOGGED_SHARE
-    {
-        // ARRIVALS has it.
+    let is_logged = kind == OffenceKind::Logged as u8 || kind == OffenceKind::Deviation as u8;
+    if is_logged && OFFENCES.query(BPF_RB_AVAIL_DATA as u64) >= LOGGED_SHARE {
+        // ARRIVALS or CONTROLS has it.
         return true;
     }
     let Some(mut entry) = OFFENCES.reserve::<Offence>(0) else {

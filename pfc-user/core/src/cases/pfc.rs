@@ -3,6 +3,7 @@
 mod checks;
 mod enable_vector;
 pub mod feasibility;
+mod generation;
 mod global_pause;
 mod independent_times;
 mod invalid_frames;
@@ -86,7 +87,7 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 13] = [
+pub static CASES: [PfcCase; 14] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
@@ -98,6 +99,7 @@ pub static CASES: [PfcCase; 13] = [
     pause_time::CASE,
     invalid_frames::CASE,
     source_address::CASE,
+    generation::CASE,
     oversubscription::CASE,
     victim::CASE,
 ];

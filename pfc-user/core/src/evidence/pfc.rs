@@ -9,6 +9,7 @@ use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Nanos, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
+use pfc_ebpf::wire::mac_control::Deviation;
 use serde::{Deserialize, Serialize};
 
 pub use self::port::{Port, Ports};
@@ -385,6 +386,8 @@ pub struct PortReceived {
     /// Malformed MAC control frames and damaged test frames; the other malformed frames are
     /// foreign.
     pub damaged: Vec<(Malformed, u64)>,
+    /// PAUSE/PFC frames that depart from the standard's form; they are counted as such as well.
+    pub deviations: Vec<(Deviation, u64)>,
     /// The PAUSE/PFC frames themselves, in order.
     pub controls: Vec<ControlReceived>,
     /// PAUSE/PFC frames that did not fit in `controls`.
@@ -398,6 +401,13 @@ impl PortReceived {
     pub fn damaged_by(&self, reason: Malformed) -> u64 {
         let counts = self.damaged.iter().filter(|(found, _)| *found == reason);
         counts.map(|(_, count)| count).sum()
+    }
+
+    /// PAUSE/PFC frames that depart from the standard's form by this.
+    pub fn departing_by(&self, deviation: Deviation) -> u64 {
+        let counts = self.deviations.iter();
+        let counts = counts.filter(|(found, _)| *found == deviation);
+        counts.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
     /// Frames of other senders or other runs, but for PAUSE and PFC.

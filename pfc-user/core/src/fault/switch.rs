@@ -211,6 +211,23 @@ ib_mad::faults! {
                 => "victim";
         NeverReleasesUpstream
             "never-releases-upstream": "sends no XON, and repeats its XOFF for ever" => "resume";
+        AsksLate(n: OneIn, FRAMES, "100")
+            "asks-late": "sends XOFF for a priority only after it has lost N (100) of its frames"
+                => "in-time";
+        PfcFromGroup
+            "pfc-from-group": "sends PFC from a group address" => "well-formed";
+        PfcReservedVector
+            "pfc-reserved-vector": "sends the classes in both octets of the vector"
+                => "well-formed";
+        PfcUncleanPadding
+            "pfc-unclean-padding": "sends what an earlier frame left behind the times of PFC"
+                => "well-formed";
+        PfcLong
+            "pfc-long": "pads PFC to 64 octets before the FCS" => "well-formed";
+        PfcTagged
+            "pfc-tagged": "sends PFC with a VLAN tag" => "well-formed";
+        PfcToBridges
+            "pfc-to-bridges": "sends PFC to 01-80-C2-00-00-00" => "well-formed";
         XoffLosslessInLossyStorm
             "xoff-lossless-in-lossy-storm": "sends XOFF for its lossless priorities while PFC names \
              a lossy one"

@@ -141,6 +141,7 @@ fn comment(kind: OffenceKind) -> &'static str {
         OffenceKind::Logged => "logged: a frame that should not have arrived, or one of a probe",
         OffenceKind::OwnControl => "forwarded: a PAUSE or PFC frame of the tester's own",
         OffenceKind::Altered => "altered: octets behind the stamp are not what was sent",
+        OffenceKind::Deviation => "PAUSE or PFC that departs from the standard's form",
         OffenceKind::Resized => "resized: longer or shorter than was sent",
         OffenceKind::Malformed => "malformed",
     }

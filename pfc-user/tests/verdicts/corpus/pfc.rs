@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 13] = [
+const ASKED: [(&str, &[Asked]); 14] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -33,6 +33,7 @@ const ASKED: [(&str, &[Asked]); 13] = [
     ("pfc.pause-time", &[(&[3, 4], None)]),
     ("pfc.invalid-frames", &[(&[3, 4], None)]),
     ("pfc.source-address", &[(&[3, 4], None)]),
+    ("pfc.generation", &[(&[3, 4], None)]),
     ("pfc.oversubscription", &[(&[3, 4], None)]),
     ("pfc.victim", &[(&[3, 4], Some(&[3]))]),
 ];

@@ -2,7 +2,7 @@
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, OffenceKind, PauseState};
-use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::wire::mac_control::{Deviation, MacControl};
 use validator::driver::bpf::{AccountProgram, Sizes};
 
 use super::{PEER, run};
@@ -80,7 +80,54 @@ fn root_pause_and_pfc_are_counted_by_class() {
         (0x0101, 0xff08)
     );
     assert_eq!(rings.controls[2].quanta, [5, 6, 7, 0xffff, 9, 0, 0, 0]);
-    assert!(rings.offences.is_empty());
+    assert_eq!(port.deviations, [(Deviation::ReservedVector, 2)]);
+    let offences = rings.offences.iter().map(|offence| offence.kind);
+    assert!(offences.eq([OffenceKind::Deviation; 2]));
+}
+
+#[test]
+fn root_pause_and_pfc_of_another_form_are_counted_as_such_as_well() {
+    let pfc = MacControl::Pfc {
+        vector: 8,
+        quanta: [5; 8],
+    };
+    let pause = MacControl::Pause { quanta: 5 };
+    let with = |control: MacControl, at: usize, octet: u8| {
+        let mut frame = control.emit(PEER).to_vec();
+        frame[at] = octet;
+        frame
+    };
+    let long = |control: MacControl, length: usize| {
+        let mut frame = control.emit(PEER).to_vec();
+        frame.resize(length, 0);
+        frame
+    };
+    use Deviation::*;
+    let cases: [(&str, Vec<u8>, &[Deviation]); 12] = [
+        ("PFC", with(pfc, 6, PEER[0]), &[]),
+        ("PAUSE", with(pause, 6, PEER[0]), &[]),
+        ("of a group", with(pfc, 6, PEER[0] | 1), &[GroupSource]),
+        ("upper octet", with(pfc, 16, 8), &[ReservedVector]),
+        ("first octet behind the times", with(pfc, 34, 1), &[Padding]),
+        ("last octet", with(pfc, 59, 1), &[Padding]),
+        ("behind the time of PAUSE", with(pause, 18, 1), &[Padding]),
+        ("PAUSE, upper octet of its time", with(pause, 16, 1), &[]),
+        ("with the room of an FCS", long(pfc, 64), &[Length]),
+        ("unpadded", long(pfc, 34), &[Length]),
+        ("PAUSE, unpadded", long(pause, 59), &[Length]),
+        ("PAUSE of a group", with(pause, 6, 1), &[GroupSource]),
+    ];
+    for (what, frame, expected) in cases {
+        let mut account = loaded(Trust::Dscp);
+        assert_eq!(run(&account, &frame), DROP);
+        let port = account.port().unwrap();
+        let found: Vec<_> = expected.iter().map(|deviation| (*deviation, 1)).collect();
+        assert_eq!(port.deviations, found, "{what}");
+        assert_eq!(port.pfc_frames + port.pause.xoff, 1, "{what}");
+        let rings = account.take_rings().unwrap();
+        assert_eq!(rings.controls.len(), 1, "{what}");
+        assert_eq!(rings.offences.len(), expected.len().min(1), "{what}");
+    }
 }
 
 #[test]

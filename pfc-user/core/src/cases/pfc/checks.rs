@@ -8,7 +8,7 @@ use super::judge::preconditions::{
 };
 use super::judge::probe::STORM_ARRIVAL;
 use super::judge::{
-    Pfc, asking, delivery, dip, integrity, latency, lets_go, probe, throughput, victim,
+    Pfc, asking, delivery, dip, generation, integrity, latency, lets_go, probe, throughput, victim,
 };
 use crate::cases::judge::{Judge, Row, Table, needs};
 
@@ -722,6 +722,77 @@ const ASKS_NO_OTHER: Row<Pfc> = Row {
     )
 };
 
+const WELL_FORMED: Row<Pfc> = Row {
+    needs: needs![PORTS_OF_ARRIVALS],
+    ..Row::<Pfc>::new(
+        "well-formed",
+        &["3"],
+        "every PFC frame of the DUT goes from an individual address to 01-80-C2-00-00-01, untagged, \
+         is 64 octets long with FCS, and has zeroes in the upper octet of its vector and behind its \
+         times",
+        "pfc-long",
+        generation::well_formed,
+    )
+};
+
+const IN_TIME: Row<Pfc> = Row {
+    tolerance: "frames are lost before XOFF where fewer arrive in all than had left max_response + \
+        the largest burst + every stall before it; where frames are lost, and it is not known \
+        when, or where none is lost and no XOFF came, the check is inconclusive",
+    needs: needs![
+        PORTS,
+        OWN_STORM,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE_OF_TEST,
+        STORM_CONTINUITY,
+        SENDERS_SEE_PFC,
+        HONOURED
+    ],
+    ..Row::<Pfc>::new(
+        "in-time",
+        &["3"],
+        "of each stormed priority an XOFF comes before the first frame is lost",
+        "asks-late",
+        generation::in_time,
+    )
+};
+
+const GENERATION_DELIVERED: Row<Pfc> = Row {
+    extra: false,
+    fault: "no-upstream-pfc",
+    ..DELIVERED
+};
+
+const RELEASES: Row<Pfc> = Row {
+    tolerance: "max_response after the last frame of any flow sent in the storm; a stall of the \
+        tester or the simulated DUT that is as long makes it inconclusive, and so does a single \
+        bunch of later XOFF frames, which may have waited in the tester; the next frame of the \
+        priority ends the record",
+    needs: needs![
+        PORTS,
+        OWN_STORM,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE_OF_TEST,
+        STORM_CONTINUITY,
+        SENDERS_SEE_PFC
+    ],
+    ..Row::<Pfc>::new(
+        "releases",
+        &["5"],
+        "the DUT asks for a pause of each stormed priority, and no more once all that it held has \
+         left",
+        "never-releases-upstream",
+        generation::releases,
+    )
+};
+
+const GENERATION_RESUME: Row<Pfc> = Row {
+    fault: "never-releases-upstream",
+    ..RESUME
+};
+
 const CONGESTED_RESUME: Row<Pfc> = Row {
     extra: true,
     ..Row {
@@ -799,6 +870,15 @@ pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 12] = [
     NO_RESIZE,
     NO_REMARK,
     NO_REFLECTION,
+];
+
+/// The table of pfc.generation.
+pub(super) const GENERATION: [Row<Pfc>; 14] = with_those_of_all![
+    WELL_FORMED,
+    IN_TIME,
+    GENERATION_DELIVERED,
+    RELEASES,
+    GENERATION_RESUME,
 ];
 
 /// The table of pfc.victim.

@@ -6,6 +6,7 @@ pub(super) mod delivery;
 pub(super) mod dip;
 mod excuse;
 mod figures;
+pub(super) mod generation;
 pub(super) mod integrity;
 pub(super) mod latency;
 pub(super) mod lets_go;

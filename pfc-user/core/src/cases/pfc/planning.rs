@@ -325,10 +325,15 @@ impl<'a> Builder<'a> {
 
     /// The repetition of a case that consists of its storm, without traffic after the drain.
     pub(super) fn of_storm(self, kind: StormKind) -> RepetitionPlan {
-        let storm = self.storm(kind);
-        let mut plan = self.build(Some(storm), None, false);
+        let mut plan = self.of_storm_and_resume(kind);
         plan.durations.resume = 0;
         plan
+    }
+
+    /// The same, with traffic after the drain.
+    pub(super) fn of_storm_and_resume(self, kind: StormKind) -> RepetitionPlan {
+        let storm = self.storm(kind);
+        self.build(Some(storm), None, false)
     }
 
     /// The repetition of a case that consists of its traffic, with a baseline at `load` percent of

@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 
 use super::judge::integrity::{pause_frames, total};
 use super::judge::probe::{Measured, odd, pause_time};
-use super::judge::{dip, latency, preconditions, victim};
+use super::judge::{dip, generation, latency, preconditions, victim};
 use crate::cases::resolution::{self, percent};
 use crate::cases::value::{Value, count, time};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
@@ -55,6 +55,9 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "no-corruption" => smallest_share("corrupted", total(e, verified)),
         "no-delay" => latency::resolution(e)
             .map(|delay| "the median later by " + time(delay) + " at some priority"),
+        "well-formed" => Some("one PFC frame".into()),
+        "in-time" => generation::least_late(e),
+        "releases" => Some("one XOFF".into()),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
         "no-pause" => Some("one PAUSE frame".into()),
         "no-reflection" => smallest_share("reflected", sent(e, None, &ALL)),

@@ -121,7 +121,62 @@ fn read(frame: &[u8], any: bool) -> Option<Control> {
     }
 }
 
-/// A PFC frame from `source` with a time for each class that is enabled.
+/// Departures from the standard of the PFC frames that a switch makes; none by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Writer {
+    /// True: the source is a group address.
+    from_group: bool,
+    /// True: the reserved octet of the vector is a copy of the other one.
+    reserved_vector: bool,
+    /// True: the octets behind the times are not 0.
+    unclean: bool,
+    /// True: four octets too long.
+    long: bool,
+    /// True: behind a VLAN tag of priority 7.
+    tagged: bool,
+    /// True: to 01-80-C2-00-00-00.
+    to_bridges: bool,
+}
+
+impl Writer {
+    /// The writer of a switch with these faults.
+    pub fn new(faults: &[Fault]) -> Self {
+        Self {
+            from_group: faults.contains(&Fault::PfcFromGroup),
+            reserved_vector: faults.contains(&Fault::PfcReservedVector),
+            unclean: faults.contains(&Fault::PfcUncleanPadding),
+            long: faults.contains(&Fault::PfcLong),
+            tagged: faults.contains(&Fault::PfcTagged),
+            to_bridges: faults.contains(&Fault::PfcToBridges),
+        }
+    }
+
+    /// A PFC frame from `source` with a time for each class that is enabled.
+    pub fn pfc(&self, source: [u8; 6], classes: &[Option<Quanta>; Priority::COUNT]) -> Vec<u8> {
+        let mut frame = pfc(source, classes);
+        if self.from_group {
+            frame[6] |= 1;
+        }
+        if self.reserved_vector {
+            frame[16] = frame[17];
+        }
+        if self.unclean {
+            frame[TAIL..].fill(0xa5);
+        }
+        if self.long {
+            frame.resize(MIN_FRAME + 4, 0);
+        }
+        if self.tagged {
+            frame.splice(12..12, [0x81, 0x00, 0xe0, 0x00]);
+        }
+        if self.to_bridges {
+            frame[5] = 0;
+        }
+        frame
+    }
+}
+
+/// A PFC frame as the standard has it.
 pub fn pfc(source: [u8; 6], classes: &[Option<Quanta>; Priority::COUNT]) -> Vec<u8> {
     let enabled: Priorities = Priority::all()
         .filter(|class| classes[class.index()].is_some())

@@ -357,6 +357,9 @@ impl Switch {
             if let Some(reason) = refused {
                 self.counts[to].dropped[priority.index()] += 1;
                 self.drop_frame(reason);
+                if lossless {
+                    self.ports[port].upstream.overflowed(priority, self.now);
+                }
                 continue;
             }
             let frame = match ports.peek() {

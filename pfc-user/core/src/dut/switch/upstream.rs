@@ -5,8 +5,8 @@ use ib_mad::value_of;
 use pfc_ebpf::units::{Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
-use super::control;
-use crate::fault::switch::Fault;
+use super::control::{self, Writer};
+use crate::fault::switch::{Fault, OneIn};
 use crate::plan::Nanos;
 
 /// Frames of lossy priorities for each XOFF that should not be there.
@@ -16,12 +16,17 @@ const STRAY_EVERY: u64 = 1000;
 #[derive(Clone, Debug)]
 pub struct Upstream {
     mac: [u8; 6],
+    writer: Writer,
     xoff: u64,
     xon: u64,
     /// The pause time that XOFF asks for; XON follows before it runs out.
     asks: Quanta,
     /// The time from one XOFF to the next.
     refresh: Nanos,
+    /// Frames of a priority that are lost before XOFF, where the thresholds do not count.
+    asks_after: Option<u64>,
+    /// Frames lost of each priority for lack of room.
+    lost: [u64; Priority::COUNT],
     /// Octets that came in at the port and wait at any, by priority.
     pub held: [u64; Priority::COUNT],
     /// Priorities whose buffer is above the thresholds.
@@ -49,13 +54,17 @@ pub struct Upstream {
 impl Upstream {
     /// Returns the sending half for the port with that address.
     pub fn new(config: &SwitchConfig, mac: [u8; 6], faults: &[Fault]) -> Self {
+        let asks_after = value_of!(faults, Fault::AsksLate).map(OneIn::get);
         Self {
             mac,
-            xoff: if faults.contains(&Fault::NoUpstreamPfc) {
+            writer: Writer::new(faults),
+            xoff: if faults.contains(&Fault::NoUpstreamPfc) || asks_after.is_some() {
                 u64::MAX
             } else {
                 config.xoff
             },
+            asks_after,
+            lost: [0; Priority::COUNT],
             xon: config.xon,
             asks: config.xoff_quanta,
             // A third of the pause, so that one may get lost; time has to pass between two of them.
@@ -84,6 +93,17 @@ impl Upstream {
     /// A lossless priority's buffer has grown.
     pub fn filled(&mut self, priority: Priority, now: Nanos) {
         if self.held[priority.index()] > self.xoff && !self.congested.contains(priority) {
+            self.ask(priority, now);
+            self.congested.insert(priority);
+        }
+    }
+
+    /// A frame of a lossless priority was lost for lack of room.
+    pub fn overflowed(&mut self, priority: Priority, now: Nanos) {
+        let lost = &mut self.lost[priority.index()];
+        *lost += 1;
+        let asks = self.asks_after.is_some_and(|after| *lost >= after);
+        if asks && !self.congested.contains(priority) {
             self.ask(priority, now);
             self.congested.insert(priority);
         }
@@ -195,6 +215,6 @@ impl Upstream {
             self.sent[class] += u64::from(time.is_some());
             self.xoff_sent[class] += u64::from(time.is_some_and(|time| time > Quanta::ZERO));
         }
-        Some(control::pfc(self.mac, &times))
+        Some(self.writer.pfc(self.mac, &times))
     }
 }

@@ -8,6 +8,7 @@ use pfc_ebpf::abi::account::{
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
+use pfc_ebpf::wire::mac_control::Deviation;
 use validator_core::evidence::pfc::{
     Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived,
 };
@@ -131,8 +132,9 @@ impl AccountProgram {
             pfc_empty: sum.pfc.empty,
             pfc: sum.pfc.classes().each_ref().map(class_received),
             own_control: sum.own_control,
-            malformed: by_reason(sum.malformed),
-            damaged: by_reason(sum.damaged),
+            malformed: occurred(Malformed::ALL, sum.malformed),
+            damaged: occurred(Malformed::ALL, sum.damaged),
+            deviations: occurred(Deviation::ALL, sum.deviations),
             controls: Vec::new(),
             controls_lost: sum.controls_lost,
             offences_lost: sum.offences_lost,
@@ -172,9 +174,9 @@ impl AccountProgram {
     }
 }
 
-/// The reasons that occurred, with their counts.
-fn by_reason(counts: [u64; Malformed::COUNT]) -> Vec<(Malformed, u64)> {
-    let counts = Malformed::ALL.into_iter().zip(counts);
+/// The kinds that occurred, with their counts.
+fn occurred<T, const N: usize>(kinds: [T; N], counts: [u64; N]) -> Vec<(T, u64)> {
+    let counts = kinds.into_iter().zip(counts);
     counts.filter(|(_, count)| *count > 0).collect()
 }
 

@@ -182,6 +182,10 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
         for (_, found) in port.malformed.iter().chain(&port.damaged) {
             count("malformed frames", *found)?;
         }
+        for (_, found) in &port.deviations {
+            count("PAUSE/PFC frames of another form", *found)?;
+        }
+        count("PAUSE/PFC frames that are not logged", port.controls_lost)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::dut::switch::control::{self, Control};
 use crate::dut::switch::model::{Departure, Switch};
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
+use pfc_ebpf::units::Priority;
 
 /// Length of the scenario's frames: 1792 ns.
 const SHORT: usize = 200;
@@ -108,6 +109,26 @@ fn held(fates: &Fates, flow: u8, at: Nanos) -> u64 {
     of_flow.map(|(_, fate)| fate).filter(is_in).count() as u64
 }
 
+/// True for a frame of the switch's own that is not, octet by octet, PAUSE or PFC as the standard
+/// has it.
+fn has_another_form(departure: &Departure) -> bool {
+    let (frame, mac) = (&departure.frame, config().macs[departure.port]);
+    if [frame[6] & !1].iter().chain(&frame[7..12]).ne(&mac) {
+        return false;
+    }
+    let made = match control::parse(frame) {
+        Some(Control::Pause(time)) => control::pause(mac, time),
+        Some(Control::Pfc { enabled, times }) => {
+            let classes = Priority::all();
+            let classes =
+                classes.map(|class| enabled.contains(class).then(|| times[class.index()]));
+            control::pfc(mac, classes.collect::<Vec<_>>().as_array().unwrap())
+        }
+        None => return true,
+    };
+    made != *frame
+}
+
 /// The offences that an observer who knows the standard finds.
 fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
     let Scenario {
@@ -164,6 +185,10 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
     }
     let mut latest = BTreeMap::new();
     for departure in &departures {
+        if has_another_form(departure) {
+            note(true, "PFC of another form");
+            continue;
+        }
         match stamp(&departure.frame) {
             None if matches!(control::parse(&departure.frame), Some(Control::Pause(_)))
                 && departure.frame[6..12] == config().macs[departure.port] =>
@@ -336,6 +361,14 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
         "never-releases-upstream",
         [&["XOFF without need"], &[], &[]],
     ),
+    // No frame is lost for lack of room.
+    ("asks-late", [&["no XOFF"], &[], &[]]),
+    ("pfc-from-group", [&["PFC of another form"], &[], &[]]),
+    ("pfc-reserved-vector", [&["PFC of another form"], &[], &[]]),
+    ("pfc-unclean-padding", [&["PFC of another form"], &[], &[]]),
+    ("pfc-long", [&["PFC of another form"], &[], &[]]),
+    ("pfc-tagged", [&["PFC of another form"], &[], &[]]),
+    ("pfc-to-bridges", [&["PFC of another form"], &[], &[]]),
     (
         "xoff-lossless-in-lossy-storm",
         [&[], &["XOFF without need"], &[]],
