@@ -18,7 +18,7 @@ use validator_core::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, e
 use validator_core::verdict::{CheckResult, Verdict};
 
 use crate::bench;
-use crate::verdicts::faults::{LEAVES_IN_PAUSE, LONGER, Repetition};
+use crate::verdicts::faults::{LEAVES_IN_PAUSE, LONGER, Repetition, each, short, with};
 
 const MS: Nanos = 1_000_000;
 
@@ -73,100 +73,88 @@ const FAULTS: [(&str, &[&str]); 10] = [
     (
         "adds-up-pauses",
         &[
-            "single lets-go",
-            "single response",
-            "multi lets-go",
-            "multi response",
-            "timer replaced",
-            "invalid alive",
+            "lets-go: single multi",
+            "response: single multi",
+            "replaced: timer",
+            "alive: invalid",
         ],
     ),
     ("pauses-longer", LONGER),
     ("resumes-early", LEAVES_IN_PAUSE),
-    ("ignores-xon", &["single xon", "multi xon"]),
+    ("ignores-xon", &["xon: single multi"]),
     ("keeps-longer", KEEPS_LONGER),
     (
         "shares-timer",
-        &["multi response", "independent own-time", "timer replaced"],
+        &[
+            "response: multi",
+            "own-time: independent",
+            "replaced: timer",
+        ],
     ),
     (
         "ignores-refresh",
         &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-            "timer replaced",
-            "invalid alive",
+            "paused: single multi",
+            "response: single multi",
+            "replaced: timer",
+            "alive: invalid",
         ],
     ),
     // Longer than the lead of the storm.
     (
         "slow-response=50",
         &[
-            "single paused",
-            "single response",
-            "multi paused",
-            "multi response",
-            "independent own-time",
-            "timer replaced",
-            "time not-early",
-            "time not-late",
-            "invalid alive",
-            "invalid still-pauses",
-            "source alive",
-            "source pauses",
+            "paused: single multi",
+            "response: single multi",
+            "own-time: independent",
+            "replaced: timer",
+            "not-early: time",
+            "not-late: time",
+            "alive: invalid source",
+            "still-pauses: invalid",
+            "pauses: source",
         ],
     ),
     (
         "never-resumes",
         &[
-            "single delivered",
-            "single lets-go",
-            "multi delivered",
-            "multi lets-go",
-            "lossy background",
-            "global no-loss",
-            "global throughput",
-            "independent own-time",
-            "timer replaced",
-            "invalid alive",
-            "invalid still-pauses",
-            "source alive",
-            "source pauses",
-            "time not-late",
+            "delivered: single multi",
+            "lets-go: single multi",
+            "background: lossy",
+            "no-loss: global",
+            "throughput: global",
+            "own-time: independent",
+            "replaced: timer",
+            "alive: invalid source",
+            "still-pauses: invalid",
+            "pauses: source",
+            "not-late: time",
         ],
     ),
-    ("obeys-pause", &["global no-loss", "global throughput"]),
+    ("obeys-pause", &["no-loss: global", "throughput: global"]),
 ];
 
 /// Pauses that a later frame makes shorter go on.
-const KEEPS_LONGER: &[&str] = &["single response", "multi response", "timer replaced"];
+const KEEPS_LONGER: &[&str] = &["response: single multi", "replaced: timer"];
 
 /// Faults that show in windows of 100 ms of a line that is full.
 const FAULTS_OF_RATE: [(&str, &[&str]); 2] = [
     (
         "throttles",
         &[
-            "single no-dip",
-            "multi no-dip",
-            "lossy no-dip",
-            "lossy no-delay",
-            "global no-dip",
-            "global throughput",
+            "no-dip: single multi lossy global",
+            "no-delay: lossy",
+            "throughput: global",
         ],
     ),
     // A dip in what a storm held back.
     (
         "dips",
         &[
-            "single no-dip",
-            "multi lets-go",
-            "multi no-dip",
-            "lossy no-delay",
-            "lossy no-dip",
-            "global no-dip",
-            "global throughput",
+            "no-dip: single multi lossy global",
+            "lets-go: multi",
+            "no-delay: lossy",
+            "throughput: global",
         ],
     ),
 ];
@@ -252,23 +240,8 @@ impl Speed {
         let evidence = bench::run_at(&self.limits(), &self.plan(repetition), &faults);
         let judged = bench::case(repetition.0).judge(&evidence);
         let checks = judged.checks.into_iter();
-        checks
-            .map(|result| (short_name(repetition.0), result))
-            .collect()
+        checks.map(|result| (short(repetition.0), result)).collect()
     }
-}
-
-fn short_name(id: &str) -> &str {
-    let name = id.trim_start_matches("pfc.").trim_start_matches("pause-");
-    name.split('-').next().unwrap()
-}
-
-fn with(results: &[(&str, CheckResult)], verdict: Verdict) -> BTreeSet<String> {
-    results
-        .iter()
-        .filter(|(_, result)| result.verdict == verdict)
-        .map(|(case, result)| format!("{case} {}", result.check))
-        .collect()
 }
 
 /// Expects that no check fails, and that exactly those that so short or slow a phase leaves open
@@ -286,7 +259,7 @@ fn good(speed: Speed) -> Option<String> {
     } else {
         &[]
     };
-    let mut undecided = set(undecided);
+    let mut undecided = each(undecided);
     let mut found = with(&results, Verdict::Inconclusive);
     // At so small a share of the line the longest pause is as short as from one frame of a lossy
     // priority to its next, and the shortest may hold no frame.
@@ -299,22 +272,16 @@ fn good(speed: Speed) -> Option<String> {
 }
 
 /// Checks that look at windows of 10 or 100 ms, in each case.
-const OF_WINDOWS: [&str; 8] = [
-    "single no-dip",
-    "single no-delay",
-    "multi no-dip",
-    "multi no-delay",
-    "lossy no-dip",
-    "lossy no-delay",
-    "global no-dip",
-    "global no-delay",
+const OF_WINDOWS: [&str; 2] = [
+    "no-dip: single multi lossy global",
+    "no-delay: single multi lossy global",
 ];
 
 /// Describes the difference if other checks fail than exactly these.
 fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) -> Option<String> {
     let results = speed.run(&[fault]);
-    let (found, mut expected) = (with(&results, Verdict::Fail), set(expected));
-    let cases = REPETITIONS.map(|(id, ..)| short_name(id));
+    let (found, mut expected) = (with(&results, Verdict::Fail), each(expected));
+    let cases = REPETITIONS.map(|(id, ..)| short(id));
     expected.retain(|check| {
         check
             .split(' ')
@@ -339,10 +306,6 @@ fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) -> Option<String>
 fn nothing(failures: impl Iterator<Item = Option<String>>) {
     let failures: Vec<String> = failures.flatten().collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-fn set(names: &[&str]) -> BTreeSet<String> {
-    names.iter().map(|name| name.to_string()).collect()
 }
 
 /// Links on which the DUT's buffers fill more than three times, with two ports that send.
@@ -398,12 +361,12 @@ fn who_waits_for_another_s_storm_is_found_at_each_speed() {
     for speed in SLOW.into_iter().chain(FAST) {
         for (fault, failed) in [
             (&[][..], &[][..]),
-            (&["pauses-all-ports"], &["victim victim"]),
-            (&["ignores-pfc"], &["victim paused"]),
+            (&["pauses-all-ports"], &["victim: victim"]),
+            (&["ignores-pfc"], &["paused: victim"]),
         ] {
             let results = speed.run_one(VICTIM, fault);
             let found = with(&results, Verdict::Fail);
-            assert_eq!(found, set(failed), "{fault:?} at {speed:?}");
+            assert_eq!(found, each(failed), "{fault:?} at {speed:?}");
         }
     }
 }
@@ -423,10 +386,10 @@ fn pfc_of_another_form_and_none_are_found_at_each_speed() {
         };
         for (fault, failed) in [
             (&[][..], &[][..]),
-            (&["pfc-unclean-padding"], &["generation well-formed"]),
+            (&["pfc-unclean-padding"], &["well-formed: generation"]),
             (
                 &["no-upstream-pfc"],
-                &["generation delivered", "generation in-time"],
+                &["delivered: generation", "in-time: generation"],
             ),
         ] {
             let results = speed.run_one(repetition, fault);
@@ -435,7 +398,7 @@ fn pfc_of_another_form_and_none_are_found_at_each_speed() {
                 .iter()
                 .map(|(_, result)| (&result.check, &result.reason))
                 .collect();
-            assert_eq!(found, set(failed), "{fault:?} at {speed:?}: {reasons:?}");
+            assert_eq!(found, each(failed), "{fault:?} at {speed:?}: {reasons:?}");
         }
         // At high speed the time for a response is longer than it takes to lose 100 frames.
         let late = speed.run_one(repetition, &["asks-late"]);
@@ -475,7 +438,7 @@ fn a_good_switch_passes_on_fast_links() {
 }
 
 /// Checks of cases without a storm.
-const OF_PROBES: [&str; 2] = ["timer replaced", "invalid alive"];
+const OF_PROBES: [&str; 2] = ["replaced: timer", "alive: invalid"];
 
 /// The checks that fail for a fault of time on a slow link, whose phases have windows.
 fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&'static str> {
@@ -485,7 +448,7 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
     let mut expected = expected.to_vec();
     match fault {
         "adds-up-pauses" | "ignores-refresh" if once => {
-            expected.retain(|check| check.ends_with("response") || OF_PROBES.contains(check));
+            expected.retain(|check| check.starts_with("response: ") || OF_PROBES.contains(check));
         }
         // Frames that these hold come after the wait: silence ends it before so long a pause does,
         // and the sum of five pauses of a third of a second is longer. `response` depends on it.
@@ -494,12 +457,12 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
         // The switch's buffer takes all of so few octets: it sends no XOFF, and windows without a
         // frame received are ones with frames offered.
         "never-resumes" if once => {
-            expected.push("global no-dip");
+            expected.push("no-dip: global");
             if speed.frame == SLOW[0].frame {
-                expected.push("lossy no-dip");
+                expected.push("no-dip: lossy");
             }
         }
-        "obeys-pause" => expected.extend(["global no-dip", "global no-delay"]),
+        "obeys-pause" => expected.extend(["no-dip: global", "no-delay: global"]),
         _ => {}
     }
     expected
@@ -507,8 +470,8 @@ fn on_a_slow_link(speed: Speed, fault: &str, expected: &[&'static str]) -> Vec<&
 
 /// `delivered` fails, and what depends on it is skipped.
 fn fails_delivered(expected: &mut Vec<&'static str>) {
-    expected.retain(|check| !check.ends_with("response"));
-    expected.extend(["single delivered", "multi delivered"]);
+    expected.retain(|check| !check.starts_with("response: "));
+    expected.push("delivered: single multi");
 }
 
 #[test]
@@ -574,10 +537,14 @@ fn a_fault_at_full_load_fails_above_the_rate_of_exact_counting() {
     assert_eq!(effort(&FULL.plan(REPETITIONS[0]).flows).0, Clock::Batched);
     for (faults, expected) in [
         (&[][..], &[][..]),
-        (&["slow-when-full"], &["single paused", "single response"]),
+        (&["slow-when-full"], &["paused: single", "response: single"]),
     ] {
         let results = FULL.run_one(REPETITIONS[0], faults);
-        assert_eq!(with(&results, Verdict::Fail), set(expected), "{results:#?}");
+        assert_eq!(
+            with(&results, Verdict::Fail),
+            each(expected),
+            "{results:#?}"
+        );
     }
 }
 
@@ -612,16 +579,16 @@ fn faults_of_probes_fail_above_the_rate_of_exact_counting() {
     let all = [
         (
             "pauses-longer",
-            ["single lets-go", "single response"].as_slice(),
+            ["lets-go: single", "response: single"].as_slice(),
         ),
-        ("ignores-xon", &["single xon"]),
-        ("lossy-obeys-beside", &["single response"]),
-        ("slow-again", &["single response"]),
+        ("ignores-xon", &["xon: single"]),
+        ("lossy-obeys-beside", &["response: single"]),
+        ("slow-again", &["response: single"]),
     ];
     nothing(all.into_iter().map(|(fault, expected)| {
         let results = MANY.run_one(REPETITIONS[0], &[fault]);
         let found = with(&results, Verdict::Fail);
-        (found != set(expected)).then(|| format!("{fault}: {found:?}, {results:#?}"))
+        (found != each(expected)).then(|| format!("{fault}: {found:?}, {results:#?}"))
     }));
 }
 
