@@ -279,7 +279,7 @@ impl Accounting {
         }
     }
 
-    /// Counts what a PAUSE or PFC frame of the DUT departs by from the standard's form.
+    /// Counts the departures of a PAUSE or PFC frame of the DUT from the standard's form.
     fn form(&mut self, time: Nanos, frame: &[u8]) {
         let is_pfc = frame[15] == 1 && frame[14] == 1;
         let behind = if is_pfc { 34 } else { 18 };

@@ -40,87 +40,62 @@ const REPETITIONS: [Repetition; 18] = [
 ];
 
 /// PFC of another form, which MACs read all the same.
-const WELL_FORMED: &[&str] = &["well-formed: generation"];
+const WELL_FORMED: &[&str] = &["well-formed: *"];
 
 /// PFC that no MAC reads: as none, and of another form.
-const UNREAD: &[&str] = &[
-    "delivered: single multi enable generation oversubscription victim",
-    "asks-each: oversubscription",
-    "well-formed: generation",
-    "in-time: generation",
-];
+const UNREAD: &[&str] = &["delivered asks-each well-formed in-time: *"];
 
-/// Every fault, and the checks that fail for it: `check: case case`, with the short names of the
-/// cases, or `*` for every case that has the check.
+/// Every fault, and the checks that fail for it: `check check: case case`, with the short names of
+/// the cases, or `*` for every case that has the check.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("ignores-pfc", NOT_PAUSED),
     (
         "ignores-refresh",
-        &[
-            "paused: single multi victim",
-            "response: single multi",
-            "only-enabled: enable",
-            "replaced: timer",
-            "alive: invalid",
-        ],
+        &["paused response only-enabled replaced: *", "alive: invalid"],
     ),
     (
         "off-by-one-class",
         &[
-            "paused: single multi victim",
-            "response: single multi",
+            "paused response only-enabled own-time replaced alive still-pauses: *",
+            "pauses not-early: *",
             "isolation: multi",
             "no-dip: multi lossy enable",
             "background: lossy",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
-            "alive: invalid source",
-            "still-pauses: invalid",
-            "pauses: source",
-            "not-early: time",
         ],
     ),
     ("leaks", NOT_PAUSED),
     (
         "pfc-pauses-all",
         &[
+            "test-traffic only-enabled: *",
             "background: single multi lossy",
             "no-delay: single multi lossy global enable",
             "no-dip: single multi lossy enable",
             "isolation: multi",
-            "test-traffic: lossy",
-            "only-enabled: enable",
         ],
     ),
     // An XON for one of two paused priorities ends the other's pause too.
     (
         "pauses-other-lossless",
         &[
+            "only-enabled resumes own-time replaced: *",
             "isolation: multi",
             "response: multi",
             "no-dip: multi enable",
-            "only-enabled: enable",
-            "resumes: zero",
-            "own-time: independent",
-            "replaced: timer",
         ],
     ),
     (
         "lossy-obeys-pfc",
         &[
-            "response: single multi",
+            "response test-traffic own-time: *",
             "no-dip: lossy",
-            "test-traffic: lossy",
             "no-delay: lossy",
-            "own-time: independent",
         ],
     ),
     (
         "obeys-pause",
         &[
-            "no-loss: global",
-            "throughput: global",
+            "no-loss throughput: *",
             "no-delay: global",
             "no-dip: global",
         ],
@@ -128,38 +103,25 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "never-resumes",
         &[
+            "lets-go no-loss throughput only-enabled own-time replaced alive: *",
+            "still-pauses pauses not-late in-time releases: *",
             "delivered: single multi generation victim",
-            "lets-go: single multi victim",
             "background: lossy",
-            "no-loss: global",
-            "throughput: global",
             "ignored: enable",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
-            "alive: invalid source",
-            "still-pauses: invalid",
-            "pauses: source",
-            "not-late: time",
-            "in-time: generation",
-            "releases: generation",
         ],
     ),
     // The sum of a storm's pauses is longer than the wait.
     (
         "adds-up-pauses",
         &[
+            "lets-go replaced in-time releases: *",
             "delivered: single multi enable generation victim",
-            "lets-go: single multi victim",
-            "replaced: timer",
             "alive: invalid",
-            "in-time: generation",
-            "releases: generation",
         ],
     ),
     ("pauses-longer", LONGER),
     ("pauses-longer=10", LONGER),
-    ("pauses-longer=3", &["linear: time"]),
+    ("pauses-longer=3", &["linear: *"]),
     ("resumes-early", NOT_PAUSED),
     ("resumes-early=1", NOT_PAUSED),
     // A switch that counts quanta of 10 Gbit/s.
@@ -172,64 +134,40 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "ignores-vector",
         &[
-            "response: single multi",
+            "response only-enabled resumes replaced: *",
             "isolation: multi",
             "no-dip: multi lossy enable",
             "background: lossy",
             "no-delay: lossy",
             "ignored: enable",
-            "only-enabled: enable",
-            "resumes: zero",
-            "replaced: timer",
         ],
     ),
     (
         "zero-vector-names-all",
-        &[
-            "response: single multi",
-            "ignored: enable",
-            "no-dip: enable",
-        ],
+        &["response: *", "ignored: enable", "no-dip: enable"],
     ),
     ("reads-high-vector", NOT_PAUSED),
     // In the storm on lossy priorities it takes 4 for 3, and holds that.
     (
         "reverses-vector",
         &[
-            "paused: single multi victim",
-            "response: single multi",
+            "paused response only-enabled resumes replaced: *",
             "isolation: multi",
             "no-dip: multi lossy enable",
             "no-delay: lossy",
-            "only-enabled: enable",
-            "resumes: zero",
-            "replaced: timer",
         ],
     ),
     ("any-opcode", &["ignored: invalid", "alive: invalid"]),
     ("any-destination", &["alive: invalid", "ignored: invalid"]),
     ("neighbour-destination", &["ignored: invalid"]),
     ("half-ethertype", &["ignored: invalid"]),
-    ("wants-zeroes", &["still-pauses: invalid"]),
-    ("wants-source", &["pauses: source"]),
+    ("wants-zeroes", &["still-pauses: *"]),
+    ("wants-source", &["pauses: *"]),
     ("dies-of-odd-frame", &["alive: invalid"]),
-    (
-        "lossy-obeys-beside",
-        &["response: single multi", "own-time: independent"],
-    ),
+    ("lossy-obeys-beside", &["response own-time: *"]),
     // It takes two priorities to share one.
-    (
-        "shares-timer",
-        &[
-            "response: multi",
-            "own-time: independent",
-            "replaced: timer",
-        ],
-    ),
-    (
-        "keeps-longer",
-        &["response: single multi", "replaced: timer"],
-    ),
+    ("shares-timer", &["own-time replaced: *", "response: multi"]),
+    ("keeps-longer", &["response replaced: *"]),
     ("misses-first", EACH_RESPONSE),
     ("slow-when-full", WHEN_FULL),
     ("slow-when-full=3", WHEN_FULL),
@@ -241,127 +179,92 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     // In no other case an XON finds no pause.
     (
         "zero-pauses-idle",
-        &["ignored: zero", "no-dip: zero", "resumes: zero"],
+        &["resumes: *", "ignored: zero", "no-dip: zero"],
     ),
     ("slow-response", OBEYS_LATE),
     (
         "loses-held",
         &[
+            "no-loss only-enabled own-time replaced alive not-late in-time: *",
             "delivered: single multi enable generation victim",
             "background: lossy",
-            "no-loss: global",
             "ignored: enable zero",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
-            "alive: invalid source",
-            "not-late: time",
-            "in-time: generation",
         ],
     ),
     ("dies-after-pause", &["resume: single multi generation"]),
-    (
-        "no-upstream-pfc",
-        &[
-            "delivered: single multi enable generation oversubscription victim",
-            "asks-each: oversubscription",
-            "in-time: generation",
-        ],
-    ),
-    (
-        "asks-late",
-        &[
-            "delivered: single multi enable generation oversubscription victim",
-            "in-time: generation",
-        ],
-    ),
+    ("no-upstream-pfc", &["delivered asks-each in-time: *"]),
+    ("asks-late", &["delivered in-time: *"]),
     ("pfc-from-group", WELL_FORMED),
     ("pfc-reserved-vector", WELL_FORMED),
     ("pfc-unclean-padding", WELL_FORMED),
     ("pfc-long", WELL_FORMED),
     ("pfc-tagged", UNREAD),
     ("pfc-to-bridges", UNREAD),
-    ("asks-first-port", &["asks-each: oversubscription"]),
-    ("asks-all-ports", &["asks-no-other: oversubscription"]),
+    ("asks-first-port", &["asks-each: *"]),
+    ("asks-all-ports", &["asks-no-other: *"]),
     ("floods", &["no-reflection: oversubscription victim"]),
-    ("pauses-all-ports", &["victim: victim"]),
+    ("pauses-all-ports", &["victim: *"]),
     // No frame is lost, and all come in time for the end of the storm.
-    ("pauses-all-ports=13107", &["victim: victim"]),
+    ("pauses-all-ports=13107", &["victim: *"]),
     // The probe of case 3, before the storm, fills the buffers too.
     (
         "never-releases-upstream",
-        &[
-            "resume: single multi generation oversubscription",
-            "background: lossy",
-            "releases: generation",
-        ],
+        &["resume releases: *", "background: lossy"],
     ),
     ("xoff-lossless-in-lossy-storm", &["background: lossy"]),
     (
         "xoff-other-lossless",
-        &["isolation: multi victim", "only-enabled: enable"],
+        &["only-enabled: *", "isolation: multi victim"],
     ),
     ("xoff-for-lossy", &["no-pfc-on-lossy: *"]),
     // 10 ms of a pause for each 1000 frames: no rate that the tester missed.
     (
         "xoff-for-lossy=20000",
         &[
+            "no-pfc-on-lossy test-traffic throughput only-enabled: *",
             "background: single multi victim",
-            "no-pfc-on-lossy: *",
-            "test-traffic: lossy",
-            "throughput: global",
             "ignored: enable zero",
-            "only-enabled: enable",
         ],
     ),
     (
         "drops=lossy",
         &[
+            "test-traffic no-loss only-enabled alive: *",
             "background: single multi victim",
             "no-dip: multi global enable zero victim",
-            "test-traffic: lossy",
-            "no-loss: global",
             "ignored: enable zero",
-            "only-enabled: enable",
-            "alive: invalid source",
         ],
     ),
     (
         "drops-lossy-in-storm",
         &[
+            "test-traffic no-loss only-enabled alive: *",
             "background: single multi",
             "no-dip: multi enable",
-            "test-traffic: lossy",
-            "no-loss: global",
             "ignored: enable zero",
-            "only-enabled: enable",
-            "alive: invalid source",
         ],
     ),
     // Traffic that the line does not carry fills the buffers, and an XOFF withholds it.
     (
         "throttles",
         &[
+            "throughput only-enabled: *",
             "resume: single",
             "no-dip: single multi lossy global enable zero",
             "isolation: multi",
             "background: lossy",
-            "throughput: global",
             "no-delay: global",
             "ignored: enable zero",
-            "only-enabled: enable",
         ],
     ),
     (
         "dips",
         &[
-            "no-dip: single multi lossy global enable zero victim",
+            "no-dip throughput only-enabled: *",
             "isolation: multi victim",
             "background: lossy",
-            "throughput: global",
             "no-delay: global",
             "ignored: enable zero",
-            "only-enabled: enable",
         ],
     ),
     // On a full line frames wait for what is sent twice.
@@ -378,151 +281,73 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "drops=lossless:99",
         &[
-            "delivered: single multi enable generation oversubscription victim",
+            "delivered no-loss only-enabled own-time replaced victim alive not-late: *",
             "isolation: multi victim",
             "background: lossy",
-            "no-loss: global",
             "ignored: enable zero",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
-            "victim: victim",
-            "alive: invalid source",
-            "not-late: time",
         ],
     ),
 ];
 
 /// Pauses that no storm shows to be wrong.
-const RESPONSE: &[&str] = &["response: single multi"];
+const RESPONSE: &[&str] = &["response: *"];
 
 /// Pauses of any frame.
-const EACH_RESPONSE: &[&str] = &[
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-early: time",
-];
+const EACH_RESPONSE: &[&str] =
+    &["response own-time replaced alive still-pauses pauses not-early: *"];
 
 /// Pauses of another time: some end too soon, and others too late.
 const WRONG_TIME: &[&str] = &[
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-early: time",
-    "not-late: time",
+    "response own-time replaced alive still-pauses pauses not-early: *",
+    "not-late: *",
 ];
 
 /// Pauses that a slow drain follows.
-const SLOW_AGAIN: &[&str] = &[
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-late: time",
-];
+const SLOW_AGAIN: &[&str] = &["response own-time replaced alive still-pauses pauses not-late: *"];
 
 /// Pauses that begin and end too late.
 const OBEYS_LATE: &[&str] = &[
-    "lets-go: single multi victim",
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-late: time",
-    "not-early: time",
+    "lets-go response own-time replaced alive still-pauses pauses not-late: *",
+    "not-early: *",
 ];
 
 /// Pauses on a full link.
-const WHEN_FULL: &[&str] = &[
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-];
+const WHEN_FULL: &[&str] = &["response own-time replaced: *"];
 
 /// Frames that leave in a storm.
 pub(super) const NOT_PAUSED: &[&str] = &[
-    "paused: single multi victim",
-    "response: single multi",
-    "only-enabled: enable",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-early: time",
+    "paused response only-enabled own-time replaced alive still-pauses: *",
+    "pauses not-early: *",
 ];
 
 /// Lossless priorities are not known as such.
 const NOT_LOSSLESS: &[&str] = &[
-    "paused: single multi victim",
-    "response: single multi",
-    "only-enabled: enable",
-    "own-time: independent",
-    "replaced: timer",
+    "paused response only-enabled own-time replaced asks-each alive: *",
+    "still-pauses pauses not-early: *",
     "delivered: oversubscription",
-    "asks-each: oversubscription",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-early: time",
 ];
 
 /// Frames that leave in a pause, in cases 1 and 2.
-pub(super) const LEAVES_IN_PAUSE: &[&str] = &[
-    "paused: single multi victim",
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-early: time",
-];
+pub(super) const LEAVES_IN_PAUSE: &[&str] =
+    &["paused response own-time replaced alive still-pauses pauses not-early: *"];
 
 /// Pauses that go on after an XON.
-const PAUSED_ON: &[&str] = &["xon: single multi", "resumes: zero"];
+const PAUSED_ON: &[&str] = &["xon resumes: *"];
 
 /// Pauses that end too late.
 pub(super) const LONGER: &[&str] = &[
-    "lets-go: single multi victim",
-    "response: single multi",
-    "own-time: independent",
-    "replaced: timer",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-late: time",
-    "linear: time",
+    "lets-go response own-time replaced alive still-pauses pauses not-late: *",
+    "linear: *",
 ];
 
 /// Traffic is paused by another field than it should be.
 const OTHER_FIELD: &[&str] = &[
+    "paused response only-enabled resumes own-time replaced asks-each alive: *",
+    "still-pauses pauses not-early: *",
     "background: single multi",
     "no-dip: single multi enable",
-    "paused: single multi victim",
-    "response: single multi",
     "no-delay: lossy global enable",
-    "only-enabled: enable",
-    "resumes: zero",
-    "own-time: independent",
-    "replaced: timer",
     "delivered: oversubscription",
-    "asks-each: oversubscription",
-    "alive: invalid source",
-    "still-pauses: invalid",
-    "pauses: source",
-    "not-early: time",
 ];
 
 /// Faults in reading the marks: the fields in the frames, and the checks that fail.
@@ -533,18 +358,10 @@ const MARKS: &[(&str, Marks, &[&str])] = &[
         "maps-low-bits",
         DSCP_HIGH_BITS,
         &[
-            "paused: single multi victim",
-            "response: single multi",
+            "paused response only-enabled own-time replaced asks-each alive: *",
+            "still-pauses pauses not-early: *",
             "no-delay: global",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
             "delivered: oversubscription",
-            "asks-each: oversubscription",
-            "alive: invalid source",
-            "still-pauses: invalid",
-            "pauses: source",
-            "not-early: time",
         ],
     ),
     // Without a tag everything has priority 0.
@@ -581,14 +398,19 @@ const PCP: Marks = Marks {
 pub(super) fn each(lines: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in lines {
-        let (check, cases) = line.split_once(": ").expect("`check: case case`");
-        let having = CASES.iter().filter(|case| case.has_check(check));
-        let having: Vec<_> = having.map(|case| short(case.case.id)).collect();
-        let named = cases.split(' ').filter(|case| *case != "*");
-        let named = named.inspect(|case| assert!(having.contains(case), "{line}"));
-        let all = if cases == "*" { &having[..] } else { &[] };
-        for case in named.chain(all.iter().copied()) {
-            assert!(found.insert(format!("{case} {check}")), "twice: {line}");
+        let (checks, cases) = line.split_once(": ").expect("`check check: case case`");
+        for check in checks.split(' ') {
+            let having = CASES.iter().filter(|case| case.has_check(check));
+            let having: Vec<_> = having.map(|case| short(case.case.id)).collect();
+            let named = match cases {
+                "*" => having.clone(),
+                cases => cases.split(' ').collect(),
+            };
+            assert!(!named.is_empty(), "no case has {check}");
+            for case in named {
+                assert!(having.contains(&case), "{case} has no {check}");
+                assert!(found.insert(format!("{case} {check}")), "twice: {line}");
+            }
         }
     }
     found

@@ -14,19 +14,10 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "changes-port",
         &[
-            "no-corruption: *",
-            "background: single multi lossy victim",
-            "delivered: single multi enable generation oversubscription victim",
+            "no-corruption background delivered test-traffic no-loss only-enabled: *",
+            "own-time replaced victim alive not-late: *",
             "isolation: multi victim",
-            "test-traffic: lossy",
-            "no-loss: global",
             "ignored: enable zero",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
-            "victim: victim",
-            "alive: invalid source",
-            "not-late: time",
         ],
     ),
     ("appends", &["no-resize: *"]),
@@ -40,22 +31,20 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "throttles-lossy-in-storm",
         &[
+            "test-traffic only-enabled: *",
             "background: single multi",
             "no-delay: single multi lossy enable",
             "no-dip: single multi lossy enable",
-            "test-traffic: lossy",
-            "only-enabled: enable",
         ],
     ),
     // A tenth is missing: in case 1 the last frame does not come so late that `background` sees it.
     (
         "throttles-lossy-in-storm=90",
         &[
+            "test-traffic only-enabled: *",
             "no-delay: single multi lossy enable",
             "no-dip: single multi lossy enable",
             "background: multi",
-            "test-traffic: lossy",
-            "only-enabled: enable",
         ],
     ),
     (
@@ -69,31 +58,17 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     // No other storm has an XON in it; the probes of three cases have.
     (
         "delays-lossy-after-xon",
-        &[
-            "response: single multi",
-            "no-delay: zero",
-            "no-dip: zero",
-            "resumes: zero",
-        ],
+        &["response resumes: *", "no-delay: zero", "no-dip: zero"],
     ),
     ("sends-pause", &["no-pause: *"]),
     // A frame whose end is missing is lost.
     (
         "cuts",
         &[
-            "no-resize: *",
-            "background: single multi lossy victim",
-            "delivered: single multi enable generation oversubscription victim",
+            "no-resize background delivered test-traffic no-loss only-enabled: *",
+            "own-time replaced victim alive not-late: *",
             "isolation: multi victim",
-            "test-traffic: lossy",
-            "no-loss: global",
             "ignored: enable zero",
-            "only-enabled: enable",
-            "own-time: independent",
-            "replaced: timer",
-            "victim: victim",
-            "alive: invalid source",
-            "not-late: time",
         ],
     ),
 ];

@@ -188,7 +188,7 @@ impl Model {
     }
 }
 
-/// Counts what a PAUSE or PFC frame departs by from the standard's form, in the order of the
+/// Counts the departures of a PAUSE or PFC frame from the standard's form, in the order of the
 /// counters: source, reserved octet, padding, length.
 fn deviations(counts: &mut [u64; 4], octets: &[u8]) {
     let is_pfc = octets[14..16] == [1, 1];

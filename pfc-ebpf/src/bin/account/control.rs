@@ -12,7 +12,7 @@ use pfc_ebpf::wire::{Octets, Part, ethernet};
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::bpf::verifier::opaque;
 
-/// Counts a PAUSE or PFC frame that can be read, and what it departs by from the standard's form.
+/// Counts a PAUSE or PFC frame that can be read, and its departures from the standard's form.
 ///
 /// All map lookups come before the reading of the clock; after it the code runs straight on. The
 /// times are read again where they are used: eight of them at once are more than there are
@@ -81,7 +81,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
     }
 }
 
-/// Counts what a frame departs by from the standard's form; false: by nothing. A function of its
+/// Counts a frame's departures from the standard's form; false: there is none. A function of its
 /// own, whose loads leave the caller's registers alone.
 #[inline(never)]
 fn deviates(ctx: *mut xdp_md, port: &mut Port, opcode: u16) -> bool {

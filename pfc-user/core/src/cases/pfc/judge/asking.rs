@@ -24,7 +24,7 @@ fn sends(e: &PfcEvidence, port: &PortName, priority: Priority) -> bool {
 }
 
 /// PFC frames for `priority` that were logged at a port: when, and their quanta.
-fn logged(port: &Port, priority: Priority) -> impl Iterator<Item = (Nanos, Quanta)> {
+pub(super) fn logged(port: &Port, priority: Priority) -> impl Iterator<Item = (Nanos, Quanta)> {
     let class = priority.index();
     let frames = port.counts.controls.iter();
     let of_it = frames.filter(move |frame| frame.vector >> class & 1 > 0);

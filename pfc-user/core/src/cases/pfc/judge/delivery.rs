@@ -129,7 +129,7 @@ fn expect_received(
 }
 
 /// Frames that all of these explain together.
-fn explained(excuses: &[Excuse]) -> u64 {
+pub(super) fn explained(excuses: &[Excuse]) -> u64 {
     let frames = excuses.iter().map(|excuse| excuse.frames);
     frames.fold(0, u64::saturating_add)
 }

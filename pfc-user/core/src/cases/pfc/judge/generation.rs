@@ -5,9 +5,11 @@ use std::ops::Range;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
-use pfc_ebpf::wire::mac_control::{Deviation, PFC};
+use pfc_ebpf::wire::mac_control::Deviation;
 
-use super::excuse::{Excuse, excuses};
+use super::asking::logged;
+use super::delivery::explained;
+use super::excuse::excuses;
 use super::preconditions::{
     flows, frames_at, lost_by_tester, not_shown, rate_in, received, sees_pfc, sent,
 };
@@ -71,7 +73,7 @@ pub(in crate::cases::pfc) fn well_formed(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// What the tx port saw of the DUT's PFC for one stormed priority, from the storm's traffic to the
+/// The DUT's PFC for one stormed priority as the tx port saw it, from the storm's traffic to the
 /// next frame of the priority that left: that may be the reason of another XOFF.
 struct Asked<'e> {
     priority: Priority,
@@ -91,7 +93,6 @@ impl<'e> Asked<'e> {
     }
 
     fn of(e: &'e PfcEvidence, priority: Priority) -> Self {
-        let class = priority.index();
         let flows = flows(e, Some(Role::Test)).filter(|flow| flow.priority == priority);
         let flows: Vec<_> = flows.collect();
         let next = flows.iter().filter_map(|flow| {
@@ -101,11 +102,8 @@ impl<'e> Asked<'e> {
         let ended = e.phases.iter().map(|span| span.to).max().unwrap_or(0);
         let from = e.span(Phase::Storm).map_or(0, |span| span.from);
         let times = from..next.min().unwrap_or(ended);
-        let frames = e.ports.tx.counts.controls.iter();
-        let frames = frames.filter(|frame| {
-            frame.opcode == PFC && frame.vector >> class & 1 > 0 && times.contains(&frame.time)
-        });
-        let frames = frames.map(|frame| (frame.time, Quanta(frame.quanta[class])));
+        let frames = logged(&e.ports.tx, priority);
+        let frames = frames.filter(|(time, _)| times.contains(time));
         Self {
             priority,
             frames: frames.collect(),
@@ -150,7 +148,7 @@ impl<'e> Asked<'e> {
         self.flows.first().map_or(0, |flow| flow.length as u64)
     }
 
-    /// Reports that the log has no XOFF, which says nothing where frames of the log are missing.
+    /// Says in words that the log has no XOFF; where frames of the log are missing, one may have come.
     fn none(&self, e: &PfcEvidence) -> Value {
         let [sent, received] = self.sent_and_received(e);
         match (
@@ -190,7 +188,7 @@ fn slack(e: &PfcEvidence) -> Nanos {
 /// `in-time`.
 pub(in crate::cases::pfc) fn in_time(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let unlogged = e.ports.tx.counts.controls_lost > 0;
+    let unlogged = e.ports.tx.counts.controls_lost;
     for asked in Asked::of_each(e) {
         let what = format!(
             "XOFF for priority {} before one of its frames is lost",
@@ -199,10 +197,10 @@ pub(in crate::cases::pfc) fn in_time(e: &PfcEvidence) -> Finding {
         let [sent, received] = asked.sent_and_received(e);
         let lost = sent.saturating_sub(received);
         let Some(first) = asked.xoffs().next() else {
-            match lost {
-                _ if unlogged => finding.undecidable(what, "one", asked.none(e)),
-                0 => finding.undecidable(what, "one", asked.none(e)),
-                _ => finding.prove(what, "one", asked.none(e), false, false),
+            if lost > 0 && unlogged == 0 {
+                finding.prove(what, "one", asked.none(e), false, false);
+            } else {
+                finding.undecidable(what, "one", asked.none(e));
             }
             continue;
         };
@@ -214,16 +212,15 @@ pub(in crate::cases::pfc) fn in_time(e: &PfcEvidence) -> Finding {
             finding.expect(what, "one", found, true);
             continue;
         }
-        let excused = asked.in_storm(e, |e, flow, phase| {
-            let excuses = excuses(e, flow, phase).into_iter();
-            let frames = excuses.map(|excuse: Excuse| excuse.frames);
-            frames.fold(0, u64::saturating_add)
-        });
+        let excused = asked.in_storm(e, |e, flow, phase| explained(&excuses(e, flow, phase)));
         let stalled = stalled_within(e, asked.times.start, first);
         let due = |slack: Nanos| asked.due(e, after.saturating_sub(slack));
         let arrived = received.saturating_add(excused);
         let found = found + ", and " + count(lost, "frames") + " are lost";
-        if arrived < due(slack(e).saturating_add(stalled)) && !unlogged {
+        if unlogged > 0 {
+            let why = found + "; " + count(unlogged, "PAUSE/PFC frames") + " are not logged";
+            finding.undecidable(what, "one", why);
+        } else if arrived < due(slack(e).saturating_add(stalled)) {
             let before = count(due(slack(e)).saturating_sub(arrived), "");
             let found = found + ", of which " + before + " at least had left before it";
             finding.prove(what, "one", found, false, false);
