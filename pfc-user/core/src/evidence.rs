@@ -22,7 +22,7 @@ use crate::plan::rc::RcPlan;
 use crate::plan::{Limits, RepetitionPlan};
 
 /// Layout version of `evidence.json`.
-pub const SCHEMA: u32 = 8;
+pub const SCHEMA: u32 = 9;
 
 /// Everything that a run recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -420,6 +420,8 @@ pub struct Limits {
     pub max_response: Nanos,
     /// Octets per lossless priority that the DUT can take after its own XOFF.
     pub headroom: u64,
+    /// Octets of one lossless priority up to which the DUT asks for no pause, where it is declared.
+    pub xoff: Option<u64>,
     /// Longest time that a frame may have to wait in the DUT without being dropped.
     pub max_residence: Nanos,
     /// Share of the offered layer-1 rate that has to arrive in case 4.

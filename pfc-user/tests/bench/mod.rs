@@ -24,7 +24,7 @@ use virtual_bench::run_device;
 
 const MS: Nanos = 1_000_000;
 /// Windows for the probes of 10 Mbit/s, of which each waits for pauses of 3.4 s.
-const WINDOWS: usize = 10_000;
+const WINDOWS: usize = 20_000;
 /// Begin of a repetition.
 pub const BEGIN: Nanos = 1_000 * MS;
 
@@ -108,7 +108,12 @@ fn planned(
         storm: storm.as_deref(),
         turn,
         durations: DURATIONS,
-        frame: 1024,
+        // A hundred probes at full load have many frames.
+        frame: if id == "pfc.response-time" {
+            3400
+        } else {
+            1024
+        },
         quanta: Quanta::MAX,
         interval: 11 * MS,
     };
@@ -121,6 +126,7 @@ pub fn limits() -> Limits {
         line_rate: port().line_rate,
         max_response: MS,
         headroom: 1 << 20,
+        xoff: Some(512 << 10),
         max_residence: 1000 * MS,
         min_throughput: 0.99,
         max_burst: 4 * MS,

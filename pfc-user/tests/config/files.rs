@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 19] = [
+const CASES: [&str; 21] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -29,9 +29,11 @@ const CASES: [&str; 19] = [
     "pfc.independent-times",
     "pfc.timer-reload",
     "pfc.pause-time",
+    "pfc.response-time",
     "pfc.invalid-frames",
     "pfc.source-address",
     "pfc.generation",
+    "pfc.no-congestion",
     "pfc.oversubscription",
     "pfc.victim",
 ];
@@ -195,8 +197,10 @@ fn the_further_cases_have_their_sets_and_vectors() {
             (CASES[14], sets(&["34"])),
             (CASES[15], sets(&["34"])),
             (CASES[16], sets(&["34"])),
-            (CASES[17], sets(&["3", "34"])),
-            (CASES[18], sets(&["3", "34 storm 4"])),
+            (CASES[17], sets(&["34"])),
+            (CASES[18], sets(&["34"])),
+            (CASES[19], sets(&["3", "34"])),
+            (CASES[20], sets(&["3", "34 storm 4"])),
         ]
     );
 }
@@ -442,8 +446,10 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
         full.addresses.destination,
         Destination::Gateway([2, 0, 0, 0, 0, 0xfe])
     );
-    // Limits that are commented out are the defaults.
-    assert_eq!(full.limits, example.limits);
+    // Limits that are commented out are the defaults, but for one that has none.
+    let mut limits = full.limits;
+    assert_eq!(limits.xoff.take(), Some(96 << 10));
+    assert_eq!(limits, example.limits);
     assert!(full.hooks.configure.is_some() && full.hooks.counters.is_some());
 }
 

@@ -71,6 +71,7 @@ pub fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
             max_response: 1_000_000,
             headroom: 1 << 20,
+            xoff: Some(512 << 10),
             max_residence: 1_000_000_000,
             min_throughput: 0.99,
             max_burst: 4_000_000,

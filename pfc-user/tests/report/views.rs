@@ -177,6 +177,7 @@ fn limits() -> Limits {
         line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
         max_response: MS,
         headroom: 1 << 20,
+        xoff: Some(512 << 10),
         max_residence: 1000 * MS,
         min_throughput: 0.99,
         max_burst: 4 * MS,

@@ -168,6 +168,8 @@ fn root_probes() {
         ("wants-source", "source-address", "source pauses"),
         ("pauses-longer=2", "pause-time", "time linear"),
         ("pfc-long", "generation", "generation well-formed"),
+        ("slow-at-times", "response-time", "response response"),
+        ("asks-early", "no-congestion", "congestion silent"),
     ] {
         settle::until_all_fail(test, &[expected], &[], |_| {
             let out = lab.out();

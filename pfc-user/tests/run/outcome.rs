@@ -161,5 +161,9 @@ pub fn set(expected: &[&str]) -> BTreeSet<String> {
 
 /// The word for a case: `single` for `pause-single-lossless`.
 pub fn word_of(case: &str) -> &str {
-    case.trim_start_matches("pause-").split('-').next().unwrap()
+    case.trim_start_matches("pause-")
+        .trim_start_matches("no-")
+        .split('-')
+        .next()
+        .unwrap()
 }

@@ -18,7 +18,7 @@ use crate::verdicts::frame_faults;
 pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const REPETITIONS: [Repetition; 18] = [
+const REPETITIONS: [Repetition; 20] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -30,9 +30,11 @@ const REPETITIONS: [Repetition; 18] = [
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
     ("pfc.pause-time", &[3, 4], None),
+    ("pfc.response-time", &[3, 4], None),
     ("pfc.invalid-frames", &[3, 4], None),
     ("pfc.source-address", &[3, 4], None),
     ("pfc.generation", &[3, 4], None),
+    ("pfc.no-congestion", &[3, 4], None),
     ("pfc.oversubscription", &[3], None),
     ("pfc.oversubscription", &[3, 4], None),
     ("pfc.victim", &[3], None),
@@ -43,7 +45,11 @@ const REPETITIONS: [Repetition; 18] = [
 const WELL_FORMED: &[&str] = &["well-formed: *"];
 
 /// PFC that no MAC reads: as none, and of another form.
-const UNREAD: &[&str] = &["delivered asks-each well-formed in-time: *"];
+const UNREAD: &[&str] = &["asks-each well-formed in-time: *", DELIVERED_THROUGH_PFC];
+
+/// Cases in which a switch loses frames that sends no PFC.
+const DELIVERED_THROUGH_PFC: &str =
+    "delivered: single multi enable generation oversubscription victim";
 
 /// Every fault, and the checks that fail for it: `check check: case case`, with the short names of
 /// the cases, or `*` for every case that has the check.
@@ -51,7 +57,11 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("ignores-pfc", NOT_PAUSED),
     (
         "ignores-refresh",
-        &["paused response only-enabled replaced: *", "alive: invalid"],
+        &[
+            "paused only-enabled replaced: *",
+            "response: single multi",
+            "alive: invalid",
+        ],
     ),
     (
         "off-by-one-class",
@@ -87,7 +97,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "lossy-obeys-pfc",
         &[
-            "response test-traffic own-time: *",
+            "test-traffic own-time: *",
+            "response: single multi",
             "no-dip: lossy",
             "no-delay: lossy",
         ],
@@ -105,6 +116,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "lets-go no-loss throughput only-enabled own-time replaced alive: *",
             "still-pauses pauses not-late in-time releases: *",
+            "response: response",
             "delivered: single multi generation victim",
             "background: lossy",
             "ignored: enable",
@@ -126,7 +138,15 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("resumes-early=1", NOT_PAUSED),
     // A switch that counts quanta of 10 Gbit/s.
     ("resumes-early=90", NOT_PAUSED),
-    ("caps-quanta", NOT_PAUSED),
+    // Longer than the pauses of pfc.response-time.
+    (
+        "caps-quanta",
+        &[
+            "paused only-enabled own-time replaced alive still-pauses pauses: *",
+            "not-early: *",
+            "response: single multi",
+        ],
+    ),
     ("caps-quanta=255", NOT_PAUSED),
     ("swaps-quanta", WRONG_TIME),
     ("reads-first-time", LEAVES_IN_PAUSE),
@@ -134,7 +154,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "ignores-vector",
         &[
-            "response only-enabled resumes replaced: *",
+            "only-enabled resumes replaced: *",
+            "response: single multi",
             "isolation: multi",
             "no-dip: multi lossy enable",
             "background: lossy",
@@ -144,14 +165,19 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ),
     (
         "zero-vector-names-all",
-        &["response: *", "ignored: enable", "no-dip: enable"],
+        &[
+            "response: single multi",
+            "ignored: enable",
+            "no-dip: enable",
+        ],
     ),
     ("reads-high-vector", NOT_PAUSED),
     // In the storm on lossy priorities it takes 4 for 3, and holds that.
     (
         "reverses-vector",
         &[
-            "paused response only-enabled resumes replaced: *",
+            "paused only-enabled resumes replaced: *",
+            "response: single multi",
             "isolation: multi",
             "no-dip: multi lossy enable",
             "no-delay: lossy",
@@ -164,10 +190,13 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ("wants-zeroes", &["still-pauses: *"]),
     ("wants-source", &["pauses: *"]),
     ("dies-of-odd-frame", &["alive: invalid"]),
-    ("lossy-obeys-beside", &["response own-time: *"]),
+    (
+        "lossy-obeys-beside",
+        &["own-time: *", "response: single multi"],
+    ),
     // It takes two priorities to share one.
     ("shares-timer", &["own-time replaced: *", "response: multi"]),
-    ("keeps-longer", &["response replaced: *"]),
+    ("keeps-longer", &["replaced: *", "response: single multi"]),
     ("misses-first", EACH_RESPONSE),
     ("slow-when-full", WHEN_FULL),
     ("slow-when-full=3", WHEN_FULL),
@@ -182,18 +211,32 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &["resumes: *", "ignored: zero", "no-dip: zero"],
     ),
     ("slow-response", OBEYS_LATE),
+    ("slow-at-times", &["response: response"]),
     (
         "loses-held",
         &[
             "no-loss only-enabled own-time replaced alive not-late in-time: *",
+            "response: response",
             "delivered: single multi enable generation victim",
             "background: lossy",
             "ignored: enable zero",
         ],
     ),
     ("dies-after-pause", &["resume: single multi generation"]),
-    ("no-upstream-pfc", &["delivered asks-each in-time: *"]),
-    ("asks-late", &["delivered in-time: *"]),
+    (
+        "no-upstream-pfc",
+        &["asks-each in-time: *", DELIVERED_THROUGH_PFC],
+    ),
+    (
+        "asks-early",
+        &[
+            "silent resume: *",
+            "isolation: multi victim",
+            "background: lossy",
+            "ignored: enable zero",
+        ],
+    ),
+    ("asks-late", &["in-time: *", DELIVERED_THROUGH_PFC]),
     ("pfc-from-group", WELL_FORMED),
     ("pfc-reserved-vector", WELL_FORMED),
     ("pfc-unclean-padding", WELL_FORMED),
@@ -216,12 +259,12 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "xoff-other-lossless",
         &["only-enabled: *", "isolation: multi victim"],
     ),
-    ("xoff-for-lossy", &["no-pfc-on-lossy: *"]),
+    ("xoff-for-lossy", &["no-pfc-on-lossy silent: *"]),
     // 10 ms of a pause for each 1000 frames: no rate that the tester missed.
     (
         "xoff-for-lossy=20000",
         &[
-            "no-pfc-on-lossy test-traffic throughput only-enabled: *",
+            "no-pfc-on-lossy silent test-traffic throughput only-enabled: *",
             "background: single multi victim",
             "ignored: enable zero",
         ],
@@ -229,6 +272,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "drops=lossy",
         &[
+            "delivered: congestion",
             "test-traffic no-loss only-enabled alive: *",
             "background: single multi victim",
             "no-dip: multi global enable zero victim",
@@ -248,7 +292,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "throttles",
         &[
-            "throughput only-enabled: *",
+            "throughput only-enabled silent: *",
             "resume: single",
             "no-dip: single multi lossy global enable zero",
             "isolation: multi",
@@ -260,7 +304,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "dips",
         &[
-            "no-dip throughput only-enabled: *",
+            "no-dip throughput only-enabled silent: *",
             "isolation: multi victim",
             "background: lossy",
             "no-delay: global",
@@ -282,6 +326,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "drops=lossless:99",
         &[
             "delivered no-loss only-enabled own-time replaced victim alive not-late: *",
+            "response: response",
             "isolation: multi victim",
             "background: lossy",
             "ignored: enable zero",
@@ -290,7 +335,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
 ];
 
 /// Pauses that no storm shows to be wrong.
-const RESPONSE: &[&str] = &["response: *"];
+const RESPONSE: &[&str] = &["response: single multi"];
 
 /// Pauses of any frame.
 const EACH_RESPONSE: &[&str] =
@@ -298,12 +343,15 @@ const EACH_RESPONSE: &[&str] =
 
 /// Pauses of another time: some end too soon, and others too late.
 const WRONG_TIME: &[&str] = &[
-    "response own-time replaced alive still-pauses pauses not-early: *",
-    "not-late: *",
+    "own-time replaced alive still-pauses pauses not-early not-late: *",
+    "response: single multi",
 ];
 
 /// Pauses that a slow drain follows.
-const SLOW_AGAIN: &[&str] = &["response own-time replaced alive still-pauses pauses not-late: *"];
+const SLOW_AGAIN: &[&str] = &[
+    "own-time replaced alive still-pauses pauses not-late: *",
+    "response: single multi",
+];
 
 /// Pauses that begin and end too late.
 const OBEYS_LATE: &[&str] = &[
@@ -336,8 +384,8 @@ const PAUSED_ON: &[&str] = &["xon resumes: *"];
 
 /// Pauses that end too late.
 pub(super) const LONGER: &[&str] = &[
-    "lets-go response own-time replaced alive still-pauses pauses not-late: *",
-    "linear: *",
+    "lets-go own-time replaced alive still-pauses pauses not-late linear: *",
+    "response: single multi",
 ];
 
 /// Traffic is paused by another field than it should be.
@@ -420,6 +468,7 @@ pub(super) fn each(lines: &[&str]) -> BTreeSet<String> {
 pub(super) fn short(id: &str) -> &str {
     id.trim_start_matches("pfc.")
         .trim_start_matches("pause-")
+        .trim_start_matches("no-")
         .split('-')
         .next()
         .unwrap()

@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 16] = [
+const REPETITIONS: [Repetition; 18] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -34,9 +34,11 @@ const REPETITIONS: [Repetition; 16] = [
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
     ("pfc.pause-time", &[3, 4], None),
+    ("pfc.response-time", &[3, 4], None),
     ("pfc.invalid-frames", &[3, 4], None),
     ("pfc.source-address", &[3, 4], None),
     ("pfc.generation", &[3, 4], None),
+    ("pfc.no-congestion", &[3, 4], None),
 ];
 
 /// Repetitions of a switch whose lossless priorities are 3 and 4 and cannot be changed.

@@ -10,6 +10,7 @@ mod invalid_frames;
 mod judge;
 mod lossy;
 mod multi_lossless;
+mod no_congestion;
 mod oversubscription;
 pub mod parameters;
 mod pause_time;
@@ -17,6 +18,7 @@ pub mod planning;
 pub mod port;
 mod probing;
 mod resolution;
+mod response_time;
 pub mod settle;
 mod single_lossless;
 mod source_address;
@@ -87,7 +89,7 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 14] = [
+pub static CASES: [PfcCase; 16] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
@@ -97,9 +99,11 @@ pub static CASES: [PfcCase; 14] = [
     independent_times::CASE,
     timer_reload::CASE,
     pause_time::CASE,
+    response_time::CASE,
     invalid_frames::CASE,
     source_address::CASE,
     generation::CASE,
+    no_congestion::CASE,
     oversubscription::CASE,
     victim::CASE,
 ];

@@ -46,6 +46,7 @@ impl PercentLonger {
 }
 
 const FRAMES: Kind<OneIn> = Kind::number("N", "a number of frames above 0");
+const OCTETS: Kind<NonZeroU64> = Kind::number("OCTETS", "a number of octets above 0");
 const LOSSES: Kind<(Scope, OneIn)> = Kind {
     shape: "WHICH[:N]",
     expected: "all, lossless, lossy or a priority, and :N for one in N frames",
@@ -187,6 +188,8 @@ ib_mad::faults! {
                 => "response";
         SlowResponse(delay: Duration, MILLISECONDS, "5")
             "slow-response": "acts on PFC so much (5) later" => "response";
+        SlowAtTimes(n: OneIn, FRAMES, "40")
+            "slow-at-times": "acts on one PFC frame in N (40) 5 ms later" => "response";
         LosesHeld(n: OneIn, FRAMES, "10")
             "loses-held": "loses one in N (10) of the frames that a pause holds back"
                 => "delivered";
@@ -211,6 +214,10 @@ ib_mad::faults! {
                 => "victim";
         NeverReleasesUpstream
             "never-releases-upstream": "sends no XON, and repeats its XOFF for ever" => "resume";
+        AsksEarly(octets: NonZeroU64, OCTETS, "512")
+            "asks-early": "sends XOFF for a priority that holds more than so many (512) octets, \
+             whatever its threshold"
+                => "silent";
         AsksLate(n: OneIn, FRAMES, "100")
             "asks-late": "sends XOFF for a priority only after it has lost N (100) of its frames"
                 => "in-time";

@@ -19,6 +19,8 @@ pub struct Tolerances {
     pub max_response: Nanos,
     /// Octets per lossless priority that the DUT can take after its own XOFF.
     pub headroom: u64,
+    /// Octets of one lossless priority up to which the DUT asks for no pause.
+    pub xoff: Option<u64>,
     /// Longest wait in the DUT without a drop.
     pub max_residence: Nanos,
     /// Share of the offered rate that has to arrive in the case on 802.3x.
@@ -38,6 +40,7 @@ impl Tolerances {
             line_rate,
             max_response: self.max_response,
             headroom: self.headroom,
+            xoff: self.xoff,
             max_residence: self.max_residence,
             min_throughput: self.min_throughput,
             max_burst: self.max_burst,
@@ -54,6 +57,9 @@ keys::table! {
         max_response: Option<Span> = "time", "\"1ms\"";
         /// Octets of one lossless priority that the DUT can take after its own XOFF. At most 1GiB.
         headroom: Option<Octets> = "octets", "\"1MiB\"";
+        /// Octets of one lossless priority up to which the DUT asks for no pause: the XOFF threshold
+        /// of its buffer. At most 1GiB. `pfc.no-congestion` judges by it whether the DUT is silent.
+        xoff: Option<Octets> = "octets", "not known";
         /// Longest time that a frame may wait in the DUT without being dropped for it. At most
         /// 1min.
         max_residence: Option<Span> = "time", "\"1s\"";
@@ -81,7 +87,8 @@ pub(super) fn read(document: &Document, table: &Table) -> Result<Tolerances, Con
     };
     let limits = Tolerances {
         max_response: time("max_response", table.max_response, 1_000_000, SECOND)?,
-        headroom: headroom(document, table.headroom)?,
+        headroom: octets(document, "headroom", table.headroom)?.unwrap_or(1 << 20),
+        xoff: octets(document, "xoff", table.xoff)?,
         max_residence: time("max_residence", table.max_residence, SECOND, 60 * SECOND)?,
         min_throughput: share(document, "min_throughput", table.min_throughput, 0.99)?,
         load: share(document, "load", table.load, 1.0)?,
@@ -103,15 +110,19 @@ pub(super) fn read(document: &Document, table: &Table) -> Result<Tolerances, Con
     Ok(limits)
 }
 
-fn headroom(document: &Document, given: Option<Octets>) -> Result<u64, ConfigError> {
+/// Octets of a buffer.
+fn octets(
+    document: &Document,
+    key: &str,
+    given: Option<Octets>,
+) -> Result<Option<u64>, ConfigError> {
     // More than any switch has in all.
     const MOST: Octets = Octets(1 << 30);
-    let given = given.unwrap_or(Octets(1 << 20));
-    if given > MOST {
+    if let Some(given) = given.filter(|given| *given > MOST) {
         let problem = format!("expected at most {MOST}, found {given}");
-        return Err(document.error("limits.headroom", problem));
+        return Err(document.error(&format!("limits.{key}"), problem));
     }
-    Ok(given.0)
+    Ok(given.map(|octets| octets.0))
 }
 
 fn share(

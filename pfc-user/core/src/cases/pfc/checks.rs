@@ -610,6 +610,15 @@ const NOT_LATE: Row<Pfc> = of_probe(
     probe::pause_time::not_late,
 );
 
+const RESPONSE_OF_EACH: Row<Pfc> = of_probe(
+    "response",
+    "of each XOFF the last frame within max_response, and none until its time has expired; none of \
+     the frames lost; no priority that is not named waits from an XOFF or the end of its pause on \
+     when the same XOFF is sent twice; each pause measured well enough",
+    "slow-at-times",
+    probe::response_time::response,
+);
+
 const LINEAR: Row<Pfc> = Row {
     tolerance: "0.01, and the uncertainty of the slope: two frames, and twice the distance from \
         the median within which four of five pauses of a kind lie, over what the kinds differ by; \
@@ -693,6 +702,27 @@ const CONGESTED_DELIVERED: Row<Pfc> = Row {
         "more lossless traffic than the line takes: every frame that left is received",
         "no-upstream-pfc",
         delivery::delivered,
+    )
+};
+
+const UNCONGESTED_DELIVERED: Row<Pfc> = Row {
+    steps: &["2"],
+    passes_when: "less traffic than the line takes: every frame that left is received",
+    fault: "drops",
+    ..CONGESTED_DELIVERED
+};
+
+const SILENT: Row<Pfc> = Row {
+    tolerance: "where as much may have queued as limits.xoff declares, by a burst of the tester or \
+        a stall, the check is inconclusive",
+    needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, PFC_VISIBLE],
+    applies: Some(asking::declares_xoff),
+    ..Row::<Pfc>::new(
+        "silent",
+        &["2"],
+        "the DUT, in which less waits than limits.xoff declares, sends neither PFC nor PAUSE",
+        "asks-early",
+        asking::silent,
     )
 };
 
@@ -872,6 +902,21 @@ pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 12] = [
     NO_REFLECTION,
 ];
 
+/// The table of pfc.no-congestion.
+/// The tester sends no pause frame that could be forwarded.
+pub(super) const NO_CONGESTION: [Row<Pfc>; 10] = [
+    UNCONGESTED_DELIVERED,
+    SILENT,
+    NO_PFC_ON_LOSSY,
+    NO_PAUSE,
+    NO_DUPLICATE,
+    NO_REORDER,
+    NO_CORRUPTION,
+    NO_RESIZE,
+    NO_REMARK,
+    NO_REFLECTION,
+];
+
 /// The table of pfc.generation.
 pub(super) const GENERATION: [Row<Pfc>; 14] = with_those_of_all![
     WELL_FORMED,
@@ -904,3 +949,6 @@ pub(super) const SOURCE_ADDRESS: [Row<Pfc>; 11] = with_those_of_all![SOURCE_PAUS
 
 /// The table of pfc.pause-time.
 pub(super) const PAUSE_TIME: [Row<Pfc>; 12] = with_those_of_all![NOT_EARLY, NOT_LATE, LINEAR];
+
+/// The table of pfc.response-time.
+pub(super) const RESPONSE_TIME: [Row<Pfc>; 10] = with_those_of_all![RESPONSE_OF_EACH];

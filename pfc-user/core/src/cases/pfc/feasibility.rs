@@ -224,6 +224,7 @@ mod tests {
             line_rate: rate(bits_per_second),
             max_response,
             headroom: 0,
+            xoff: None,
             max_residence: 0,
             min_throughput: 0.0,
             max_burst: 0,

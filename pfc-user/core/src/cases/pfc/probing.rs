@@ -43,6 +43,10 @@ pub(super) const PAUSE_TIMES: [Quanta; 16] = [
 ];
 /// Pauses of each of them.
 const TIMES_EACH: u32 = 5;
+/// Pauses of `pfc.response-time`, and the time by which each comes later in its traffic than the one
+/// before: no multiple of the time of a frame.
+const POINTS: u32 = 100;
+const POINT: Nanos = 7919;
 /// An XON, or a frame that changes a pause, leaves after this part of the pause.
 const PART: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
@@ -339,6 +343,17 @@ pub(super) fn of_each_time(port: &PortContext, load: u8, paused: &[Priority]) ->
         .collect()
 }
 
+/// Probes with a single pause of `paused` each on a full link, all at other points of the traffic.
+pub(super) fn at_points(port: &PortContext, paused: &[Priority]) -> Vec<ProbeBurst> {
+    let times = Times::at(port);
+    let at_point = |number: u32| {
+        let time = times.percent(20 + number % 20);
+        let xoff = PfcFrame::uniform(paused, time);
+        burst(FULL, [(Nanos::from(number) * POINT, xoff)])
+    };
+    (0..POINTS).map(at_point).collect()
+}
+
 /// Probes at `load` with PFC of each of these forms during a pause of `paused`, which it does not
 /// change; then comes a frame of the standard's form, which makes the pause longer.
 pub(super) fn odd_meanwhile(
@@ -430,10 +445,25 @@ impl Timing {
 
 /// The least duration of all probes, each of which `prepare` comes before.
 pub(super) fn least(plan: &RepetitionPlan, limits: &Limits, prepare: Nanos) -> Nanos {
-    let timings = plan.bursts().map(|burst| Timing::of(plan, burst, limits));
-    timings
-        .map(|timing| prepare + timing.quiet + timing.lasts + timing.after)
-        .sum()
+    let of_burst = |burst: &ProbeBurst| {
+        let timing = Timing::of(plan, burst, limits);
+        prepare + timing.quiet + timing.lasts + timing.after + held_when_full(plan, burst, limits)
+    };
+    plan.bursts().map(of_burst).sum()
+}
+
+/// Least time in which the link sends what the pauses of `burst` hold, once traffic that fills it
+/// has ended; 0 where the traffic leaves room for it before.
+fn held_when_full(plan: &RepetitionPlan, burst: &ProbeBurst, limits: &Limits) -> Nanos {
+    if burst.load < FULL {
+        return 0;
+    }
+    let first = burst.frames.first().map_or(0, |first| first.after);
+    let ends = plan.probed().iter();
+    let ends = ends.filter_map(|priority| burst.end(*priority, limits));
+    // The link is free while all of them are paused.
+    let pause = ends.min().unwrap_or(0).saturating_sub(first);
+    backlog(plan, burst.load, plan.probed(), limits, pause)
 }
 
 /// Time in which a full link sends what `pause` holds back of those priorities, beside the traffic

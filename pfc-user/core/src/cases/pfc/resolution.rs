@@ -56,6 +56,7 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "no-delay" => latency::resolution(e)
             .map(|delay| "the median later by " + time(delay) + " at some priority"),
         "well-formed" => Some("one PFC frame".into()),
+        "silent" => Some("one PAUSE or PFC frame".into()),
         "in-time" => generation::least_late(e),
         "releases" => Some("one XOFF".into()),
         "no-pfc-on-lossy" => Some("one XOFF".into()),

@@ -69,6 +69,8 @@ pub struct Switch {
     reader: Reader,
     /// True: a MAC control frame that could not be read came in, and none is obeyed any more.
     died: bool,
+    /// PAUSE and PFC frames so far.
+    controls: u64,
     /// True: such a frame has that effect.
     dies: bool,
     /// True: no port but the first that fills its buffer sends XOFF.
@@ -107,6 +109,7 @@ impl Switch {
             reaction: Reaction::new(&config, faults),
             reader: Reader::new(faults),
             died: false,
+            controls: 0,
             dies: faults.contains(&Fault::DiesOfOddFrame),
             asks_first: faults.contains(&Fault::AsksFirstPort),
             asks_all: faults.contains(&Fault::AsksAllPorts),
@@ -205,8 +208,8 @@ impl Switch {
             return;
         }
         let full = self.ports[port].is_full(self.now);
-        let late = if full { self.reaction.when_full } else { 0 };
-        let delay = self.reaction.delay + late;
+        self.controls += 1;
+        let delay = self.reaction.delay(full, self.controls);
         self.deferred.push_back((self.now + delay, port, control));
         self.act();
     }

@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control::Control;
-use crate::fault::switch::{Fault, Percent, PercentLonger};
+use crate::fault::switch::{Fault, OneIn, Percent, PercentLonger};
 use crate::plan::Nanos;
 
 /// Time without PFC after which a PFC frame is a first one for `lossy_stop`.
@@ -13,6 +13,8 @@ const A_WHILE: Nanos = 80_000_000;
 const LONG_PAUSE: Nanos = 100_000_000;
 /// Time without PFC after which a PFC frame is a first one for `misses_first`.
 const SILENCE: Nanos = 20_000_000;
+/// Time by which some PFC takes effect later, where it does.
+const SLOW: Nanos = 5_000_000;
 /// Time for which an XON has an effect on lossy frames, where it has one.
 const AFTER_XON: Nanos = 20_000_000;
 
@@ -24,9 +26,11 @@ pub struct Reaction {
     lossless: Priorities,
     faults: Vec<Fault>,
     /// Time from a frame's arrival until it takes effect.
-    pub delay: Nanos,
+    delay: Nanos,
     /// Further time until then while the link is full.
-    pub when_full: Nanos,
+    when_full: Nanos,
+    /// Frames of which one takes effect later by `SLOW`.
+    slow_one_in: Option<OneIn>,
     shorter: Option<Percent>,
     longer: Option<PercentLonger>,
     /// A fault in the reading of frames.
@@ -69,6 +73,7 @@ impl Reaction {
             faults: faults.to_vec(),
             delay: 0,
             when_full: 0,
+            slow_one_in: None,
             shorter: None,
             longer: None,
             misreads: None,
@@ -79,6 +84,7 @@ impl Reaction {
             match *fault {
                 Fault::SlowResponse(delay) => reaction.delay = delay.as_nanos() as Nanos,
                 Fault::SlowWhenFull(delay) => reaction.when_full = delay.as_nanos() as Nanos,
+                Fault::SlowAtTimes(n) => reaction.slow_one_in = Some(n),
                 Fault::ResumesEarly(percent) => reaction.shorter = Some(percent),
                 Fault::PausesLonger(longer) => reaction.longer = Some(longer),
                 Fault::CapsQuanta(_)
@@ -97,6 +103,16 @@ impl Reaction {
             }
         }
         reaction
+    }
+
+    /// Time from the arrival of the frame of that number until it takes effect, on a full link or
+    /// another.
+    pub fn delay(&self, full: bool, number: u64) -> Nanos {
+        let when_full = if full { self.when_full } else { 0 };
+        let is_slow = self
+            .slow_one_in
+            .is_some_and(|n| number.is_multiple_of(n.get()));
+        self.delay + when_full + if is_slow { SLOW } else { 0 }
     }
 
     fn has(&self, fault: Fault) -> bool {

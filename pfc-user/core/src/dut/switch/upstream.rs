@@ -1,6 +1,8 @@
 //! PFC that a port sends to the neighbour that fills its buffers: XOFF above a threshold,
 //! refreshed, and XON at another.
 
+use std::num::NonZeroU64;
+
 use ib_mad::value_of;
 use pfc_ebpf::units::{Priority, Quanta};
 
@@ -61,7 +63,7 @@ impl Upstream {
             xoff: if faults.contains(&Fault::NoUpstreamPfc) || asks_after.is_some() {
                 u64::MAX
             } else {
-                config.xoff
+                value_of!(faults, Fault::AsksEarly).map_or(config.xoff, NonZeroU64::get)
             },
             asks_after,
             lost: [0; Priority::COUNT],

@@ -81,9 +81,10 @@ fn one(
         };
         let columns =
             (detail.all_attempts || index + 1 == attempts.len()).then_some(detail.columns);
-        part = part
-            .children(recorded(case, attempt, &title, columns))
-            .children(figures(case, &of_attempt(name, attempt.attempt())));
+        part = part.children(recorded(case, attempt, &title, columns));
+        if columns.is_some() {
+            part = part.children(figures(case, &of_attempt(name, attempt.attempt())));
+        }
     }
     part.children(figures(case, name))
         .children(steps(case, name))
@@ -98,8 +99,8 @@ fn recorded(
 ) -> Vec<Element> {
     match (repetition, columns) {
         (Repetition::Pfc(e), None) => {
-            let reason = "Not drawn: the page would be too large for an e-mail. Its counts are in \
-                          evidence.json.";
+            let reason = "Not drawn: the page would be too large for an e-mail. Its figures are in \
+                          report.json, its counts in evidence.json.";
             let not_drawn = el("p").text(reason);
             [not_drawn].into_iter().chain(own_losses(e)).collect()
         }

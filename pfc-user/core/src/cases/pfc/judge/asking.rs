@@ -1,14 +1,16 @@
-//! Checks on which ports the DUT asks to wait where more comes in than leaves: `asks-each`,
-//! `asks-no-other`.
+//! Checks on which ports the DUT asks to wait: `asks-each` and `asks-no-other` where more comes in
+//! than leaves, `silent` where nothing queues.
 
 use std::ops::Range;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
+use super::mac::{self, Counted, Witness};
 use super::preconditions::{received, sees_pfc, sent};
+use super::stalls::{delay, unlisted_lateness};
 use crate::cases::finding::Finding;
-use crate::cases::value::count;
+use crate::cases::value::{Value, count};
 use crate::evidence::pfc::{PfcEvidence, Port};
 use crate::plan::{FlowPlan, Nanos, PortName};
 
@@ -167,6 +169,69 @@ pub(in crate::cases::pfc) fn asks_no_other(e: &PfcEvidence) -> Finding {
     if asked(e).next().is_none() {
         let what = "lossless priorities for which a port was asked to wait";
         finding.undecidable(what, "some", "none: nothing was congested");
+    }
+    finding
+}
+
+/// A threshold is declared below which the DUT asks for no pause.
+pub(in crate::cases::pfc) fn declares_xoff(e: &PfcEvidence) -> Result<(), String> {
+    match e.limits.xoff {
+        Some(_) => Ok(()),
+        None => Err("limits.xoff does not declare from where on the DUT asks for a pause".into()),
+    }
+}
+
+/// Octets that may have waited in the DUT at once: the tester's largest burst, and what came in
+/// while it or the simulated DUT stalled.
+fn queued(e: &PfcEvidence) -> u64 {
+    let ends = e.phases.iter().map(|span| span.to);
+    let stalled = delay(e, 0, ends.max().unwrap_or(0));
+    let late = stalled.saturating_add(unlisted_lateness(e));
+    let late = late.saturating_add(e.sender.max_burst);
+    let bits = u128::from(late) * u128::from(e.limits.line_rate.bits_per_second()) / 1_000_000_000;
+    u64::try_from(bits / 8).unwrap_or(u64::MAX)
+}
+
+/// PAUSE or PFC of the DUT was `found`: a failure, unless so much may have queued that it had a
+/// reason.
+fn expect_silence(finding: &mut Finding, e: &PfcEvidence, what: String, found: Value) {
+    let (queued, xoff) = (queued(e), e.limits.xoff.unwrap_or(u64::MAX));
+    if queued > xoff {
+        let most = "; up to " + count(queued, "octets") + " may have queued, and limits.xoff is ";
+        finding.undecided(what, 0, found + most + count(xoff, ""));
+    } else {
+        finding.prove(what, 0, found, false, true);
+    }
+}
+
+/// `silent`.
+pub(in crate::cases::pfc) fn silent(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let counts = e.ports.iter().map(|(_, port)| {
+        let pause = port.counts.pause.xoff.saturating_add(port.counts.pause.xon);
+        port.counts.pfc_frames.saturating_add(pause)
+    });
+    let seen = counts.fold(0, u64::saturating_add);
+    let what = "PAUSE and PFC frames of the DUT";
+    if seen > 0 {
+        expect_silence(&mut finding, e, what.into(), count(seen, ""));
+        return finding;
+    }
+    let Ok(Witness::Mac(mac)) = mac::witness(e) else {
+        finding.expect(what, 0, 0, true);
+        return finding;
+    };
+    let of_each = Priority::all().map(|priority| {
+        let what = format!("XOFF for priority {priority}");
+        (what, mac::xoff(mac, priority))
+    });
+    for (of, counted) in of_each.chain([("PAUSE".into(), mac::pause(mac))]) {
+        let what = format!("{of} of the DUT, by the MAC of {}", mac.interface);
+        match counted {
+            Counted::None(how) => finding.expect(what, 0, how, true),
+            Counted::Some(how) => expect_silence(&mut finding, e, what, how),
+            Counted::Unknown(why) | Counted::Unshown(why) => finding.undecidable(what, 0, why),
+        }
     }
     finding
 }

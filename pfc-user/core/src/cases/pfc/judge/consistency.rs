@@ -67,10 +67,14 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     ] {
         time(what, limit)?;
     }
-    let headroom = limits.headroom;
-    ensure(headroom <= MAX_QUANTITY, || {
-        format!("headroom is {headroom} octets")
-    })?;
+    for (what, octets) in [
+        ("headroom", limits.headroom),
+        ("xoff", limits.xoff.unwrap_or(0)),
+    ] {
+        ensure(octets <= MAX_QUANTITY, || {
+            format!("{what} is {octets} octets")
+        })?;
+    }
     let interval = e.plan.storm.as_ref().map_or(0, |storm| storm.interval);
     time("the storm's interval", interval)?;
     for flow in &e.plan.flows {

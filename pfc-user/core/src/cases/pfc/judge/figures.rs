@@ -8,7 +8,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
-use super::probe::odd;
+use super::probe::{odd, response_time};
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, Port, StormReport, WaitEnd};
 use crate::plan::{Nanos, PortName, StormPlan};
@@ -21,6 +21,7 @@ pub(super) fn of(e: &PfcEvidence) -> Vec<Figure> {
     let mut named = traffic_figures(e);
     named.extend(storm_figures(e));
     named.extend(waits(e));
+    named.extend(response_time::reported(e));
     named.extend(odd::reported(e));
     named.push(("PAUSE/PFC from the DUT counted by".into(), mac::figure(e)));
     named.extend(pfc_figures(e));

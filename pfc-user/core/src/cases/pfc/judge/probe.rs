@@ -5,6 +5,7 @@ mod beside;
 mod measured;
 pub(in crate::cases::pfc) mod odd;
 pub(in crate::cases::pfc) mod pause_time;
+pub(in crate::cases::pfc) mod response_time;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;

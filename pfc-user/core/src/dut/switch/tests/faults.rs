@@ -349,6 +349,8 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
             &[],
         ],
     ),
+    // The storm has fewer frames.
+    ("slow-at-times", [&[]; 3]),
     ("loses-held", [&["lossless lost", "lost later"], &[], &[]]),
     ("dies-after-pause", [&["lost later"], &[], &[]]),
     ("no-upstream-pfc", [&["no XOFF"], &[], &[]]),
@@ -361,6 +363,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
         "never-releases-upstream",
         [&["XOFF without need"], &[], &[]],
     ),
+    ("asks-early", [&["XOFF without need"], &[], &[]]),
     // No frame is lost for lack of room.
     ("asks-late", [&["no XOFF"], &[], &[]]),
     ("pfc-from-group", [&["PFC of another form"], &[], &[]]),

@@ -111,8 +111,8 @@ impl<'e> Measured<'e> {
         let is_probed = |priority| traffic.paused.iter().any(|(probed, _)| *probed == priority);
         let mut flows = self.plan.flows.iter();
         let names_all = flows.all(|flow| is_probed(flow.priority) || probe.pauses(flow.priority));
-        let probed = self.records.iter();
-        for arrival in probed.filter(|arrival| arrival.phase == Phase::Probe) {
+        let around = self.recorded(self.since(probe), self.until(probe)).iter();
+        for arrival in around.filter(|arrival| arrival.phase == Phase::Probe) {
             let Some(flow) = self.flow(arrival.flow) else {
                 continue;
             };
@@ -155,6 +155,15 @@ impl<'e> Measured<'e> {
         let frames = self.probes.iter().flat_map(|probe| &probe.left);
         let before = frames.filter(|other| other.before < frame.before);
         before.copied().max_by_key(|other| other.before)
+    }
+
+    /// The first frame of the probe before `probe`: no earlier arrival says anything of this one.
+    fn since(&self, probe: &ProbeReport) -> Nanos {
+        let others = self.probes.iter().map(ProbeReport::begin);
+        others
+            .filter(|other| *other < probe.begin())
+            .max()
+            .unwrap_or(0)
     }
 
     /// The time until which nothing but `probe` pauses anything: the next one's first frame.
