@@ -189,7 +189,7 @@ ib_mad::faults! {
         SlowResponse(delay: Duration, MILLISECONDS, "5")
             "slow-response": "acts on PFC so much (5) later" => "response";
         SlowAtTimes(n: OneIn, FRAMES, "40")
-            "slow-at-times": "acts on one PFC frame in N (40) 5 ms later" => "response";
+            "slow-at-times": "acts 5 ms later on one PFC frame in N (40)" => "response";
         LosesHeld(n: OneIn, FRAMES, "10")
             "loses-held": "loses one in N (10) of the frames that a pause holds back"
                 => "delivered";

@@ -57,8 +57,9 @@ keys::table! {
         max_response: Option<Span> = "time", "\"1ms\"";
         /// Octets of one lossless priority that the DUT can take after its own XOFF. At most 1GiB.
         headroom: Option<Octets> = "octets", "\"1MiB\"";
-        /// Octets of one lossless priority up to which the DUT asks for no pause: the XOFF threshold
-        /// of its buffer. At most 1GiB. `pfc.no-congestion` judges by it whether the DUT is silent.
+        /// Octets of one lossless priority up to which the DUT asks for no pause: the XOFF
+        /// threshold of its buffer, less what a frame takes more in its cells. At most 1GiB.
+        /// `pfc.no-congestion` judges by it whether the DUT is silent.
         xoff: Option<Octets> = "octets", "not known";
         /// Longest time that a frame may wait in the DUT without being dropped for it. At most
         /// 1min.

@@ -13,6 +13,7 @@ mod mac;
 mod ports;
 mod probe;
 mod resolution;
+mod silence;
 mod storm;
 mod strange;
 mod throughput;

@@ -613,8 +613,7 @@ const NOT_LATE: Row<Pfc> = of_probe(
 const RESPONSE_OF_EACH: Row<Pfc> = of_probe(
     "response",
     "of each XOFF the last frame within max_response, and none until its time has expired; none of \
-     the frames lost; no priority that is not named waits from an XOFF or the end of its pause on \
-     when the same XOFF is sent twice; each pause measured well enough",
+     the frames lost; each pause measured well enough, on traffic at its full rate",
     "slow-at-times",
     probe::response_time::response,
 );
@@ -713,8 +712,8 @@ const UNCONGESTED_DELIVERED: Row<Pfc> = Row {
 };
 
 const SILENT: Row<Pfc> = Row {
-    tolerance: "where as much may have queued as limits.xoff declares, by a burst of the tester or \
-        a stall, the check is inconclusive",
+    tolerance: "where more may have queued than limits.xoff declares, by a burst of the tester or a \
+        stall between veths, the check is inconclusive",
     needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, PFC_VISIBLE],
     applies: Some(asking::declares_xoff),
     ..Row::<Pfc>::new(

@@ -1,5 +1,7 @@
 //! Traffic of all priorities that leaves as fast as it comes.
 
+use pfc_ebpf::units::LineRate;
+
 use super::parameters::{Sets, StormChoice};
 use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
@@ -45,16 +47,22 @@ pub(super) const CASE: PfcCase = PfcCase {
 /// Share of the line at most. Two clocks may be 200 ppm apart (IEEE 802.3): what fills the line by
 /// the one is more than it takes by the other, and queues.
 const MOST: f64 = 0.999;
+/// Octets of the VLAN tags that a DUT may add to each frame.
+const TAGS: usize = 8;
 /// Load of the baseline, in percent of these rates.
 const BASELINE: u8 = 50;
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
+    let [sent, tagged] = [0, TAGS].map(|tags| LineRate::frame_bits(request.frame + tags) as f64);
     let port = PortContext {
-        load: port.load.min(MOST),
+        load: port.load.min(MOST * sent / tagged),
         ..port.clone()
     };
     let builder = Builder::new(&port, request);
     let lossy = builder.lossy();
+    if lossy.is_empty() {
+        return Err("no lossy priority can be reached beside the lossless ones".into());
+    }
     let builder = builder.share(50, request.lossless, Role::Test)?;
     let mut plan = builder.share(50, &lossy, Role::Test)?.of_traffic(BASELINE);
     plan.durations.resume = 0;

@@ -561,6 +561,13 @@ mod tests {
                     assert!(rx2 <= speed);
                     continue;
                 }
+                if case.case.id == "pfc.no-congestion" {
+                    // Below the line by one clock or another, with two VLAN tags more.
+                    let tagged = LineRate::frame_bits(frame + 8);
+                    let most = speed * LineRate::frame_bits(frame) / tagged;
+                    assert!((most - most / 500..=most - most / 5000).contains(&rate));
+                    continue;
+                }
                 assert!((speed - 100..=speed).contains(&rate), "{rate}");
                 let found = wanted(&rates(&plan.flows));
                 assert!(cpus.contains(&found), "{found}");

@@ -43,14 +43,16 @@ pub(super) const PAUSE_TIMES: [Quanta; 16] = [
 ];
 /// Pauses of each of them.
 const TIMES_EACH: u32 = 5;
-/// Pauses of `pfc.response-time`, and the time by which each comes later in its traffic than the one
-/// before: no multiple of the time of a frame.
+/// Pauses of `pfc.response-time`, and the time by which each comes later in its traffic than that
+/// before it: no multiple of the time of a frame.
 const POINTS: u32 = 100;
 const POINT: Nanos = 7919;
 /// An XON, or a frame that changes a pause, leaves after this part of the pause.
 const PART: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
 const LEAST_QUIET: Nanos = 20_000_000;
+/// Shortest such span on a full link.
+const QUIET_WHEN_FULL: Nanos = 5_000_000;
 /// Multiple of an odd frame's time after which the next one leaves: a DUT that pauses by it has
 /// drained by then.
 const AGAIN: Nanos = 3;
@@ -403,9 +405,9 @@ fn mixed(times: &Times, load: u8, paused: &[Priority], lossy: &[Priority]) -> Pr
 /// The times of a burst of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
-    /// Undisturbed traffic before its first frame.
+    /// Undisturbed traffic before its begin, at which its first frame leaves, or after which.
     pub(super) quiet: Nanos,
-    /// Time from its first frame to the end of its last pause.
+    /// Time from its begin to the end of its last pause.
     pub(super) lasts: Nanos,
     /// Traffic after that.
     pub(super) after: Nanos,
@@ -417,7 +419,14 @@ pub(super) struct Timing {
 impl Timing {
     /// Returns the times of `burst` in the probe of `plan`.
     pub(super) fn of(plan: &RepetitionPlan, burst: &ProbeBurst, limits: &Limits) -> Self {
-        let quiet = LEAST_QUIET.max(2 * vicinity(plan, limits));
+        let vicinity = vicinity(plan, limits);
+        let slack = LEAST_QUIET.max(2 * vicinity);
+        // Every frame is logged, and at full load the queues show soon what they hold.
+        let quiet = if burst.load >= FULL {
+            QUIET_WHEN_FULL.max(4 * vicinity)
+        } else {
+            slack
+        };
         let paused = plan.probed();
         let ends = paused
             .iter()
@@ -432,13 +441,13 @@ impl Timing {
         let after = if burst.load >= FULL {
             again
         } else {
-            again + vicinity(plan, limits)
+            again + vicinity
         };
         Self {
             quiet,
             lasts,
             after,
-            drain: 2 * pause + backlog(plan, burst.load, paused, limits, pause) + quiet,
+            drain: 2 * pause + backlog(plan, burst.load, paused, limits, pause) + slack,
         }
     }
 }

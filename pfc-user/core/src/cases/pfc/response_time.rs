@@ -22,7 +22,7 @@ pub(super) const CASE: PfcCase = PfcCase {
             ),
             Step::new(
                 "1",
-                "on traffic that fills the link pause the lossless priorities by single frames, a \
+                "on traffic at limits.load of the line pause the lossless priorities by single frames, a \
                  hundred times, each at another point of the traffic",
             ),
             Step::new(

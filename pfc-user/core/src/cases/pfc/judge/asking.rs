@@ -8,10 +8,10 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{received, sees_pfc, sent};
-use super::stalls::{delay, unlisted_lateness};
+use super::stalls::{delaying, union, unlisted_lateness};
 use crate::cases::finding::Finding;
 use crate::cases::value::{Value, count};
-use crate::evidence::pfc::{PfcEvidence, Port};
+use crate::evidence::pfc::{PfcEvidence, Port, PortReceived};
 use crate::plan::{FlowPlan, Nanos, PortName};
 
 /// Times that one port of a priority is asked to wait and let go again, from which on another that
@@ -177,59 +177,88 @@ pub(in crate::cases::pfc) fn asks_no_other(e: &PfcEvidence) -> Finding {
 pub(in crate::cases::pfc) fn declares_xoff(e: &PfcEvidence) -> Result<(), String> {
     match e.limits.xoff {
         Some(_) => Ok(()),
-        None => Err("limits.xoff does not declare from where on the DUT asks for a pause".into()),
+        None => Err(
+            "limits.xoff is not set: it is not known from where on the DUT asks for a pause".into(),
+        ),
     }
 }
 
-/// Octets that may have waited in the DUT at once: the tester's largest burst, and what came in
-/// while it or the simulated DUT stalled.
-fn queued(e: &PfcEvidence) -> u64 {
-    let ends = e.phases.iter().map(|span| span.to);
-    let stalled = delay(e, 0, ends.max().unwrap_or(0));
+/// Octets that may have waited in the DUT at once between two times. A link takes no more than the
+/// next one: a frame of each flow may wait. Where the ports are veths it is the tester's largest
+/// burst, and what came late by a stall and had not left by then.
+fn queued(e: &PfcEvidence, from: Nanos, to: Nanos) -> u64 {
+    if e.ports.tx.speed.is_some() && e.ports.rx.speed.is_some() {
+        let lengths = e.plan.flows.iter().map(|flow| flow.length as u64);
+        return lengths.fold(0, u64::saturating_add);
+    }
+    let stalls = delaying(e, from, to);
+    let stalled = union(stalls.map(|stall| (stall.from, stall.to)));
     let late = stalled.saturating_add(unlisted_lateness(e));
     let late = late.saturating_add(e.sender.max_burst);
     let bits = u128::from(late) * u128::from(e.limits.line_rate.bits_per_second()) / 1_000_000_000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
 }
 
-/// PAUSE or PFC of the DUT was `found`: a failure, unless so much may have queued that it had a
-/// reason.
-fn expect_silence(finding: &mut Finding, e: &PfcEvidence, what: String, found: Value) {
-    let (queued, xoff) = (queued(e), e.limits.xoff.unwrap_or(u64::MAX));
-    if queued > xoff {
-        let most = "; up to " + count(queued, "octets") + " may have queued, and limits.xoff is ";
-        finding.undecided(what, 0, found + most + count(xoff, ""));
-    } else {
-        finding.prove(what, 0, found, false, true);
+/// PAUSE or PFC of the DUT came, which shows in `found`: a failure if one of the frames came, at the
+/// times between which each did, when no more waited than is declared.
+fn expect_reason(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    what: String,
+    found: Value,
+    frames: impl Iterator<Item = Range<Nanos>>,
+) {
+    let xoff = e.limits.xoff.unwrap_or(u64::MAX);
+    let queued_at = |frame: Range<Nanos>| queued(e, frame.start, frame.end);
+    let without = frames.map(queued_at).find(|queued| *queued <= xoff);
+    let declared = " octets may have waited, and limits.xoff is ";
+    match without {
+        Some(queued) => {
+            let found = found + ", one when at most " + queued + declared + count(xoff, "");
+            finding.prove(what, 0, found, false, true);
+        }
+        None => {
+            let most = queued(e, 0, Nanos::MAX);
+            let found = found + "; up to " + most + declared + count(xoff, "");
+            finding.undecided(what, 0, found);
+        }
     }
 }
 
 /// `silent`.
 pub(in crate::cases::pfc) fn silent(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let counts = e.ports.iter().map(|(_, port)| {
-        let pause = port.counts.pause.xoff.saturating_add(port.counts.pause.xon);
-        port.counts.pfc_frames.saturating_add(pause)
-    });
-    let seen = counts.fold(0, u64::saturating_add);
+    let ports = || e.ports.iter().map(|(_, port)| &port.counts);
+    let of_port = |counts: &PortReceived| {
+        let pause = counts.pause.xoff.saturating_add(counts.pause.xon);
+        counts.pfc_frames.saturating_add(pause)
+    };
+    let seen = ports().map(of_port).fold(0, u64::saturating_add);
     let what = "PAUSE and PFC frames of the DUT";
     if seen > 0 {
-        expect_silence(&mut finding, e, what.into(), count(seen, ""));
+        let frames = ports().flat_map(|counts| &counts.controls);
+        // The tester may look at a frame later than it came.
+        let times =
+            frames.map(|frame| frame.time.saturating_sub(e.limits.max_response)..frame.time);
+        expect_reason(&mut finding, e, what.into(), count(seen, ""), times);
         return finding;
     }
     let Ok(Witness::Mac(mac)) = mac::witness(e) else {
         finding.expect(what, 0, 0, true);
         return finding;
     };
-    let of_each = Priority::all().map(|priority| {
-        let what = format!("XOFF for priority {priority}");
-        (what, mac::xoff(mac, priority))
-    });
-    for (of, counted) in of_each.chain([("PAUSE".into(), mac::pause(mac))]) {
-        let what = format!("{of} of the DUT, by the MAC of {}", mac.interface);
-        match counted {
+    // A MAC tells XOFF alone; `no-pause` weighs its count of PAUSE.
+    for priority in Priority::all() {
+        let what = format!(
+            "XOFF for priority {priority} of the DUT, by the MAC of {}",
+            mac.interface
+        );
+        match mac::xoff(mac, priority) {
             Counted::None(how) => finding.expect(what, 0, how, true),
-            Counted::Some(how) => expect_silence(&mut finding, e, what, how),
+            Counted::Some(how) => {
+                let any_time = std::iter::once(0..Nanos::MAX);
+                expect_reason(&mut finding, e, what, how, any_time);
+            }
             Counted::Unknown(why) | Counted::Unshown(why) => finding.undecidable(what, 0, why),
         }
     }

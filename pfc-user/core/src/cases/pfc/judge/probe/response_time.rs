@@ -2,9 +2,11 @@
 
 use pfc_ebpf::units::{LineRate, Quanta};
 
-use super::measured::{Measured, within};
-use super::pause_time::not_early;
-use super::{beside, delivery, silences, subjects};
+use super::measured::{Measured, NotCounted, Traffic, within};
+use super::{
+    Comparison, Question, delivery, has_pause_that_runs_out, judge_probes, silences, subjects,
+    without_stall,
+};
 use crate::cases::finding::Finding;
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::PfcEvidence;
@@ -26,10 +28,41 @@ const TO_STOP: [(f64, u64); 9] = [
 /// Pauses of which a distribution says something.
 const MANY: usize = 20;
 
+/// Share of the rate of a priority that has to arrive just before its pause.
+const FLOWING: f64 = 0.9;
+
+/// Pauses that run out, of priorities at their full rate.
+const AT_RATE: Question = Question {
+    concerns: has_pause_that_runs_out,
+    judge: silences_at_rate,
+};
+
+/// Each of them holds its priority until its quanta run out.
+fn silences_at_rate(traffic: &Traffic) -> Result<Vec<Comparison>, NotCounted> {
+    let measured = &traffic.measured;
+    let span = measured.vicinity();
+    for (priority, pause, arrivals) in subjects(traffic, false) {
+        let before = pause.xoff.before;
+        let found = within(arrivals, before.saturating_sub(span), before).len();
+        let flows = measured.plan.flows.iter();
+        let due = flows.filter(|flow| flow.priority == priority).map(|flow| {
+            let rate = flow.rate as f64 * f64::from(traffic.probe.burst.load) / 100.0;
+            let frames = rate * span as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64;
+            // The first and the last are not whole ones.
+            FLOWING * frames - 2.0
+        });
+        if (found as f64) < due.sum() {
+            let found = count(found as u64, "frames") + format!(" of priority {priority} came");
+            let found = found + " in " + time(span) + " before the XOFF";
+            return Err(NotCounted::Tester(found + ", fewer than its rate has"));
+        }
+    }
+    silences(traffic)
+}
+
 /// `response` of `pfc.response-time`.
 pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
-    let mut finding = not_early(e);
-    beside::expect_none_held(&mut finding, e);
+    let mut finding = judge_probes(e, AT_RATE);
     delivery::expect_none_lost_by_probe(&mut finding, e);
     finding
 }
@@ -40,7 +73,8 @@ fn responses(e: &PfcEvidence) -> Vec<Nanos> {
     let measured = Measured::of(e);
     let of_probe = |probe| {
         let traffic = measured.traffic(probe);
-        let is_measured = silences(&traffic).is_ok();
+        let compared = silences_at_rate(&traffic);
+        let is_measured = compared.and_then(|all| without_stall(e, all)).is_ok();
         let paused = subjects(&traffic, false).into_iter();
         let last = paused.map(|(_, pause, arrivals)| {
             let until_end = within(arrivals, pause.xoff.before, pause.earliest);
@@ -87,6 +121,6 @@ fn standard(rate: LineRate) -> Value {
     let speed = rate.bits_per_second() as f64 / 1e9;
     let found = TO_STOP.iter().find(|(of, _)| *of == speed);
     found.map_or(Value::default(), |(_, quanta)| {
-        "; IEEE 802.3, 31B.3.7 has " + count(*quanta, "quanta") + " from the frame to the last bit"
+        "; IEEE 802.3, 31B.3.7 has " + count(*quanta, "quanta") + " and the frame that has begun"
     })
 }
