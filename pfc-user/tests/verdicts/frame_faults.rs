@@ -16,6 +16,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "no-corruption background delivered test-traffic no-loss only-enabled: *",
             "own-time replaced victim alive not-late: *",
+            "response: response",
             "isolation: multi victim",
             "ignored: enable zero",
         ],
@@ -58,15 +59,21 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     // No other storm has an XON in it; the probes of three cases have.
     (
         "delays-lossy-after-xon",
-        &["response resumes: *", "no-delay: zero", "no-dip: zero"],
+        &[
+            "resumes: *",
+            "response: single multi",
+            "no-delay: zero",
+            "no-dip: zero",
+        ],
     ),
-    ("sends-pause", &["no-pause: *"]),
+    ("sends-pause", &["no-pause silent: *"]),
     // A frame whose end is missing is lost.
     (
         "cuts",
         &[
             "no-resize background delivered test-traffic no-loss only-enabled: *",
             "own-time replaced victim alive not-late: *",
+            "response: response",
             "isolation: multi victim",
             "ignored: enable zero",
         ],

@@ -440,9 +440,10 @@ impl Traffic<'_> {
         }
         let mut paused = self.paused.iter();
         let still = paused.find(|(_, all)| within(all, from, xoff.before).is_empty());
-        if let Some((priority, arrivals)) = still {
+        if let Some((priority, _)) = still {
             let earlier = measured.earlier(xoff);
-            return Err(not_flowing(*priority, arrivals, xoff, earlier));
+            let arrivals = measured.arrivals_of(Phase::Probe, *priority);
+            return Err(not_flowing(*priority, &arrivals, xoff, earlier));
         }
         self.certain(xoff)
     }
