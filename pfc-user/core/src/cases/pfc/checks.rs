@@ -712,8 +712,8 @@ const UNCONGESTED_DELIVERED: Row<Pfc> = Row {
 };
 
 const SILENT: Row<Pfc> = Row {
-    tolerance: "where more may have queued than limits.xoff declares, by a burst of the tester or a \
-        stall between veths, the check is inconclusive",
+    tolerance: "where more may have queued than limits.xoff declares, by a burst of the tester or \
+        a stall between veths, the check is inconclusive",
     needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, PFC_VISIBLE],
     applies: Some(asking::declares_xoff),
     ..Row::<Pfc>::new(

@@ -22,8 +22,8 @@ pub(super) const CASE: PfcCase = PfcCase {
             ),
             Step::new(
                 "1",
-                "on traffic at limits.load of the line pause the lossless priorities by single frames, a \
-                 hundred times, each at another point of the traffic",
+                "on traffic at limits.load of the line pause the lossless priorities by single \
+                 frames, a hundred times, each at another point of the traffic",
             ),
             Step::new(
                 "2",

@@ -199,8 +199,8 @@ fn queued(e: &PfcEvidence, from: Nanos, to: Nanos) -> u64 {
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
 }
 
-/// PAUSE or PFC of the DUT came, which shows in `found`: a failure if one of the frames came, at the
-/// times between which each did, when no more waited than is declared.
+/// PAUSE or PFC of the DUT came, which shows in `found`: a failure if one of the frames came when no
+/// more waited than is declared. `frames`: the times between which each came.
 fn expect_reason(
     finding: &mut Finding,
     e: &PfcEvidence,
