@@ -283,7 +283,7 @@ pub struct ProbeBurst {
 /// A pause frame of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeFrame {
-    /// When it leaves, after the begin of its burst.
+    /// When it leaves, after the start of its burst.
     pub after: Nanos,
     /// The frame.
     pub frame: PfcFrame,
@@ -296,7 +296,7 @@ impl ProbeBurst {
         self.frames.iter().filter_map(time)
     }
 
-    /// The end of its last pause of `priority`, after its begin; `None` where it has none.
+    /// The end of its last pause of `priority`, after its start; `None` where it has none.
     pub fn end(&self, priority: Priority, limits: &Limits) -> Option<Nanos> {
         let last = self.times(priority).last();
         last.map(|(after, time)| after + limits.pause_time(time))

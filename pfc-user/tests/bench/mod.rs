@@ -24,7 +24,7 @@ use virtual_bench::run_device;
 
 const MS: Nanos = 1_000_000;
 /// Windows for the probes of 10 Mbit/s, of which each waits for pauses of 3.4 s.
-const WINDOWS: usize = 20_000;
+const WINDOWS: usize = 10_000;
 /// Begin of a repetition.
 pub const BEGIN: Nanos = 1_000 * MS;
 

@@ -371,39 +371,33 @@ fn who_waits_for_another_s_storm_is_found_at_each_speed() {
     }
 }
 
+/// Expects that a good switch fails no check, that one with `fault` fails those of the line
+/// `failed`, and that none is open.
+fn good_but_for(speed: Speed, repetition: Repetition, fault: &str, failed: &str) {
+    for (fault, failed) in [(&[][..], &[][..]), (&[fault], &[failed])] {
+        let results = speed.run_one(repetition, fault);
+        let found = with(&results, Verdict::Fail);
+        assert_eq!(found, each(failed), "{fault:?} at {speed:?}");
+        let open = with(&results, Verdict::Inconclusive);
+        assert!(open.is_empty(), "{fault:?} at {speed:?}: {open:?}");
+    }
+}
+
 #[test]
 fn one_late_response_of_many_is_found_at_each_speed() {
-    let repetition = ("pfc.response-time", &[3, 4][..], None);
     // By 5 ms: no lateness where max_response is longer.
     let speeds = SLOW.into_iter().chain(FAST);
     for speed in speeds.filter(|speed| speed.max_response < 5 * MS) {
-        for (fault, failed) in [
-            (&[][..], &[][..]),
-            (&["slow-at-times"], &["response: response"]),
-        ] {
-            let results = speed.run_one(repetition, fault);
-            let found = with(&results, Verdict::Fail);
-            assert_eq!(found, each(failed), "{fault:?} at {speed:?}");
-            let open = with(&results, Verdict::Inconclusive);
-            assert!(open.is_empty(), "{fault:?} at {speed:?}: {open:?}");
-        }
+        let repetition = ("pfc.response-time", &[3, 4][..], None);
+        good_but_for(speed, repetition, "slow-at-times", "response: response");
     }
 }
 
 #[test]
 fn pfc_without_need_is_found_at_each_speed() {
-    let repetition = ("pfc.no-congestion", &[3, 4][..], None);
     for speed in SLOW.into_iter().chain(FAST) {
-        for (fault, failed) in [
-            (&[][..], &[][..]),
-            (&["asks-early=50"], &["silent: congestion"]),
-        ] {
-            let results = speed.run_one(repetition, fault);
-            let found = with(&results, Verdict::Fail);
-            assert_eq!(found, each(failed), "{fault:?} at {speed:?}");
-            let open = with(&results, Verdict::Inconclusive);
-            assert!(open.is_empty(), "{fault:?} at {speed:?}: {open:?}");
-        }
+        let repetition = ("pfc.no-congestion", &[3, 4][..], None);
+        good_but_for(speed, repetition, "asks-early=50", "silent: congestion");
     }
 }
 

@@ -1,7 +1,8 @@
-//! What leaves `silent` of pfc.no-congestion and `response` of pfc.response-time open.
+//! What leaves `silent` of pfc.no-congestion and `response` of pfc.response-time open, and the times
+//! that the latter reports.
 
 use pfc_ebpf::units::MILLISECOND as MS;
-use validator_core::evidence::pfc::Stall;
+use validator_core::evidence::pfc::{LeftOut, Stall};
 
 use super::*;
 
@@ -37,11 +38,18 @@ fn pfc_fails_unless_each_frame_came_when_more_than_the_threshold_may_have_waited
     let (verdict, why) = silent(&e);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(why.contains("up to 625000 octets may have waited"), "{why}");
-    // Ports with a link of their own take no burst.
-    for port in [&mut e.ports.tx, &mut e.ports.rx] {
-        port.speed = Some(1_000_000_000);
+    // A host may serve a port of any speed in bursts; a wire takes none.
+    for (driver, verdict) in [
+        ("veth", Verdict::Inconclusive),
+        ("virtio_net", Verdict::Inconclusive),
+        ("mlx5_core", Verdict::Fail),
+    ] {
+        for port in [&mut e.ports.tx, &mut e.ports.rx] {
+            port.speed = Some(1_000_000_000);
+            port.driver = driver.into();
+        }
+        assert_eq!(silent(&e).0, verdict, "{driver}");
     }
-    assert_eq!(silent(&e).0, Verdict::Fail);
 
     // A stall says nothing of what came before it.
     let mut e = evidence("pfc.no-congestion", Some(ASKS_EARLY));
@@ -52,6 +60,15 @@ fn pfc_fails_unless_each_frame_came_when_more_than_the_threshold_may_have_waited
     };
     e.sender.stalls = vec![stall(begin + 20 * MS)];
     assert_eq!(silent(&e).0, Verdict::Fail);
+    // Those that are not listed may be at any time that they are said to span.
+    e.sender.stalls_left_out = LeftOut {
+        count: 1,
+        total: 5 * MS,
+        from: begin,
+        to: e.phases[1].to,
+    };
+    assert_eq!(silent(&e).0, Verdict::Inconclusive);
+    e.sender.stalls_left_out = LeftOut::default();
     // One in each phase that does not drain beside traffic of the whole line.
     e.plan.baseline_load = 100;
     let spans = e.phases.iter();
@@ -95,4 +112,30 @@ fn a_pause_of_traffic_below_its_rate_does_not_count() {
     let (verdict, why) = judged(id, "response", &e);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(why.contains("fewer than its rate has"), "{why}");
+}
+
+#[test]
+fn the_time_to_stop_is_reported_as_it_is() {
+    let id = "pfc.response-time";
+    for (fault, delay) in [(None, 0.0), (Some("slow-response=2"), 2.0)] {
+        let figures = bench::case(id).judge(&evidence(id, fault)).figures;
+        let figure = figures
+            .iter()
+            .find(|figure| figure.name == "last frame after an XOFF");
+        let numbers = &figure.unwrap().numbers;
+        let of = |unit: &str| {
+            let numbers = numbers.iter().filter(|number| number.unit == unit);
+            numbers.map(|number| number.value).collect::<Vec<_>>()
+        };
+        // Two priorities, each with a frame every 0.11 ms.
+        assert_eq!(of("pauses"), [200.0], "{fault:?}");
+        let times = of("ms");
+        assert_eq!(times.len(), 4);
+        let near = |time: &f64| (delay - 0.12..delay + 0.12).contains(time);
+        assert!(times.iter().all(near), "{fault:?}: {times:?}");
+        // A quantum is 512 ns at 1 Gbit/s; that of the standard is the last.
+        assert_eq!(of("quanta").last(), Some(&2.0));
+        let most = of("quanta")[3] * 512e-6;
+        assert!((most - times[3]).abs() < 0.001, "{most} and {times:?}");
+    }
 }

@@ -713,7 +713,7 @@ const UNCONGESTED_DELIVERED: Row<Pfc> = Row {
 
 const SILENT: Row<Pfc> = Row {
     tolerance: "where more may have queued than limits.xoff declares, by a burst of the tester or \
-        a stall between veths, the check is inconclusive",
+        a stall where a port is virtual, the check is inconclusive",
     needs: needs![PORTS, ACCOUNTING, BASELINE, RATE, PFC_VISIBLE],
     applies: Some(asking::declares_xoff),
     ..Row::<Pfc>::new(
@@ -833,9 +833,11 @@ const CONGESTED_RESUME: Row<Pfc> = Row {
     }
 };
 
-/// The rows of a case, and those of all cases.
+/// The rows of a case, and those of all cases; `no pauses`: of a case in which the tester sends no
+/// pause frame that could be forwarded.
 macro_rules! with_those_of_all {
-    ($($row:expr),* $(,)?) => {
+    (no pauses: $($row:expr),* $(,)?) => { with_those_of_all!(@ [$($row),*] []) };
+    (@ [$($row:expr),*] [$($forwarded:expr),*]) => {
         [
             $($row,)*
             NO_PFC_ON_LOSSY,
@@ -845,9 +847,12 @@ macro_rules! with_those_of_all {
             NO_CORRUPTION,
             NO_RESIZE,
             NO_REMARK,
-            NO_MAC_CONTROL_FORWARDED,
+            $($forwarded,)*
             NO_REFLECTION,
         ]
+    };
+    ($($row:expr),* $(,)?) => {
+        with_those_of_all!(@ [$($row),*] [NO_MAC_CONTROL_FORWARDED])
     };
 }
 
@@ -885,36 +890,16 @@ pub(super) const ZERO_TIME: [Row<Pfc>; 13] =
 pub(super) const INDEPENDENT_TIMES: [Row<Pfc>; 10] = with_those_of_all![OWN_TIME];
 
 /// The table of pfc.oversubscription.
-/// The tester sends no pause frame that could be forwarded.
-pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 12] = [
+pub(super) const OVERSUBSCRIPTION: [Row<Pfc>; 12] = with_those_of_all![no pauses:
     CONGESTED_DELIVERED,
     ASKS_EACH,
     ASKS_NO_OTHER,
     CONGESTED_RESUME,
-    NO_PFC_ON_LOSSY,
-    NO_PAUSE,
-    NO_DUPLICATE,
-    NO_REORDER,
-    NO_CORRUPTION,
-    NO_RESIZE,
-    NO_REMARK,
-    NO_REFLECTION,
 ];
 
 /// The table of pfc.no-congestion.
-/// The tester sends no pause frame that could be forwarded.
-pub(super) const NO_CONGESTION: [Row<Pfc>; 10] = [
-    UNCONGESTED_DELIVERED,
-    SILENT,
-    NO_PFC_ON_LOSSY,
-    NO_PAUSE,
-    NO_DUPLICATE,
-    NO_REORDER,
-    NO_CORRUPTION,
-    NO_RESIZE,
-    NO_REMARK,
-    NO_REFLECTION,
-];
+pub(super) const NO_CONGESTION: [Row<Pfc>; 10] =
+    with_those_of_all![no pauses: UNCONGESTED_DELIVERED, SILENT];
 
 /// The table of pfc.generation.
 pub(super) const GENERATION: [Row<Pfc>; 14] = with_those_of_all![

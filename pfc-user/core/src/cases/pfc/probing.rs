@@ -405,9 +405,9 @@ fn mixed(times: &Times, load: u8, paused: &[Priority], lossy: &[Priority]) -> Pr
 /// The times of a burst of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
-    /// Undisturbed traffic before its begin, at which its first frame leaves, or after which.
+    /// Undisturbed traffic before its start. Its first frame leaves then or later.
     pub(super) quiet: Nanos,
-    /// Time from its begin to the end of its last pause.
+    /// Time from its start to the end of its last pause.
     pub(super) lasts: Nanos,
     /// Traffic after that.
     pub(super) after: Nanos,

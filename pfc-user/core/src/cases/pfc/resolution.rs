@@ -42,7 +42,6 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
         "not-early" | "not-late" => response(e).map(|found| found + left_out(e)),
         "linear" => pause_time::least_slope(e),
         "still-pauses" | "pauses" => response(e),
-        "response" if e.plan.storm.is_none() => response(e),
         "response" | "own-time" | "replaced" | "alive" => {
             response(e).map(|found| found + held_unnamed(&Measured::of(e)))
         }

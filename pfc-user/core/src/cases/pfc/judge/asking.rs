@@ -8,10 +8,11 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{received, sees_pfc, sent};
-use super::stalls::{delaying, union, unlisted_lateness};
+use super::stalls::{delay, unlisted_lateness};
 use crate::cases::finding::Finding;
 use crate::cases::value::{Value, count};
 use crate::evidence::pfc::{PfcEvidence, Port, PortReceived};
+use crate::nic::{self, Receives};
 use crate::plan::{FlowPlan, Nanos, PortName};
 
 /// Times that one port of a priority is asked to wait and let go again, from which on another that
@@ -183,25 +184,31 @@ pub(in crate::cases::pfc) fn declares_xoff(e: &PfcEvidence) -> Result<(), String
     }
 }
 
-/// Octets that may have waited in the DUT at once between two times. A link takes no more than the
-/// next one: a frame of each flow may wait. Where the ports are veths it is the tester's largest
-/// burst, and what came late by a stall and had not left by then.
+/// True if frames leave a port no faster than its speed: it is neither a veth nor one that a host
+/// serves from memory.
+fn has_wire(port: &Port) -> bool {
+    let receives = nic::find(&port.driver).map(|nic| &nic.receives);
+    let is_virtual = matches!(receives, Some(Receives::PassesOn | Receives::ByHost));
+    port.speed.is_some() && !is_virtual
+}
+
+/// Most octets that may have waited in the DUT between two times. From one wire to another of its
+/// speed no burst queues: a frame of each flow may wait. Else the tester's largest burst may, and
+/// what a stall made late and had not left by then.
 fn queued(e: &PfcEvidence, from: Nanos, to: Nanos) -> u64 {
-    if e.ports.tx.speed.is_some() && e.ports.rx.speed.is_some() {
+    if has_wire(&e.ports.tx) && has_wire(&e.ports.rx) {
         let lengths = e.plan.flows.iter().map(|flow| flow.length as u64);
         return lengths.fold(0, u64::saturating_add);
     }
-    let stalls = delaying(e, from, to);
-    let stalled = union(stalls.map(|stall| (stall.from, stall.to)));
-    let late = stalled.saturating_add(unlisted_lateness(e));
+    let late = delay(e, from, to).saturating_add(unlisted_lateness(e));
     let late = late.saturating_add(e.sender.max_burst);
     let bits = u128::from(late) * u128::from(e.limits.line_rate.bits_per_second()) / 1_000_000_000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
 }
 
-/// PAUSE or PFC of the DUT came, which shows in `found`: a failure if one of the frames came when no
-/// more waited than is declared. `frames`: the times between which each came.
-fn expect_reason(
+/// Judges PAUSE or PFC that came, `found` of it: a failure if one of the frames came when no more may
+/// have waited than is declared. `frames`: the times between which each came.
+fn expect_congested(
     finding: &mut Finding,
     e: &PfcEvidence,
     what: String,
@@ -240,7 +247,7 @@ pub(in crate::cases::pfc) fn silent(e: &PfcEvidence) -> Finding {
         // The tester may look at a frame later than it came.
         let times =
             frames.map(|frame| frame.time.saturating_sub(e.limits.max_response)..frame.time);
-        expect_reason(&mut finding, e, what.into(), count(seen, ""), times);
+        expect_congested(&mut finding, e, what.into(), count(seen, ""), times);
         return finding;
     }
     let Ok(Witness::Mac(mac)) = mac::witness(e) else {
@@ -257,7 +264,7 @@ pub(in crate::cases::pfc) fn silent(e: &PfcEvidence) -> Finding {
             Counted::None(how) => finding.expect(what, 0, how, true),
             Counted::Some(how) => {
                 let any_time = std::iter::once(0..Nanos::MAX);
-                expect_reason(&mut finding, e, what, how, any_time);
+                expect_congested(&mut finding, e, what, how, any_time);
             }
             Counted::Unknown(why) | Counted::Unshown(why) => finding.undecidable(what, 0, why),
         }

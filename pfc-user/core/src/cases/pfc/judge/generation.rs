@@ -148,7 +148,7 @@ impl<'e> Asked<'e> {
         self.flows.first().map_or(0, |flow| flow.length as u64)
     }
 
-    /// Says in words that the log has no XOFF; where frames of the log are missing, one may have come.
+    /// Says in words that the log has no XOFF; where it left frames out, one may have come.
     fn none(&self, e: &PfcEvidence) -> Value {
         let [sent, received] = self.sent_and_received(e);
         match (

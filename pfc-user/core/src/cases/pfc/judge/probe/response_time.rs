@@ -1,6 +1,6 @@
 //! The check on how soon each of many XOFFs is obeyed: `response` of `pfc.response-time`.
 
-use pfc_ebpf::units::{LineRate, Quanta};
+use pfc_ebpf::units::LineRate;
 
 use super::measured::{Measured, NotCounted, Traffic, within};
 use super::{
@@ -103,17 +103,13 @@ pub(in crate::cases::pfc) fn reported(e: &PfcEvidence) -> Option<(String, Value)
         ("max", most),
     ];
     let named = named.map(|(name, nanos)| {
-        let quanta = number(quanta(nanos, e.limits.line_rate), 1, "quanta");
+        let bits = nanos as f64 * e.limits.line_rate.bits_per_second() as f64 / 1e9;
+        let quanta = number(bits / 512.0, 1, "quanta");
         Value::from(name) + " " + time(nanos) + " (" + quanta + ")"
     });
     let of = " of " + count(times.len() as u64, "pauses");
     let value = Value::joined(named, ", ") + of + standard(e.limits.line_rate);
     Some(("last frame after an XOFF".into(), value))
-}
-
-/// A time in quanta at that speed.
-fn quanta(nanos: Nanos, rate: LineRate) -> f64 {
-    nanos as f64 / 1000.0 / (Quanta(1000).nanos(rate) as f64 / 1e6)
 }
 
 /// The standard's time to stop, in words.
