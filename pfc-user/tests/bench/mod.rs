@@ -108,16 +108,20 @@ fn planned(
         storm: storm.as_deref(),
         turn,
         durations: DURATIONS,
-        // A hundred probes at full load have many frames.
-        frame: if id == "pfc.response-time" {
-            3400
-        } else {
-            1024
-        },
+        frame: frame_of(id),
         quanta: Quanta::MAX,
         interval: 11 * MS,
     };
     (case(id).plan)(port, &request).unwrap()
+}
+
+/// Length of the frames of that case: a hundred probes at full load, and eight repetitions, have
+/// many.
+pub fn frame_of(id: &str) -> usize {
+    match id {
+        "pfc.response-time" | "pfc.class-map" => 3400,
+        _ => 1024,
+    }
 }
 
 /// Limits of a port of 1 Gbit/s.

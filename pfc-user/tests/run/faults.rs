@@ -163,6 +163,7 @@ fn root_probes() {
     let testbed = of_repository("configs/testbeds/sim.toml");
     for (fault, case, expected) in [
         ("shares-timer", "independent-times", "independent own-time"),
+        ("misplaces-dscp", "class-map", "class map"),
         ("keeps-longer", "timer-reload", "timer replaced"),
         ("half-ethertype", "invalid-frames", "invalid ignored"),
         ("wants-source", "source-address", "source pauses"),

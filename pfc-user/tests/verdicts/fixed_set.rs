@@ -15,7 +15,7 @@ use validator_core::verdict::Verdict;
 use crate::bench::{self, priorities};
 use crate::verdicts::{faults, frame_faults};
 
-/// The document's repetitions, each a set of which all are stormed, or in one case none.
+/// The document's repetitions, each a set of which all are stormed, or in two cases none or one.
 fn document(case: &str) -> Vec<PlannedRepetition> {
     let sets: Vec<Vec<u8>> = match case {
         "pfc.pause-single-lossless" | "pfc.pause-lossy" => (0..8).map(|one| vec![one]).collect(),
@@ -24,7 +24,11 @@ fn document(case: &str) -> Vec<PlannedRepetition> {
     };
     let planned = |set: &Vec<u8>| PlannedRepetition {
         lossless: priorities(set),
-        storm: (case == "pfc.enable-vector").then(Vec::new),
+        storm: match case {
+            "pfc.enable-vector" => Some(Vec::new()),
+            "pfc.class-map" => Some(priorities(&[3])),
+            _ => None,
+        },
     };
     sets.iter().map(planned).collect()
 }
@@ -37,7 +41,7 @@ fn unfolded(case: &PfcCase) -> Repetitions {
     };
     let parameters = PfcParameters {
         durations: bench::DURATIONS,
-        frame: 1024,
+        frame: bench::frame_of(case.case.id),
         storm: Storm {
             quanta: pfc_ebpf::units::Quanta::MAX,
             interval: None,
@@ -87,12 +91,25 @@ const BOTH: &str = "lossless 3+4";
 const ON_NONE: &str = "lossless 3+4, storm on none";
 
 /// The repetitions of each case.
-const REPETITIONS: [(&str, &[&str]); 16] = [
+const REPETITIONS: [(&str, &[&str]); 17] = [
     ("single-lossless", &[ON_3, ON_4]),
     ("multi-lossless", &[BOTH, ON_3]),
     ("lossy", &[BOTH]),
     ("global-pause", &[BOTH]),
     ("enable-vector", &[ON_NONE, ON_3, ON_4]),
+    (
+        "class-map",
+        &[
+            "lossless 3+4, storm on 0",
+            "lossless 3+4, storm on 1",
+            "lossless 3+4, storm on 2",
+            ON_3,
+            ON_4,
+            "lossless 3+4, storm on 5",
+            "lossless 3+4, storm on 6",
+            "lossless 3+4, storm on 7",
+        ],
+    ),
     ("zero-time", &[BOTH]),
     ("independent-times", &[BOTH]),
     ("timer-reload", &[BOTH]),
@@ -132,12 +149,17 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
         format!("enable-vector only-enabled [{ON_NONE}]"),
         format!("enable-vector delivered [{ON_NONE}]"),
     ]);
+    let of_lossy = each("class-map", "delivered").into_iter();
+    no_subject.extend(of_lossy.filter(|name| !name.contains("on 3") && !name.contains("on 4")));
     assert_eq!(with(&cases, Verdict::NotApplicable), no_subject);
     let not_done: Vec<usize> = cases
         .iter()
         .map(|case| case.fixed_set.as_ref().unwrap().not_done.len())
         .collect();
-    assert_eq!(not_done, [8, 3, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        not_done,
+        [8, 3, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
 }
 
 #[test]
@@ -162,6 +184,13 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
     leaks.extend(each("victim", "paused"));
     let probed = &of("independent-times", &["own-time"]) | &of("timer-reload", &["replaced"]);
     leaks.extend(probed.clone());
+    let mapped = |classes: &[u8]| -> Vec<String> {
+        let names = classes.iter();
+        names
+            .map(|class| format!("class-map map [lossless 3+4, storm on {class}]"))
+            .collect()
+    };
+    leaks.extend(mapped(&[3, 4]));
     leaks.extend(of("invalid-frames", &["alive", "still-pauses"]));
     leaks.extend(of("time", &["not-early"]));
     leaks.extend(of("response-time", &["response"]));
@@ -185,12 +214,17 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
             .chain(enabled("no-dip"))
             .chain(each("zero-time", "resumes"))
             .chain(probed)
+            .chain(mapped(&[3, 4]))
             .collect(),
         ),
         (
             "lossy-obeys-pfc",
-            &(&of("lossy", &["no-delay", "no-dip", "test-traffic"]) | &both_cases("response"))
-                | &of("independent-times", &["own-time"]),
+            of("lossy", &["no-delay", "no-dip", "test-traffic"])
+                .into_iter()
+                .chain(both_cases("response"))
+                .chain(each("independent-times", "own-time"))
+                .chain(mapped(&[0, 1, 2, 5, 6, 7]))
+                .collect(),
         ),
         (
             "obeys-pause",

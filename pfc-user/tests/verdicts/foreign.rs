@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 18] = [
+const REPETITIONS: [Repetition; 20] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -30,6 +30,8 @@ const REPETITIONS: [Repetition; 18] = [
     ("pfc.pause-multi-lossless", &[2, 3, 4], Some(&[3, 4])),
     ("pfc.enable-vector", &[3, 4], Some(&[])),
     ("pfc.enable-vector", &[3, 4], Some(&[4])),
+    ("pfc.class-map", &[3, 4], Some(&[3])),
+    ("pfc.class-map", &[3, 4], Some(&[5])),
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),

@@ -402,6 +402,16 @@ fn pfc_without_need_is_found_at_each_speed() {
 }
 
 #[test]
+fn a_misplaced_code_point_is_found_at_each_speed() {
+    // With the longest frames at 10 Mbit/s not each of 64 flows has one in the baseline.
+    let speeds = SLOW.into_iter().chain(FAST);
+    for speed in speeds.filter(|speed| speed.frame < 1514) {
+        let repetition = ("pfc.class-map", &[3, 4][..], Some(&[3][..]));
+        good_but_for(speed, repetition, "misplaces-dscp", "map: class");
+    }
+}
+
+#[test]
 fn pfc_of_another_form_and_none_are_found_at_each_speed() {
     let repetition = ("pfc.generation", &[3, 4][..], None);
     // At the slowest the storm makes frames wait for too long.

@@ -1,6 +1,7 @@
 //! The four cases of the PFC test plan, and further ones.
 
 mod checks;
+mod class_map;
 mod enable_vector;
 pub mod feasibility;
 mod generation;
@@ -89,12 +90,13 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 16] = [
+pub static CASES: [PfcCase; 17] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
     global_pause::CASE,
     enable_vector::CASE,
+    class_map::CASE,
     zero_time::CASE,
     independent_times::CASE,
     timer_reload::CASE,

@@ -5,7 +5,7 @@ use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
 
 use ib_mad::catalogue::{Kind, MILLISECONDS};
-use pfc_ebpf::units::{Nanos, Priority};
+use pfc_ebpf::units::{Dscp, Nanos, Priority};
 
 /// Number of events of which a fault hits one.
 pub type OneIn = NonZeroU64;
@@ -76,6 +76,13 @@ const PERCENT: Kind<Percent> = Kind {
         (1..100).contains(&percent).then_some(Percent(percent))
     },
     write: |share| share.0.to_string(),
+};
+
+const CODE_POINT: Kind<Dscp> = Kind {
+    shape: "DSCP",
+    expected: "a DSCP of 0 to 63",
+    read: |text| Dscp::new(text.parse().ok()?).ok(),
+    write: Dscp::to_string,
 };
 
 ib_mad::faults! {
@@ -305,6 +312,10 @@ ib_mad::faults! {
             "maps-low-bits": "takes the low three bits of the DSCP for the priority, whatever the \
              map says"
                 => "paused";
+        MisplacesDscp(dscp: Dscp, CODE_POINT, "46")
+            "misplaces-dscp": "takes frames of a DSCP (46) for those of the lowest lossless \
+             priority, and those of a lossless one for the lowest lossy"
+                => "map";
         TrustsDscp
             "trusts-dscp": "tells priorities by the DSCP, also where it should by the PCP"
                 => "paused";

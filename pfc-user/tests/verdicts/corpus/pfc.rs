@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 16] = [
+const ASKED: [(&str, &[Asked]); 17] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -26,6 +26,10 @@ const ASKED: [(&str, &[Asked]); 16] = [
     (
         "pfc.enable-vector",
         &[(&[3, 4], Some(&[])), (&[3, 4], Some(&[3]))],
+    ),
+    (
+        "pfc.class-map",
+        &[(&[3, 4], Some(&[3])), (&[3, 4], Some(&[5]))],
     ),
     ("pfc.zero-time", &[(&[3, 4], None)]),
     ("pfc.independent-times", &[(&[3, 4], None)]),

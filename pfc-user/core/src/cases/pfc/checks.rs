@@ -4,7 +4,8 @@ use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_BESIDE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION,
     BASELINE_OF_TEST, HONOURED, OWN_STORM, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY,
     RATE, RATE_BESIDE, RATE_IN_STORM, RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME,
-    RATE_OF_TEST, SENDERS_SEE_PFC, STORM_CONTINUITY, storm_names_none, storm_names_some,
+    RATE_OF_TEST, SENDERS_SEE_PFC, STORM_CONTINUITY, storm_holds_some, storm_names_none,
+    storm_names_some,
 };
 use super::judge::probe::STORM_ARRIVAL;
 use super::judge::{
@@ -518,6 +519,23 @@ const ENABLED_DELIVERED: Row<Pfc> = Row {
     ..DELIVERED
 };
 
+const MAP: Row<Pfc> = Row {
+    applies: None,
+    ..Row {
+        id: "map",
+        passes_when: "no storm-phase frame whose code point is mapped to a stormed lossless \
+            priority is received before (last pause frame's departure + pause time); every frame \
+            of all other code points is, those of the storm phase while the storm still runs",
+        fault: "misplaces-dscp",
+        ..ONLY_ENABLED
+    }
+};
+
+const MAP_DELIVERED: Row<Pfc> = Row {
+    applies: Some(storm_holds_some),
+    ..DELIVERED
+};
+
 const ZERO_IGNORED: Row<Pfc> = Row {
     tolerance: OFFERED,
     needs: IGNORED.needs,
@@ -881,6 +899,9 @@ pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 13] =
 /// The table of pfc.enable-vector.
 pub(super) const ENABLE_VECTOR: [Row<Pfc>; 14] =
     with_those_of_all![IGNORED, ONLY_ENABLED, ENABLED_DELIVERED, NO_DIP, NO_DELAY,];
+
+/// The table of pfc.class-map.
+pub(super) const CLASS_MAP: [Row<Pfc>; 11] = with_those_of_all![MAP, MAP_DELIVERED];
 
 /// The table of pfc.zero-time.
 pub(super) const ZERO_TIME: [Row<Pfc>; 13] =

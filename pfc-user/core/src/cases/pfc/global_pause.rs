@@ -5,7 +5,7 @@ use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
-use crate::plan::{RepetitionPlan, StormKind};
+use crate::plan::{RepetitionPlan, Role, StormKind};
 use crate::verdict::{Case, Step};
 
 /// The case.
@@ -48,6 +48,6 @@ pub(super) const CASE: PfcCase = PfcCase {
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
-    let builder = Builder::new(port, request).every_dscp();
+    let builder = Builder::new(port, request).every_dscp(100, |_| Role::Test);
     Ok(builder.without_resume(StormKind::Pause))
 }

@@ -131,6 +131,8 @@ pub(super) enum StormChoice {
     Some,
     /// Some of them, or none.
     SomeOrNone,
+    /// Some of all priorities.
+    Any,
 }
 
 /// The parameters of `case` in its table.
@@ -281,15 +283,19 @@ fn stormed(
         StormChoice::OfCase => {
             return Err(Misfit::of_case(
                 key,
-                "this case says itself what is stormed; only pfc.pause-multi-lossless and \
-                 pfc.enable-vector take it",
+                "this case says itself what is stormed; only pfc.pause-multi-lossless, \
+                 pfc.enable-vector and pfc.class-map take it",
             ));
         }
         StormChoice::SomeOrNone if storm.is_empty() => return Ok(Some(Vec::new())),
-        StormChoice::Some | StormChoice::SomeOrNone => {}
+        StormChoice::Some | StormChoice::SomeOrNone | StormChoice::Any => {}
     }
     let (storm, lossless) = (set(key, storm)?, set(key, &table.lossless)?);
-    match storm.iter().find(|priority| !lossless.contains(priority)) {
+    let may_be_lossy = sets.storm == StormChoice::Any;
+    match storm
+        .iter()
+        .find(|priority| !may_be_lossy && !lossless.contains(priority))
+    {
         Some(lossy) => Err(Misfit::of_case(
             key,
             format!(

@@ -270,12 +270,13 @@ impl<'a> Builder<'a> {
         self.flows(sent, role)?.flows(&lossy, |_| Role::Background)
     }
 
-    /// One flow for each of the 64 code points, or several where no CPU carries one, at 100 % of
-    /// the line in all.
-    pub(super) fn every_dscp(mut self) -> Self {
-        let rate = self.rate(100, Dscp::COUNT);
+    /// One flow for each of the 64 code points, or several where no CPU carries one, at `percent`
+    /// of the line in all.
+    pub(super) fn every_dscp(mut self, percent: u64, role: impl Fn(Priority) -> Role) -> Self {
+        let rate = self.rate(percent, Dscp::COUNT);
         for dscp in Dscp::all() {
-            self.push(Role::Test, self.priority_of(dscp), dscp, rate);
+            let priority = self.priority_of(dscp);
+            self.push(role(priority), priority, dscp, rate);
         }
         self
     }

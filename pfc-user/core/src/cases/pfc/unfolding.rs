@@ -52,6 +52,13 @@ pub(super) fn none_and_each(set: &[Priority]) -> Vec<PlannedRepetition> {
     [vec![none], each(set)].concat()
 }
 
+/// The set as it is, with a storm on each of the eight classes.
+pub(super) fn each_class(set: &[Priority]) -> Vec<PlannedRepetition> {
+    Priority::all()
+        .map(|class| stormed(set, &[class]))
+        .collect()
+}
+
 /// The whole set, one of it, and each pair of it. None where it has no two priorities.
 pub(super) fn several(set: &[Priority]) -> Vec<PlannedRepetition> {
     let [first, _, ..] = set else {

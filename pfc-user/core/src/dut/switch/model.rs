@@ -33,8 +33,9 @@ fn reads(configured: Trust, faults: &[Fault]) -> Trust {
 }
 
 /// The map of DSCPs of a switch with these faults.
-fn mapped(configured: [Priority; Dscp::COUNT], faults: &[Fault]) -> [Priority; Dscp::COUNT] {
-    let mut map = configured;
+fn mapped(config: &SwitchConfig, faults: &[Fault]) -> [Priority; Dscp::COUNT] {
+    let mut map = config.dscp_to_priority;
+    let is_lossless = |priority: &Priority| config.lossless.contains(*priority);
     let zero = Priority::from_low_bits(0);
     for (dscp, priority) in map.iter_mut().enumerate() {
         let dscp = dscp as u8;
@@ -43,6 +44,11 @@ fn mapped(configured: [Priority; Dscp::COUNT], faults: &[Fault]) -> [Priority; D
                 Fault::MapsOwnDscpAlone if dscp != priority.get() => zero,
                 Fault::MapsLowDscpsAlone if dscp >= 32 => zero,
                 Fault::MapsLowBits => Priority::from_low_bits(dscp),
+                Fault::MisplacesDscp(misplaced) if dscp == misplaced.get() => {
+                    let lossless = is_lossless(priority);
+                    let other = Priority::all().find(|other| is_lossless(other) != lossless);
+                    other.unwrap_or(*priority)
+                }
                 _ => *priority,
             };
         }
@@ -133,7 +139,7 @@ impl Switch {
             drops: BTreeMap::new(),
             counts: vec![PortCounts::default(); config.macs.len()],
             config: SwitchConfig {
-                dscp_to_priority: mapped(config.dscp_to_priority, faults),
+                dscp_to_priority: mapped(&config, faults),
                 ..config
             },
         }

@@ -1,5 +1,6 @@
 //! Figures that are reported and not judged.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use pfc_ebpf::abi::account::{BATCH, Clock};
@@ -8,10 +9,11 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
+use super::preconditions::{flows, sent, storm_end};
 use super::probe::{odd, response_time};
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, Port, StormReport, WaitEnd};
-use crate::plan::{Nanos, PortName, StormPlan};
+use crate::plan::{FlowPlan, Nanos, PortName, StormPlan};
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
@@ -127,7 +129,33 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
         ("storm frames".into(), count(storm.frames, "") + refused),
         ("storm sent by".into(), storm.method.clone().into()),
         ("gaps of the storm".into(), gaps(e, plan, storm)),
+        (
+            "code points that the storm held".into(),
+            held_by(e, storm).into(),
+        ),
     ]
+}
+
+/// The code points of which no storm-phase frame came before the storm's pauses were over.
+fn held_by(e: &PfcEvidence, storm: &StormReport) -> String {
+    let end = storm_end(e, storm);
+    let is_held = |flow: &&FlowPlan| {
+        let received = e.received(flow.id, Phase::Storm);
+        sent(e, flow, Phase::Storm) > 0 && received.is_none_or(|received| received.first >= end)
+    };
+    let mut held = BTreeMap::<_, BTreeSet<_>>::new();
+    for flow in flows(e, None).filter(is_held) {
+        held.entry(flow.pcp).or_default().insert(flow.dscp.get());
+    }
+    let marks = |(pcp, dscps): (Option<Priority>, BTreeSet<u8>)| {
+        let tag = pcp.map_or(String::new(), |pcp| format!("PCP {pcp} with "));
+        let dscps: Vec<_> = dscps.iter().map(u8::to_string).collect();
+        format!("{tag}DSCP {}", dscps.join(", "))
+    };
+    match held.is_empty() {
+        true => "none".into(),
+        false => held.into_iter().map(marks).collect::<Vec<_>>().join("; "),
+    }
 }
 
 /// XOFF and XON of the DUT, by priority, and its PAUSE frames, at each sending port.

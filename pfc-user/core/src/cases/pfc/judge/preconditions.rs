@@ -28,6 +28,14 @@ pub(in crate::cases::pfc) fn storm_names_some(e: &PfcEvidence) -> Result<(), Str
     }
 }
 
+/// The storm is to hold some of the traffic.
+pub(in crate::cases::pfc) fn storm_holds_some(e: &PfcEvidence) -> Result<(), String> {
+    match flows(e, Some(Role::Test)).next() {
+        Some(_) => Ok(()),
+        None => Err("the storm of this repetition names no lossless priority with traffic".into()),
+    }
+}
+
 /// The PFC frames of the storm name no priority.
 pub(in crate::cases::pfc) fn storm_names_none(e: &PfcEvidence) -> Result<(), String> {
     match e.plan.storm.as_ref().and_then(|storm| storm.kind.named()) {

@@ -225,6 +225,8 @@ fn a_dscp_has_the_priority_that_the_fault_gives_it() {
         ("maps-own-dscp-alone", [3, 0, 0, 0]),
         ("maps-low-dscps-alone", [3, 1, 3, 0]),
         ("maps-low-bits", [3, 1, 3, 5]),
+        ("misplaces-dscp=9", [3, 3, 3, 5]),
+        ("misplaces-dscp=27", [3, 1, 0, 5]),
     ] {
         let found = [3, 9, 27, 45].map(|dscp| {
             let mut switch = with(config.clone(), &[fault]);

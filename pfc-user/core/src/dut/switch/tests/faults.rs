@@ -414,6 +414,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("maps-own-dscp-alone", [&[]; 3]),
     ("maps-low-dscps-alone", [&[]; 3]),
     ("maps-low-bits", [&[]; 3]),
+    ("misplaces-dscp", [&[]; 3]),
     // The switch is to go by the DSCP, and the frames are untagged.
     ("trusts-dscp", [&[]; 3]),
     ("trusts-pcp", [NOT_HELD, &[], &[]]),
