@@ -451,6 +451,19 @@ impl Limits {
 }
 
 impl RepetitionPlan {
+    /// Bits on the wire of a frame, the mean of all that its flows send at their rates.
+    pub fn frame_bits(&self) -> f64 {
+        let bits =
+            |flow: &FlowPlan| LineRate::frame_bits(flow.length.min(usize::from(u16::MAX))) as f64;
+        let one = self.flows.first().map_or(0.0, bits);
+        if self.flows.iter().all(|flow| bits(flow) == one) {
+            return one;
+        }
+        let rates = self.flows.iter().map(|flow| flow.rate as f64);
+        let frames = self.flows.iter().map(|flow| flow.rate as f64 / bits(flow));
+        rates.sum::<f64>() / frames.sum::<f64>().max(f64::MIN_POSITIVE)
+    }
+
     /// Its phases, in their order.
     pub fn phases(&self) -> Vec<Phase> {
         let probed =

@@ -1,7 +1,6 @@
 //! The plan file: which cases, with which repetitions, for how long. The parameters of a case are
 //! its family's; here they get their place in the file.
 
-use pfc_ebpf::abi::Trust;
 use serde::Deserialize;
 pub use validator_core::cases::PlannedCase;
 use validator_core::cases::parameters::{
@@ -16,7 +15,7 @@ use validator_core::keys;
 
 use super::ConfigError;
 use super::document::Document;
-use super::testbed::Testbed;
+use super::testbed::{PfcTestbed, Testbed};
 
 /// Tables of a plan.
 pub const PLAN: &[keys::Table] = &[
@@ -81,15 +80,15 @@ pub(super) fn read(document: &Document, testbed: &Testbed) -> Result<Plan, Confi
         return Err(document.error("case", "expected at least one [[case]], found none"));
     }
     let of_plan = |misfit: Misfit| document.error(&misfit.key, misfit.problem);
+    let untagged = || parameters::shortest_frame(true, false);
     let pfc = testbed.pfc.as_ref();
-    let is_ipv4 = pfc.is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4());
-    let is_tagged = pfc.is_some_and(|pfc| pfc.qos.vlan || pfc.qos.trust == Trust::Pcp);
+    let shortest = pfc.map_or_else(untagged, PfcTestbed::shortest_frame);
     let tables = PlanTables {
         durations: file.durations,
         storm: file.storm,
         short: file.short,
-        frame: parameters::frame(file.traffic.frame, is_ipv4, is_tagged).map_err(of_plan)?,
-        line_rate: testbed.pfc.as_ref().and_then(|pfc| pfc.ports.line_rate),
+        frame: parameters::frame(file.traffic.frame, shortest).map_err(of_plan)?,
+        line_rate: pfc.and_then(|pfc| pfc.ports.line_rate),
     };
     let mut cases: Vec<PlannedCase> = Vec::new();
     for (index, table) in file.case.into_iter().enumerate() {

@@ -11,6 +11,7 @@ mod ports;
 mod qos;
 pub mod rc;
 
+use pfc_ebpf::abi::Trust;
 use serde::Deserialize;
 
 pub use addresses::{Addresses, Destination};
@@ -23,6 +24,7 @@ pub use ports::{Port, Ports, Sender};
 pub use qos::Qos;
 pub(super) use qos::{Preset, all_dscps};
 pub use rc::{RcDut, RcTestbed};
+use validator_core::cases::pfc::parameters;
 use validator_core::evidence;
 pub use validator_core::evidence::xdp::XdpMode;
 use validator_core::keys;
@@ -108,6 +110,12 @@ impl PfcTestbed {
     /// True if nothing changes the DUT's lossless set: it has the declared one in each repetition.
     pub fn is_fixed(&self) -> bool {
         matches!(self.dut, Dut::External { .. }) && self.hooks.configure.is_none()
+    }
+
+    /// The length of its shortest test frame, in octets without FCS, and of what it is the shortest.
+    pub fn shortest_frame(&self) -> (usize, &'static str) {
+        let is_tagged = self.qos.vlan || self.qos.trust == Trust::Pcp;
+        parameters::shortest_frame(self.addresses.source_ip.is_ipv4(), is_tagged)
     }
 }
 

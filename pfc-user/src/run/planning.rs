@@ -138,6 +138,7 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         vlan: testbed.qos.vlan,
         senders: testbed.ports.further(PortRole::Tx).cloned().collect(),
         receivers: testbed.ports.further(PortRole::Rx).cloned().collect(),
+        shortest: testbed.shortest_frame().0,
         zero_source: testbed.facts.zero_source,
         fixed_lossless: testbed.is_fixed().then(|| testbed.qos.lossless.clone()),
     }

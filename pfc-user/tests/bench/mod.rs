@@ -13,6 +13,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator::driver::kernel::link::mac::Alive;
 use validator::dut::switch::config::{Priorities, Scheduler, SwitchConfig};
 use validator::dut::switch::model::{Departure as Left, Switch};
+use validator_core::cases::pfc::parameters::shortest_frame;
 use validator_core::cases::pfc::planning::RepetitionRequest;
 use validator_core::cases::pfc::port::PortContext;
 use validator_core::cases::pfc::{CASES, PfcCase};
@@ -59,9 +60,15 @@ pub fn port() -> PortContext {
         vlan: false,
         senders: vec![PortName::new("tx2".into())],
         receivers: vec![PortName::new("rx2".into())],
+        shortest: shortest(Trust::Dscp, false),
         zero_source: true,
         fixed_lossless: None,
     }
+}
+
+/// Length of the shortest test frame of IPv4, in octets without FCS.
+pub fn shortest(trust: Trust, vlan: bool) -> usize {
+    shortest_frame(true, vlan || trust == Trust::Pcp).0
 }
 
 /// The map of which that function gives the low three bits.
@@ -107,7 +114,7 @@ fn planned(
         lossless: &lossless,
         storm: storm.as_deref(),
         turn,
-        durations: DURATIONS,
+        durations: durations_of(id),
         frame: frame_of(id),
         quanta: Quanta::MAX,
         interval: 11 * MS,
@@ -121,6 +128,18 @@ pub fn frame_of(id: &str) -> usize {
     match id {
         "pfc.response-time" | "pfc.class-map" => 3400,
         _ => 1024,
+    }
+}
+
+/// Times of that case; those with a flow for each code point, or for each size, have many frames.
+pub fn durations_of(id: &str) -> Durations {
+    match id {
+        "pfc.class-map" | "pfc.sizes" => Durations {
+            baseline: 100 * MS,
+            traffic: 150 * MS,
+            ..DURATIONS
+        },
+        _ => DURATIONS,
     }
 }
 

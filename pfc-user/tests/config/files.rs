@@ -14,7 +14,7 @@ use validator::config::{
 use validator::dut::switch::config::Scheduler;
 use validator_core::plan::Durations;
 
-const CASES: [&str; 22] = [
+const CASES: [&str; 23] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
@@ -26,6 +26,7 @@ const CASES: [&str; 22] = [
     "mad.c13-013",
     "mad.c13-014-01",
     "pfc.class-map",
+    "pfc.sizes",
     "pfc.zero-time",
     "pfc.independent-times",
     "pfc.timer-reload",
@@ -195,17 +196,18 @@ fn the_further_cases_have_their_sets_and_vectors() {
                 CASES[10],
                 (0..8).map(|class| format!("34 storm {class}")).collect(),
             ),
-            (CASES[11], sets(&["34"])),
-            (CASES[12], sets(&["34", "1346"])),
-            (CASES[13], sets(&["34"])),
+            (CASES[11], sets(&["34", "34 storm 012567"])),
+            (CASES[12], sets(&["34"])),
+            (CASES[13], sets(&["34", "1346"])),
             (CASES[14], sets(&["34"])),
             (CASES[15], sets(&["34"])),
             (CASES[16], sets(&["34"])),
             (CASES[17], sets(&["34"])),
             (CASES[18], sets(&["34"])),
             (CASES[19], sets(&["34"])),
-            (CASES[20], sets(&["3", "34"])),
-            (CASES[21], sets(&["3", "34 storm 4"])),
+            (CASES[20], sets(&["34"])),
+            (CASES[21], sets(&["3", "34"])),
+            (CASES[22], sets(&["3", "34 storm 4"])),
         ]
     );
 }

@@ -16,8 +16,8 @@ use super::{named, of_class, page, parse, sample, samples, text_of};
 #[test]
 fn each_family_is_drawn() {
     for (family, class, number) in [
-        // Fourteen cases with one repetition, and three with two.
-        ("pfc", "timeline", 20),
+        // Fourteen cases with one repetition, and four with two.
+        ("pfc", "timeline", 22),
         ("mad", "ladder", 7),
         ("rc", "ladder", 3),
     ] {

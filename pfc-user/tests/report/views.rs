@@ -221,6 +221,7 @@ fn a_dry_run_tells_every_frame_of_a_planned_probe() {
         vlan: false,
         senders: Vec::new(),
         receivers: Vec::new(),
+        shortest: 60,
         zero_source: false,
         fixed_lossless: None,
     };

@@ -164,6 +164,7 @@ fn root_probes() {
     for (fault, case, expected) in [
         ("shares-timer", "independent-times", "independent own-time"),
         ("misplaces-dscp", "class-map", "class map"),
+        ("leaks-for-long", "sizes", "sizes paused"),
         ("keeps-longer", "timer-reload", "timer replaced"),
         ("half-ethertype", "invalid-frames", "invalid ignored"),
         ("wants-source", "source-address", "source pauses"),

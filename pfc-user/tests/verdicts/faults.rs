@@ -18,7 +18,7 @@ use crate::verdicts::frame_faults;
 pub(super) type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const REPETITIONS: [Repetition; 22] = [
+const REPETITIONS: [Repetition; 24] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -28,6 +28,8 @@ const REPETITIONS: [Repetition; 22] = [
     ("pfc.enable-vector", &[3, 4], Some(&[3])),
     ("pfc.class-map", &[3, 4], Some(&[3])),
     ("pfc.class-map", &[3, 4], Some(&[5])),
+    ("pfc.sizes", &[3, 4], None),
+    ("pfc.sizes", &[3, 4], Some(&[0, 1, 2, 5, 6, 7])),
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),
@@ -51,7 +53,7 @@ const UNREAD: &[&str] = &["asks-each well-formed in-time: *", DELIVERED_THROUGH_
 
 /// Cases in which a switch loses frames that sends no PFC.
 const DELIVERED_THROUGH_PFC: &str =
-    "delivered: single multi enable class generation oversubscription victim";
+    "delivered: single multi enable sizes generation oversubscription victim";
 
 /// Every fault, and the checks that fail for it: `check check: case case`, with the short names of
 /// the cases, or `*` for every case that has the check.
@@ -72,7 +74,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "pauses not-early: *",
             "isolation: multi",
             "no-dip: multi lossy enable",
-            "background: lossy",
+            "background: lossy sizes",
         ],
     ),
     ("leaks", NOT_PAUSED),
@@ -80,7 +82,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "pfc-pauses-all",
         &[
             "test-traffic only-enabled map: *",
-            "background: single multi lossy",
+            "background: single multi lossy sizes",
             "no-delay: single multi lossy global enable",
             "no-dip: single multi lossy enable",
             "isolation: multi",
@@ -100,6 +102,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "lossy-obeys-pfc",
         &[
             "test-traffic map own-time: *",
+            "background: sizes",
             "response: single multi",
             "no-dip: lossy",
             "no-delay: lossy",
@@ -120,7 +123,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "still-pauses pauses not-late in-time releases: *",
             "response: response",
             "delivered: single multi generation victim",
-            "background: lossy",
+            "resume: sizes",
+            "background: lossy sizes",
             "ignored: enable",
         ],
     ),
@@ -129,7 +133,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "adds-up-pauses",
         &[
             "lets-go replaced in-time releases: *",
-            "delivered: single multi enable class generation victim",
+            "delivered: single multi enable class sizes generation victim",
             "alive: invalid",
         ],
     ),
@@ -160,7 +164,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "response: single multi",
             "isolation: multi",
             "no-dip: multi lossy enable",
-            "background: lossy",
+            "background: lossy sizes",
             "no-delay: lossy",
             "ignored: enable",
         ],
@@ -178,7 +182,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "reverses-vector",
         &[
-            "paused only-enabled map resumes replaced: *",
+            "only-enabled map resumes replaced: *",
+            "paused: single multi victim",
             "response: single multi",
             "isolation: multi",
             "no-dip: multi lossy enable",
@@ -219,12 +224,15 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "no-loss only-enabled map own-time replaced alive not-late in-time: *",
             "response: response",
-            "delivered: single multi enable class generation victim",
-            "background: lossy",
+            "delivered: single multi enable class sizes generation victim",
+            "background: lossy sizes",
             "ignored: enable zero",
         ],
     ),
-    ("dies-after-pause", &["resume: single multi generation"]),
+    (
+        "dies-after-pause",
+        &["resume: single multi sizes generation"],
+    ),
     (
         "no-upstream-pfc",
         &["asks-each in-time: *", DELIVERED_THROUGH_PFC],
@@ -234,7 +242,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "silent resume: *",
             "isolation: multi victim",
-            "background: lossy",
+            "background: lossy sizes",
             "ignored: enable zero",
         ],
     ),
@@ -258,7 +266,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     ),
     (
         "xoff-lossless-in-lossy-storm",
-        &["map: *", "background: lossy"],
+        &["map: *", "background: lossy sizes"],
     ),
     (
         "xoff-other-lossless",
@@ -270,7 +278,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "xoff-for-lossy=20000",
         &[
             "no-pfc-on-lossy silent test-traffic throughput only-enabled map: *",
-            "background: single multi victim",
+            "background: single multi sizes victim",
             "ignored: enable zero",
         ],
     ),
@@ -279,7 +287,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "delivered: congestion",
             "test-traffic no-loss only-enabled map alive: *",
-            "background: single multi victim",
+            "background: single multi sizes victim",
             "no-dip: multi global enable zero victim",
             "ignored: enable zero",
         ],
@@ -288,7 +296,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "drops-lossy-in-storm",
         &[
             "test-traffic no-loss only-enabled map alive: *",
-            "background: single multi",
+            "background: single multi sizes",
             "no-dip: multi enable",
             "ignored: enable zero",
         ],
@@ -333,7 +341,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
             "delivered no-loss only-enabled map own-time replaced victim alive not-late: *",
             "response: response",
             "isolation: multi victim",
-            "background: lossy",
+            "background: lossy sizes",
             "ignored: enable zero",
         ],
     ),
@@ -397,7 +405,7 @@ pub(super) const LONGER: &[&str] = &[
 const OTHER_FIELD: &[&str] = &[
     "paused response only-enabled map resumes own-time replaced asks-each alive: *",
     "still-pauses pauses not-early: *",
-    "background: single multi",
+    "background: single multi sizes",
     "no-dip: single multi enable",
     "no-delay: lossy global enable",
     "delivered: oversubscription",
@@ -485,6 +493,7 @@ fn run(marks: Marks, faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
         trust: marks.trust,
         vlan: marks.vlan,
         dscp_map: bench::dscp_map(marks.map),
+        shortest: bench::shortest(marks.trust, marks.vlan),
         ..bench::port()
     };
     let run_one = |(id, lossless, storm): Repetition| {
@@ -546,12 +555,13 @@ fn a_switch_without_faults_passes_every_check() {
 /// True if the check of that case, by its short name, says something in that repetition.
 fn has_subject(case: &str, result: &CheckResult) -> bool {
     let names_none = result.repetition.ends_with("storm on none");
+    let holds_none = result.repetition.ends_with("5") || result.repetition.ends_with("5+6+7");
     match result.check.as_str() {
         // A lossless priority outside the storm.
         "isolation" => result.repetition.contains("storm on"),
         "ignored" => case != "enable" || names_none,
         "only-enabled" => !names_none,
-        "delivered" => !names_none && (case != "class" || !result.repetition.ends_with("on 5")),
+        "paused" | "delivered" | "resume" => !names_none && !holds_none,
         _ => true,
     }
 }

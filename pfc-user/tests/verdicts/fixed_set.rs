@@ -40,7 +40,7 @@ fn unfolded(case: &PfcCase) -> Repetitions {
         ..bench::port()
     };
     let parameters = PfcParameters {
-        durations: bench::DURATIONS,
+        durations: bench::durations_of(case.case.id),
         frame: bench::frame_of(case.case.id),
         storm: Storm {
             quanta: pfc_ebpf::units::Quanta::MAX,
@@ -91,7 +91,7 @@ const BOTH: &str = "lossless 3+4";
 const ON_NONE: &str = "lossless 3+4, storm on none";
 
 /// The repetitions of each case.
-const REPETITIONS: [(&str, &[&str]); 17] = [
+const REPETITIONS: [(&str, &[&str]); 18] = [
     ("single-lossless", &[ON_3, ON_4]),
     ("multi-lossless", &[BOTH, ON_3]),
     ("lossy", &[BOTH]),
@@ -110,6 +110,7 @@ const REPETITIONS: [(&str, &[&str]); 17] = [
             "lossless 3+4, storm on 7",
         ],
     ),
+    ("sizes", &[BOTH, "lossless 3+4, storm on 0+1+2+5+6+7"]),
     ("zero-time", &[BOTH]),
     ("independent-times", &[BOTH]),
     ("timer-reload", &[BOTH]),
@@ -149,6 +150,11 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
         format!("enable-vector only-enabled [{ON_NONE}]"),
         format!("enable-vector delivered [{ON_NONE}]"),
     ]);
+    for check in ["paused", "delivered", "resume"] {
+        no_subject.insert(format!(
+            "sizes {check} [lossless 3+4, storm on 0+1+2+5+6+7]"
+        ));
+    }
     let of_lossy = each("class-map", "delivered").into_iter();
     no_subject.extend(of_lossy.filter(|name| !name.contains("on 3") && !name.contains("on 4")));
     assert_eq!(with(&cases, Verdict::NotApplicable), no_subject);
@@ -158,7 +164,7 @@ fn a_good_switch_passes_every_case_and_what_was_not_done_touches_no_verdict() {
         .collect();
     assert_eq!(
         not_done,
-        [8, 3, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        [8, 3, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     );
 }
 

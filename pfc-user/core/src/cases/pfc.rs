@@ -22,6 +22,7 @@ mod resolution;
 mod response_time;
 pub mod settle;
 mod single_lossless;
+mod sizes;
 mod source_address;
 pub mod stimulate;
 mod timer_reload;
@@ -90,13 +91,14 @@ pub struct PfcCase {
 }
 
 /// The four of the test plan, then the further ones.
-pub static CASES: [PfcCase; 17] = [
+pub static CASES: [PfcCase; 18] = [
     single_lossless::CASE,
     multi_lossless::CASE,
     lossy::CASE,
     global_pause::CASE,
     enable_vector::CASE,
     class_map::CASE,
+    sizes::CASE,
     zero_time::CASE,
     independent_times::CASE,
     timer_reload::CASE,

@@ -98,6 +98,10 @@ ib_mad::faults! {
         Leaks(n: OneIn, FRAMES, "100")
             "leaks": "sends one frame for every N (100) that arrive for a paused priority"
                 => "paused";
+        LeaksForLong(octets: NonZeroU64, OCTETS, "1400")
+            "leaks-for-long": "sends one frame for every one of more than so many (1400) octets \
+             that arrives for a paused priority"
+                => "paused";
         PfcPausesAll
             "pfc-pauses-all": "pauses all priorities when PFC names any" => "background";
         PausesOtherLossless
@@ -199,6 +203,10 @@ ib_mad::faults! {
             "slow-at-times": "acts 5 ms later on one PFC frame in N (40)" => "response";
         LosesHeld(n: OneIn, FRAMES, "10")
             "loses-held": "loses one in N (10) of the frames that a pause holds back"
+                => "delivered";
+        LosesShort(octets: NonZeroU64, OCTETS, "100")
+            "loses-short": "loses the frames of fewer than so many (100) octets that a pause holds \
+             back"
                 => "delivered";
         DiesAfterPause
             "dies-after-pause": "forwards nothing more of a priority after a pause of 100 ms or \

@@ -50,13 +50,20 @@ pub fn by_role(plan: &RepetitionPlan, line_rate: LineRate) -> Vec<(&'static str,
             }
             None => String::new(),
         };
+        let lengths = flows.iter().map(|flow| flow.length);
+        let (shortest, longest) = (lengths.clone().min(), lengths.max());
+        let lengths = match (shortest, longest) {
+            (Some(shortest), Some(longest)) if shortest < longest => {
+                format!("{shortest} to {longest}")
+            }
+            _ => first.length.to_string(),
+        };
         let text = format!(
-            "{}, DSCP {}{tagged}{between}; {} {flows_word} of frames of {} octets, \
+            "{}, DSCP {}{tagged}{between}; {} {flows_word} of frames of {lengths} octets, \
              {:.3} Mbit/s{in_all} ({share:.2} % of the line)",
             priorities(flows.iter().map(|flow| flow.priority)),
             ranges(flows.iter().map(|flow| flow.dscp.get())),
             flows.len(),
-            first.length,
             rate as f64 / 1e6,
         );
         described.push((name, text));

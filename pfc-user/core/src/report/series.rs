@@ -1,6 +1,6 @@
 //! Throughput per priority over time, for `report.json`.
 
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::Priority;
 use serde::Serialize;
 
 use crate::evidence::pfc::PfcEvidence;
@@ -37,9 +37,7 @@ pub fn of(e: &PfcEvidence) -> Vec<Series<'_>> {
     let with_traffic =
         |priority: &Priority| e.plan.flows.iter().any(|flow| flow.priority == *priority);
     let all = Priority::all().filter(with_traffic).map(|priority| {
-        // All frames of a repetition have one length.
-        let length = e.plan.flows.first().map(|flow| flow.length);
-        let bits = length.map_or(0, LineRate::frame_bits) as f64;
+        let bits = e.plan.frame_bits();
         let seconds = many as f64 * e.windows.width as f64 / 1e9;
         let mbits = |windows: &[[u32; 8]]| -> Vec<f64> {
             let frames = |step: &[[u32; 8]]| {

@@ -15,7 +15,7 @@ use crate::bench;
 type Asked = (&'static [u8], Option<&'static [u8]>);
 
 /// The repetitions of a short plan of all cases.
-const ASKED: [(&str, &[Asked]); 17] = [
+const ASKED: [(&str, &[Asked]); 18] = [
     ("pfc.pause-single-lossless", &[(&[3], None)]),
     (
         "pfc.pause-multi-lossless",
@@ -30,6 +30,10 @@ const ASKED: [(&str, &[Asked]); 17] = [
     (
         "pfc.class-map",
         &[(&[3, 4], Some(&[3])), (&[3, 4], Some(&[5]))],
+    ),
+    (
+        "pfc.sizes",
+        &[(&[3, 4], None), (&[3, 4], Some(&[0, 1, 2, 5, 6, 7]))],
     ),
     ("pfc.zero-time", &[(&[3, 4], None)]),
     ("pfc.independent-times", &[(&[3, 4], None)]),
@@ -88,12 +92,17 @@ pub fn faults(case: &Case) -> Vec<&'static str> {
 fn run(id: &str, asked: &[Asked], trust: Trust, faults: &[Fault]) -> CaseEvidence {
     let port = PortContext {
         trust,
+        shortest: bench::shortest(trust, false),
         ..bench::port()
     };
     let one = |(lossless, storm): &Asked| {
         let mut plan = bench::plan_at(&port, id, lossless, *storm);
         // Few frames make little evidence.
-        plan.flows.iter_mut().for_each(|flow| flow.length = 3400);
+        if id == "pfc.sizes" {
+            plan.flows.iter_mut().for_each(|flow| flow.rate /= 4);
+        } else {
+            plan.flows.iter_mut().for_each(|flow| flow.length = 3400);
+        }
         if let Some(probe) = &mut plan.probe {
             probe.bursts.truncate(BURSTS);
         }

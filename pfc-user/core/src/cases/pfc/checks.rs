@@ -536,6 +536,34 @@ const MAP_DELIVERED: Row<Pfc> = Row {
     ..DELIVERED
 };
 
+const SIZES_PAUSED: Row<Pfc> = Row {
+    applies: Some(storm_holds_some),
+    fault: "leaks-for-long",
+    ..PAUSED
+};
+
+const SIZES_BACKGROUND: Row<Pfc> = Row {
+    applies: None,
+    ..Row {
+        id: "background",
+        passes_when: "every frame of the priorities that are lossy or not stormed is received, \
+            those of the storm phase while the storm still runs, and no XOFF of the DUT withholds \
+            any",
+        fault: "drops-lossy-in-storm",
+        ..IGNORED
+    }
+};
+
+const SIZES_DELIVERED: Row<Pfc> = Row {
+    fault: "loses-short",
+    ..MAP_DELIVERED
+};
+
+const SIZES_RESUME: Row<Pfc> = Row {
+    applies: Some(storm_holds_some),
+    ..RESUME
+};
+
 const ZERO_IGNORED: Row<Pfc> = Row {
     tolerance: OFFERED,
     needs: IGNORED.needs,
@@ -902,6 +930,14 @@ pub(super) const ENABLE_VECTOR: [Row<Pfc>; 14] =
 
 /// The table of pfc.class-map.
 pub(super) const CLASS_MAP: [Row<Pfc>; 11] = with_those_of_all![MAP, MAP_DELIVERED];
+
+/// The table of pfc.sizes.
+pub(super) const SIZES: [Row<Pfc>; 13] = with_those_of_all![
+    SIZES_PAUSED,
+    SIZES_BACKGROUND,
+    SIZES_DELIVERED,
+    SIZES_RESUME,
+];
 
 /// The table of pfc.zero-time.
 pub(super) const ZERO_TIME: [Row<Pfc>; 13] =

@@ -152,16 +152,21 @@ pub(in crate::cases) fn read(
     })
 }
 
-/// The length of the test frames; `given` is that of the plan, in octets without FCS. The shortest
-/// is that of headers and stamp.
-pub fn frame(given: Option<usize>, is_ipv4: bool, is_tagged: bool) -> Result<usize, Misfit> {
-    const DEFAULT: usize = 1024;
-    let (shortest, family) = match (is_ipv4, is_tagged) {
+/// The length of the shortest test frame: headers and stamp, in octets without FCS; and of what it
+/// is the shortest.
+pub fn shortest_frame(is_ipv4: bool, is_tagged: bool) -> (usize, &'static str) {
+    match (is_ipv4, is_tagged) {
         (true, false) => (60, "IPv4"),
         (true, true) => (64, "IPv4 behind a tag"),
         (false, false) => (80, "IPv6"),
         (false, true) => (84, "IPv6 behind a tag"),
-    };
+    }
+}
+
+/// The length of the test frames; `given` is that of the plan, in octets without FCS. Errors name
+/// the [shortest](shortest_frame).
+pub fn frame(given: Option<usize>, (shortest, family): (usize, &str)) -> Result<usize, Misfit> {
+    const DEFAULT: usize = 1024;
     match given.unwrap_or(DEFAULT) {
         frame if (shortest..=3400).contains(&frame) => Ok(frame),
         found => Err(Misfit::at(

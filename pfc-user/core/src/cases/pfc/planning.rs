@@ -64,6 +64,8 @@ pub(super) struct Builder<'a> {
     /// The ports of the flows that are added.
     from: PortName,
     to: PortName,
+    /// The length of their frames.
+    length: usize,
 }
 
 impl<'a> Builder<'a> {
@@ -74,6 +76,7 @@ impl<'a> Builder<'a> {
             flows: Vec::new(),
             from: PortName::TX,
             to: PortName::RX,
+            length: request.frame,
         }
     }
 
@@ -105,7 +108,7 @@ impl<'a> Builder<'a> {
     /// Flows of a lossless priority stay whole for as long as a CPU carries one: equal ones take
     /// turns, and order is judged within a flow.
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
-        let frames = rate / LineRate::frame_bits(self.request.frame);
+        let frames = rate / LineRate::frame_bits(self.length);
         let lossless = self.request.lossless.contains(&priority);
         let most = if lossless { CPU_CARRIES } else { FLOW_CARRIES };
         let parts = frames.div_ceil(most).max(1);
@@ -129,7 +132,7 @@ impl<'a> Builder<'a> {
             dscp,
             pcp,
             rate,
-            length: self.request.frame,
+            length: self.length,
         });
     }
 
@@ -244,6 +247,30 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        Ok(self)
+    }
+
+    /// A flow of each of these lengths for each of `priorities`, which share `percent` of the line:
+    /// as many frames of each. Lengths take turns with the code points of a priority.
+    pub(super) fn of_each_length(
+        mut self,
+        percent: u64,
+        priorities: &[Priority],
+        lengths: &[usize],
+        role: impl Fn(Priority) -> Role,
+    ) -> Result<Self, NotApplicable> {
+        let rate = self.rate(percent, priorities.len().max(1));
+        let bits = |length: &usize| LineRate::frame_bits(*length);
+        let all: u64 = lengths.iter().map(bits).sum();
+        for &priority in priorities {
+            let dscps = self.dscps_of(priority)?;
+            for (length, dscp) in lengths.iter().zip(dscps.iter().cycle()) {
+                self.length = *length;
+                let part = u128::from(rate) * u128::from(bits(length)) / u128::from(all.max(1));
+                self.push(role(priority), priority, *dscp, part as u64);
+            }
+        }
+        self.length = self.request.frame;
         Ok(self)
     }
 

@@ -26,6 +26,8 @@ pub struct PortContext {
     pub senders: Vec<PortName>,
     /// Receiving ports beside rx.
     pub receivers: Vec<PortName>,
+    /// Length of the shortest test frame: headers and stamp, in octets without FCS.
+    pub shortest: usize,
     /// True: the DUT is declared to obey PFC from 00-00-00-00-00-00.
     pub zero_source: bool,
     /// The DUT's lossless priorities, where the tester cannot configure others.
@@ -49,6 +51,7 @@ mod tests {
                 vlan: false,
                 senders: vec![PortName::new("tx2".into())],
                 receivers: vec![PortName::new("rx2".into())],
+                shortest: 60,
                 zero_source: true,
                 fixed_lossless: None,
             }

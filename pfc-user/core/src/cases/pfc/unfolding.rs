@@ -59,6 +59,14 @@ pub(super) fn each_class(set: &[Priority]) -> Vec<PlannedRepetition> {
         .collect()
 }
 
+/// The set as it is, stormed itself; and with a storm on all other priorities.
+pub(super) fn lossless_and_lossy(set: &[Priority]) -> Vec<PlannedRepetition> {
+    let lossy: Vec<_> = Priority::all()
+        .filter(|priority| !set.contains(priority))
+        .collect();
+    vec![stormed(set, set), stormed(set, &lossy)]
+}
+
 /// The whole set, one of it, and each pair of it. None where it has no two priorities.
 pub(super) fn several(set: &[Priority]) -> Vec<PlannedRepetition> {
     let [first, _, ..] = set else {

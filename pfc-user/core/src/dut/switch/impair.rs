@@ -33,6 +33,8 @@ struct Every {
 pub struct Arrival {
     /// Its priority.
     pub priority: Priority,
+    /// Its length, without FCS.
+    pub octets: u64,
     /// True if that is lossless.
     pub lossless: bool,
     /// The ports it is to leave by; what follows holds where it does for one of them.
@@ -59,9 +61,13 @@ pub struct Impairments {
     drops: Option<(Scope, Every)>,
     drops_lossy_in_storm: Option<Every>,
     loses_held: Option<Every>,
+    /// Held frames of fewer octets are lost.
+    loses_short: Option<u64>,
     /// Priorities that have died, where they do.
     dead: Option<Priorities>,
     leaks: Option<Every>,
+    /// Held frames of more octets let one leave.
+    leaks_for_long: Option<u64>,
     reflects: Option<Every>,
     duplicates: Option<Every>,
     duplicates_late: Option<Every>,
@@ -127,6 +133,8 @@ impl Impairments {
                 Fault::Drops((scope, n)) => set.drops = Some((scope, Every::new(n))),
                 Fault::DropsLossyInStorm(n) => set.drops_lossy_in_storm = Some(Every::new(n)),
                 Fault::LosesHeld(n) => set.loses_held = Some(Every::new(n)),
+                Fault::LosesShort(octets) => set.loses_short = Some(octets.get()),
+                Fault::LeaksForLong(octets) => set.leaks_for_long = Some(octets.get()),
                 Fault::DiesAfterPause => set.dead = Some(Priorities::default()),
                 Fault::Leaks(n) => set.leaks = Some(Every::new(n)),
                 Fault::Reflects(n) => set.reflects = Some(Every::new(n)),
@@ -164,6 +172,7 @@ impl Impairments {
                 !arrival.lossless && arrival.in_storm,
             )
             || hits(&mut self.loses_held, arrival.paused)
+            || arrival.paused && self.loses_short.is_some_and(|least| arrival.octets < least)
             || self.dead.as_mut().is_some_and(|dead| {
                 if arrival.had_storm {
                     dead.insert(arrival.priority);
@@ -174,7 +183,10 @@ impl Impairments {
 
     /// True if the frame's arrival lets one of its queue leave despite the pause.
     pub fn leaks(&mut self, arrival: &Arrival) -> bool {
-        hits(&mut self.leaks, arrival.paused)
+        let is_long = self
+            .leaks_for_long
+            .is_some_and(|most| arrival.octets > most);
+        hits(&mut self.leaks, arrival.paused) || is_long && arrival.paused
     }
 
     /// True if a copy of the frame goes back by the port at which it came in.

@@ -311,6 +311,7 @@ impl Switch {
         let on_any = |is: &dyn Fn(&Pauses) -> bool| to.iter().any(|to| is(&self.ports[to].pauses));
         let arrival = Arrival {
             priority,
+            octets: frame.len() as u64,
             lossless: self.config.lossless.contains(priority),
             to,
             paused: on_any(&|pauses| pauses.is_paused(priority, now)),

@@ -2,7 +2,7 @@
 //! offered and received rate with the DUT's XOFF and XON, losses and stalls.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use pfc_ebpf::units::{Nanos, Priority};
 
 use super::envelope::Envelope;
 use super::expected::Failed;
@@ -270,10 +270,7 @@ fn peak(e: &PfcEvidence, priority: Priority) -> u32 {
 
 /// Layer-1 Mbit/s of `frames` in a window.
 fn rate(e: &PfcEvidence, frames: u32) -> f64 {
-    // All frames of a repetition have one length.
-    let length = e.plan.flows.first().map_or(0, |flow| flow.length);
-    let bits = LineRate::frame_bits(length.min(usize::from(u16::MAX))) as f64;
-    f64::from(frames) * bits / e.windows.width.max(1) as f64 * 1e3
+    f64::from(frames) * e.plan.frame_bits() / e.windows.width.max(1) as f64 * 1e3
 }
 
 fn lane(

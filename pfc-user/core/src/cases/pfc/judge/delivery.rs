@@ -72,14 +72,14 @@ pub(super) fn expect_all(finding: &mut Finding, e: &PfcEvidence, role: Role, pha
     // The tester's own losses are explained once, and not once a flow.
     let unexplained = counted.iter().map(lost).sum::<u64>() > lost_by_tester(e).0;
     for (flow, phase, sent, received, excuses) in counted {
-        finding.of_flow(&named(flow), |finding| {
+        finding.of_flow(&named(e, flow), |finding| {
             let counts = (sent, received);
             expect_received(finding, e, (flow, phase), counts, &excuses, unexplained);
             let late = e.received(flow.id, phase).map_or(0, |received| {
                 received.last.saturating_sub(end_of_wait(e, phase))
             });
             if late > 0 {
-                let what = format!("last frame of {} sent in phase {phase:?}", name(flow));
+                let what = format!("last frame of {} sent in phase {phase:?}", name(e, flow));
                 expect_in_time(finding, e, (flow, phase), what, "within the wait", late);
             }
         });
@@ -98,7 +98,7 @@ fn expect_received(
 ) {
     let what = format!(
         "frames of {} sent in phase {phase:?} and received",
-        name(flow)
+        name(e, flow)
     );
     let arrived = count(received, "");
     if sent == 0 {
@@ -194,9 +194,9 @@ pub(super) fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, role: 
         let Some(arrived) = e.received(flow.id, Phase::Storm) else {
             continue;
         };
-        let what = format!("last storm-phase frame of {} received", name(flow));
+        let what = format!("last storm-phase frame of {} received", name(e, flow));
         let expected = "while the storm still runs";
-        finding.of_flow(&named(flow), |finding| {
+        finding.of_flow(&named(e, flow), |finding| {
             if arrived.last <= end {
                 let actual = time(end - arrived.last) + " before its end";
                 finding.expect(what, expected, actual, true);
@@ -316,14 +316,14 @@ pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
         let unexcused: Vec<&Nanos> = leaks.iter().filter(is_unexcused).collect();
         let what = format!(
             "storm-phase frames of {} received before the storm's pause ended",
-            name(flow)
+            name(e, flow)
         );
         // The program's own first arrival needs no record: with full logs the two must agree.
         let received = e.received(flow.id, Phase::Storm);
         let first = received.map(|received| received.first);
         let after = |leak: Nanos| time(leak.saturating_sub(data.from));
         let all = Value::from(leaks.len());
-        finding.of_flow(&named(flow), |finding| {
+        finding.of_flow(&named(e, flow), |finding| {
             match (unexcused.first(), leaks.len(), first) {
                 (Some(leak), _, _) => {
                     let count = all + " (" + unexcused.len() + " unexcused, the first ";

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pfc_ebpf::abi::account::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::Priority;
 
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
@@ -86,8 +86,7 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
 fn rates_in_phase(e: &PfcEvidence) -> Option<(f64, f64)> {
     let windows = whole_windows(e, Phase::Storm)?;
     let time = windows.len() as f64 * e.windows.width as f64 / 1e9;
-    let length = e.plan.flows.first()?.length;
-    let rate = |counts: &[[u32; 8]]| bits(counts, windows.clone(), length) / time;
+    let rate = |counts: &[[u32; 8]]| bits(e, counts, windows.clone()) / time;
     let rates = (rate(&e.windows.offered), rate(&e.windows.received));
     (time > 0.0).then_some(rates)
 }
@@ -254,15 +253,14 @@ fn brief(nanos: Nanos) -> Value {
 fn worst_window(e: &PfcEvidence) -> Option<f64> {
     let windows = whole_windows(e, Phase::Storm)?;
     let many = windows_in_a_dip(e);
-    let length = e.plan.flows.first()?.length;
     starts(&windows, many)
-        .map(|start| bits(&e.windows.received, start..start + many, length) * 10.0)
+        .map(|start| bits(e, &e.windows.received, start..start + many) * 10.0)
         .min_by(f64::total_cmp)
         .map(|rate| rate / e.limits.line_rate.bits_per_second() as f64)
 }
 
-/// Layer-1 bits of the frames of that length in these windows.
-fn bits(counts: &[[u32; 8]], windows: Range<usize>, length: usize) -> f64 {
+/// Layer-1 bits of the frames in these windows.
+fn bits(e: &PfcEvidence, counts: &[[u32; 8]], windows: Range<usize>) -> f64 {
     let all: Vec<Priority> = Priority::all().collect();
-    sum(counts, windows, &all) as f64 * LineRate::frame_bits(length) as f64
+    sum(counts, windows, &all) as f64 * e.plan.frame_bits()
 }

@@ -164,8 +164,8 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
         // Flows with the expected octets are not listed: there are up to 64.
         if !TAGS.iter().any(by_tags) {
-            finding.of_flow(&named(flow), |finding| {
-                let what = format!("octets of {} in {frames} frames", name(flow));
+            finding.of_flow(&named(e, flow), |finding| {
+                let what = format!("octets of {} in {frames} frames", name(e, flow));
                 finding.prove(what, expected, octets, false, true)
             });
         }

@@ -299,18 +299,21 @@ fn accounting(e: &PfcEvidence) -> Result<(), String> {
 }
 
 /// A flow as a reader knows it.
-pub(super) fn name(flow: &FlowPlan) -> String {
-    match flow.pcp {
-        Some(pcp) => format!("flow {} (PCP {pcp}, DSCP {})", flow.id, flow.dscp),
-        None => format!("flow {} (DSCP {})", flow.id, flow.dscp),
-    }
+pub(super) fn name(e: &PfcEvidence, flow: &FlowPlan) -> String {
+    let pcp = flow.pcp.map_or(String::new(), |pcp| format!("PCP {pcp}, "));
+    let is_as_long = |other: &FlowPlan| other.length == flow.length;
+    let length = match e.plan.flows.iter().all(is_as_long) {
+        true => String::new(),
+        false => format!(", {} octets", flow.length),
+    };
+    format!("flow {} ({pcp}DSCP {}{length})", flow.id, flow.dscp)
 }
 
 /// A flow, for the comparisons that are about it.
-pub(super) fn named(flow: &FlowPlan) -> Flow {
+pub(super) fn named(e: &PfcEvidence, flow: &FlowPlan) -> Flow {
     Flow {
         id: flow.id,
-        name: name(flow),
+        name: name(e, flow),
     }
 }
 
@@ -319,7 +322,7 @@ fn baseline(e: &PfcEvidence, roles: Option<&[Role]>) -> Result<(), String> {
     let is_of = |flow: &&FlowPlan| roles.is_none_or(|roles| roles.contains(&flow.role));
     let is_dead = |flow: &&FlowPlan| received(e, flow, Phase::Baseline) == 0;
     let found = flows(e, None).filter(is_of).filter(is_dead);
-    let dead: Vec<String> = found.map(name).collect();
+    let dead: Vec<String> = found.map(|flow| name(e, flow)).collect();
     if dead.is_empty() {
         return Ok(());
     }
@@ -433,12 +436,12 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     if phase == Phase::Storm && e.plan.holds(flow) {
         // The DUT withholds these; the baseline shows that the sender keeps their rate.
         if sent == 0 {
-            return Err(format!("no storm-phase frame of {} left", name(flow)));
+            return Err(format!("no storm-phase frame of {} left", name(e, flow)));
         }
         return Ok(());
     }
     if withheld_left_out(e, flow, phase).any(|spans| spans.from < span.from || spans.to > span.to) {
-        let name = name(flow);
+        let name = name(e, flow);
         return Err(format!(
             "it is not known how long {name} was withheld in phase {phase:?}: there were too many \
              spans to list"
@@ -454,7 +457,7 @@ fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), Stri
     let most = frames_at(rate, flow, time);
     // A count is a whole number: one frame either way.
     if (sent as f64) < least * 0.99 - 1.0 || sent as f64 > most + 1.0 {
-        let name = name(flow);
+        let name = name(e, flow);
         return Err(format!(
             "{name} missed its rate in phase {phase:?}: {sent} frames left, {most:.0} were to leave"
         ));

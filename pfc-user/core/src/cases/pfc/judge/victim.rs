@@ -22,8 +22,10 @@ pub(in crate::cases::pfc) fn victim(e: &PfcEvidence) -> Finding {
     expect_during_storm(&mut times, e, Role::Victim);
     let span = e.span(Phase::Storm);
     for (flow, span) in flows(e, Some(Role::Victim)).zip(span.into_iter().cycle()) {
-        times.of_flow(&named(flow), |times| expect_on_time(times, e, flow, span));
-        finding.of_flow(&named(flow), |finding| {
+        times.of_flow(&named(e, flow), |times| {
+            expect_on_time(times, e, flow, span)
+        });
+        finding.of_flow(&named(e, flow), |finding| {
             expect_unasked(finding, e, flow, span)
         });
     }
@@ -104,7 +106,7 @@ fn expect_on_time(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span:
     let most = way.most();
     let what = format!(
         "share of {} in phase {:?} that was under way for longer than {}",
-        name(flow),
+        name(e, flow),
         span.phase,
         time(most).into_text()
     );
@@ -138,7 +140,7 @@ fn expect_unasked(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span:
     if held as f64 <= (1.0 - GOES_ON) * phase as f64 {
         return;
     }
-    let what = format!("time for which the DUT's XOFF withheld {}", name(flow));
+    let what = format!("time for which the DUT's XOFF withheld {}", name(e, flow));
     let expected = Value::from("<= ") + number(1.0 - GOES_ON, 2, "of the phase");
     let expected = expected.is(Bound::AtMost);
     let found = time(held) + " of " + time(phase);

@@ -24,7 +24,7 @@ const EDGE: Nanos = 100_000_000;
 pub(super) fn expect_offered(finding: &mut Finding, e: &PfcEvidence, role: Role, phases: &[Phase]) {
     for span in phases.iter().filter_map(|phase| e.span(*phase)) {
         for flow in flows(e, Some(role)) {
-            finding.of_flow(&named(flow), |finding| expect(finding, e, flow, span));
+            finding.of_flow(&named(e, flow), |finding| expect(finding, e, flow, span));
         }
     }
 }
@@ -43,7 +43,7 @@ fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, span: PhaseSp
     let what = format!(
         "share of {} offered in phase {phase:?} that arrived, what the DUT's XOFF withheld \
          included",
-        name(flow)
+        name(e, flow)
     );
     let expected = at_least(SHARE);
     let actual = share_beside(arrived as f64 / offered, SHARE)

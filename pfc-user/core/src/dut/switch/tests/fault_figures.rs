@@ -323,6 +323,33 @@ fn one_frame_in_n_leaks_in_its_turn() {
 }
 
 #[test]
+fn what_a_pause_holds_may_depend_on_the_size() {
+    for (fault, expected) in [
+        ("leaks-for-long=LENGTH", vec![]),
+        ("leaks-for-long=LESS", (0..3).collect()),
+        ("loses-short=LENGTH", vec![]),
+        ("loses-short=MORE", vec![]),
+    ] {
+        let length = frame(3, 0).len();
+        let fault = fault
+            .replace("LENGTH", &length.to_string())
+            .replace("LESS", &(length - 1).to_string())
+            .replace("MORE", &(length + 1).to_string());
+        let mut switch = switch(&[&fault]);
+        switch.ingress(1, 0, pfc(3, 0xffff));
+        (0..3).for_each(|n| switch.ingress(0, n * 20_000, frame(3, n)));
+        let in_pause: Vec<u64> = left(&mut switch, MS)
+            .into_iter()
+            .map(|(_, n, _)| n)
+            .collect();
+        assert_eq!(in_pause, expected, "{fault}");
+        let short = fault.starts_with("loses-short") && fault.ends_with(&(length + 1).to_string());
+        let after = left(&mut switch, 100 * MS).len();
+        assert_eq!(in_pause.len() + after, if short { 0 } else { 3 }, "{fault}");
+    }
+}
+
+#[test]
 fn frames_are_lost_doubled_and_swapped_one_in_n() {
     for (fault, expected) in [
         ("drops=3:4", vec![0, 1, 2, 4, 5, 6, 8, 9]),
@@ -331,6 +358,7 @@ fn frames_are_lost_doubled_and_swapped_one_in_n() {
         ("drops=lossy:1", (0..10).collect()),
         ("drops=4:1", (0..10).collect()),
         ("loses-held=1", (0..10).collect()),
+        ("loses-short=2000", (0..10).collect()),
         ("duplicates=4", vec![0, 1, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9]),
         // The frame that overtakes does not count.
         ("reorders=4", vec![0, 1, 2, 4, 3, 5, 6, 7, 9, 8]),

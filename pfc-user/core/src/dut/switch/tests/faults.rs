@@ -275,6 +275,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
         ],
     ),
     ("leaks=10", [&["leak", "sent while paused"], &[], &[]]),
+    ("leaks-for-long", [&[]; 3]),
     (
         "pfc-pauses-all",
         [
@@ -352,6 +353,7 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     // The storm has fewer frames.
     ("slow-at-times", [&[]; 3]),
     ("loses-held", [&["lossless lost", "lost later"], &[], &[]]),
+    ("loses-short", [&[]; 3]),
     ("dies-after-pause", [&["lost later"], &[], &[]]),
     ("no-upstream-pfc", [&["no XOFF"], &[], &[]]),
     // Who is asked, and who is paused, shows where there are several ports.
