@@ -186,6 +186,8 @@ pub fn preflight() -> Preflight {
 /// A run that its user ended, on ports that are looked at, whose repetitions were measured again.
 fn measured_again() -> Evidence {
     let mut evidence = run(on("pfc", "good"));
+    // Three attempts at more cases are too much for a page with all of them drawn.
+    evidence.cases.truncate(16);
     undecided(&mut evidence);
     measure_again(&mut evidence, 3);
     evidence.preflight = Some(preflight());

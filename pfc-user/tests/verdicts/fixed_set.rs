@@ -197,6 +197,7 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
             .collect()
     };
     leaks.extend(mapped(&[3, 4]));
+    leaks.insert(format!("sizes paused [{BOTH}]"));
     leaks.extend(of("invalid-frames", &["alive", "still-pauses"]));
     leaks.extend(of("time", &["not-early"]));
     leaks.extend(of("response-time", &["response"]));
@@ -230,6 +231,7 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
                 .chain(both_cases("response"))
                 .chain(each("independent-times", "own-time"))
                 .chain(mapped(&[0, 1, 2, 5, 6, 7]))
+                .chain(["sizes others [lossless 3+4, storm on 0+1+2+5+6+7]".to_owned()])
                 .collect(),
         ),
         (
@@ -254,7 +256,7 @@ fn each_fault_fails_its_checks_in_every_repetition_of_the_set() {
 
 /// Faults that only the cases of the plan `pfc-further` find: in the test plan each XON ends a
 /// pause, and there are two ports.
-const FURTHER: [&str; 19] = [
+const FURTHER: [&str; 21] = [
     "pauses-longer=3",
     "any-opcode",
     "any-destination",
@@ -274,6 +276,8 @@ const FURTHER: [&str; 19] = [
     "floods",
     "pauses-all-ports",
     "pauses-all-ports=13107",
+    "leaks-for-long",
+    "loses-short",
 ];
 
 /// Each fault by itself fails a check of the test plan's cases, but for those that only the further

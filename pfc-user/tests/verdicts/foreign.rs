@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const BASELINE: u64 = 250 * MS;
 const RESUME: u64 = 250 * MS;
 
-const REPETITIONS: [Repetition; 21] = [
+const REPETITIONS: [Repetition; 22] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -33,6 +33,7 @@ const REPETITIONS: [Repetition; 21] = [
     ("pfc.class-map", &[3, 4], Some(&[3])),
     ("pfc.class-map", &[3, 4], Some(&[5])),
     ("pfc.sizes", &[3, 4], None),
+    ("pfc.sizes", &[3, 4], Some(&[0, 1, 2, 5, 6, 7])),
     ("pfc.zero-time", &[3, 4], None),
     ("pfc.independent-times", &[3, 4], None),
     ("pfc.timer-reload", &[3, 4], None),

@@ -1,7 +1,14 @@
 //! Faults in the frames themselves, and in which frames the simulated switch takes for which
 //! priority's, in virtual time: exactly these checks fail.
 
+use validator_core::verdict::Verdict;
+
+use crate::bench;
 use crate::verdicts::faults::{NOT_PAUSED, all_fail_exactly};
+
+/// `delivered`, but in pfc.class-map, whose stormed flows have too few frames for one in 1000.
+const DELIVERED_BUT_OF_FEW: &str =
+    "delivered: single multi enable sizes generation congestion oversubscription victim";
 
 /// Every such fault, and the checks that fail for it.
 pub(super) const EXPECTED: &[(&str, &[&str])] = &[
@@ -12,7 +19,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         "leaks-for-long",
         &["map: *", "paused: sizes", "response: response"],
     ),
-    ("loses-short", &["background delivered: sizes"]),
+    ("loses-short", &["others: *", "delivered: sizes"]),
     ("misplaces-dscp", &["map: *", "no-delay: global"]),
     ("misplaces-dscp=11", &["map: *"]),
     ("duplicates-late", &["no-duplicate: *"]),
@@ -22,7 +29,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "changes-port",
         &[
-            "no-corruption background delivered test-traffic no-loss only-enabled map: *",
+            DELIVERED_BUT_OF_FEW,
+            "no-corruption background others test-traffic no-loss only-enabled map: *",
             "own-time replaced victim alive not-late: *",
             "response: response",
             "isolation: multi victim",
@@ -40,7 +48,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "throttles-lossy-in-storm",
         &[
-            "test-traffic only-enabled: *",
+            "test-traffic only-enabled map: *",
             "background: single multi",
             "no-delay: single multi lossy enable",
             "no-dip: single multi lossy enable",
@@ -50,7 +58,7 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "throttles-lossy-in-storm=90",
         &[
-            "test-traffic only-enabled: *",
+            "test-traffic only-enabled map: *",
             "no-delay: single multi lossy enable",
             "no-dip: single multi lossy enable",
             "background: multi",
@@ -79,7 +87,8 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
     (
         "cuts",
         &[
-            "no-resize background delivered test-traffic no-loss only-enabled map: *",
+            DELIVERED_BUT_OF_FEW,
+            "no-resize background others test-traffic no-loss only-enabled map: *",
             "own-time replaced victim alive not-late: *",
             "response: response",
             "isolation: multi victim",
@@ -87,6 +96,28 @@ pub(super) const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
 ];
+
+#[test]
+fn a_finding_names_the_size_where_frames_have_several() {
+    let plan = bench::plan("pfc.sizes", &[3, 4], None);
+    let evidence = bench::run(&plan, &["loses-short".parse().unwrap()]);
+    let checks = bench::case("pfc.sizes").judge(&evidence).checks;
+    let delivered = checks.iter().find(|check| check.check == "delivered");
+    let failed: Vec<_> = delivered
+        .unwrap()
+        .assertions
+        .iter()
+        .filter(|assertion| assertion.verdict == Verdict::Fail)
+        .map(|assertion| assertion.what.rsplit_once(", ").unwrap().1.to_owned())
+        .collect();
+    for size in [60, 61, 123, 124] {
+        let named = failed
+            .iter()
+            .filter(|what| what.starts_with(&format!("{size} octets)")));
+        assert_eq!(named.count(), 2, "{size}: {failed:?}");
+    }
+    assert_eq!(failed.len(), 8, "{failed:?}");
+}
 
 #[test]
 fn each_fault_fails_exactly_its_checks() {

@@ -262,9 +262,11 @@ fn good(speed: Speed) -> Option<String> {
     let mut undecided = each(undecided);
     let mut found = with(&results, Verdict::Inconclusive);
     // At so small a share of the line the longest pause is as short as from one frame of a lossy
-    // priority to its next, and the shortest may hold no frame.
+    // priority to its next, the shortest may hold no frame, and no pause shows that the storm of
+    // case 4 arrives.
     if speed.bits_per_second > 100_000_000_000 {
         undecided.insert("invalid ignored".into());
+        undecided.extend(each(&["no-loss throughput: global"]));
         found.remove("time linear");
     }
     let good = failed.is_empty() && found == undecided;
@@ -401,13 +403,29 @@ fn pfc_without_need_is_found_at_each_speed() {
     }
 }
 
+/// All speeds, with so much traffic on the fast ones that a pause of a probe is seen.
+fn with_probes() -> impl Iterator<Item = Speed> {
+    let fast = FAST.map(|speed| Speed {
+        load: f64::min(4.0 * speed.load, 1.0),
+        ..speed
+    });
+    SLOW.into_iter().chain(fast)
+}
+
 #[test]
 fn a_misplaced_code_point_is_found_at_each_speed() {
-    // With the longest frames at 10 Mbit/s not each of 64 flows has one in the baseline.
-    let speeds = SLOW.into_iter().chain(FAST);
-    for speed in speeds.filter(|speed| speed.frame < 1514) {
+    for speed in with_probes() {
         let repetition = ("pfc.class-map", &[3, 4][..], Some(&[3][..]));
         good_but_for(speed, repetition, "misplaces-dscp", "map: class");
+    }
+}
+
+#[test]
+fn frames_of_one_size_that_do_not_wait_are_found_at_each_speed() {
+    // At 10 Mbit/s a pause of a probe is too short for flows of so many sizes.
+    for speed in with_probes().filter(|speed| speed.bits_per_second > 10_000_000) {
+        let repetition = ("pfc.sizes", &[3, 4][..], None);
+        good_but_for(speed, repetition, "leaks-for-long", "paused: sizes");
     }
 }
 
@@ -655,7 +673,7 @@ fn dips_are_found_on_fast_links_and_a_good_switch_has_none() {
         long(25_000_000_000, 0.4),
         long(100_000_000_000, 0.1),
         long(400_000_000_000, 0.02),
-        long(800_000_000_000, 0.01),
+        long(800_000_000_000, 0.04),
     ] {
         let no_dip = |faults: &[&str]| {
             let results = speed.run_one(REPETITIONS[3], faults);

@@ -66,8 +66,9 @@ keys::table! {
     pub struct RepetitionTable: "case.repetitions", "" {
         /// Lossless priorities. Mandatory.
         pub(super) lossless: Vec<Priority> = "list of priorities", "";
-        /// Priorities that are stormed. Only of `pfc.pause-multi-lossless`, and of
-        /// `pfc.enable-vector`, where the list may be empty.
+        /// Priorities that are stormed: some of these in `pfc.pause-multi-lossless`, `pfc.victim`
+        /// and `pfc.enable-vector`, where the list may be empty; any in `pfc.class-map` and
+        /// `pfc.sizes`.
         pub(super) storm: Option<Vec<Priority>> = "list of priorities", "all of them";
     }
 }

@@ -100,7 +100,7 @@ ib_mad::faults! {
                 => "paused";
         LeaksForLong(octets: NonZeroU64, OCTETS, "1400")
             "leaks-for-long": "sends one frame for every one of more than so many (1400) octets \
-             that arrives for a paused priority"
+             without FCS that arrives for a paused priority"
                 => "paused";
         PfcPausesAll
             "pfc-pauses-all": "pauses all priorities when PFC names any" => "background";
@@ -204,9 +204,9 @@ ib_mad::faults! {
         LosesHeld(n: OneIn, FRAMES, "10")
             "loses-held": "loses one in N (10) of the frames that a pause holds back"
                 => "delivered";
-        LosesShort(octets: NonZeroU64, OCTETS, "100")
-            "loses-short": "loses the frames of fewer than so many (100) octets that a pause holds \
-             back"
+        LosesShort(octets: NonZeroU64, OCTETS, "125")
+            "loses-short": "loses the frames of fewer than so many (125) octets without FCS that a \
+             pause holds back"
                 => "delivered";
         DiesAfterPause
             "dies-after-pause": "forwards nothing more of a priority after a pause of 100 ms or \

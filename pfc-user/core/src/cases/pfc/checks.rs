@@ -542,10 +542,10 @@ const SIZES_PAUSED: Row<Pfc> = Row {
     ..PAUSED
 };
 
-const SIZES_BACKGROUND: Row<Pfc> = Row {
+const SIZES_OTHERS: Row<Pfc> = Row {
     applies: None,
     ..Row {
-        id: "background",
+        id: "others",
         passes_when: "every frame of the priorities that are lossy or not stormed is received, \
             those of the storm phase while the storm still runs, and no XOFF of the DUT withholds \
             any",
@@ -932,12 +932,8 @@ pub(super) const ENABLE_VECTOR: [Row<Pfc>; 14] =
 pub(super) const CLASS_MAP: [Row<Pfc>; 11] = with_those_of_all![MAP, MAP_DELIVERED];
 
 /// The table of pfc.sizes.
-pub(super) const SIZES: [Row<Pfc>; 13] = with_those_of_all![
-    SIZES_PAUSED,
-    SIZES_BACKGROUND,
-    SIZES_DELIVERED,
-    SIZES_RESUME,
-];
+pub(super) const SIZES: [Row<Pfc>; 13] =
+    with_those_of_all![SIZES_PAUSED, SIZES_OTHERS, SIZES_DELIVERED, SIZES_RESUME,];
 
 /// The table of pfc.zero-time.
 pub(super) const ZERO_TIME: [Row<Pfc>; 13] =

@@ -5,7 +5,7 @@ use super::planning::{Builder, NotApplicable, RepetitionRequest};
 use super::port::PortContext;
 use super::{PfcCase, checks, unfolding};
 use crate::cases::judge::words;
-use crate::plan::{RepetitionPlan, Role, StormKind};
+use crate::plan::{RepetitionPlan, StormKind};
 use crate::verdict::{Case, Step};
 
 /// The case.
@@ -28,7 +28,7 @@ pub(super) const CASE: PfcCase = PfcCase {
             Step::new("1", "start a PFC storm on one class"),
             Step::new(
                 "2",
-                "after the lead start test traffic: all 64 DSCPs, half the line",
+                "after the lead start test traffic: all 64 DSCPs, the whole line",
             ),
             Step::new("3", "keep it running, then stop it"),
             Step::new(
@@ -46,26 +46,15 @@ pub(super) const CASE: PfcCase = PfcCase {
     unfold: unfolding::each_class,
     table: checks::table(&checks::CLASS_MAP),
     sets: Sets {
-        lossless: 1..=8,
-        why: "there are eight priorities",
+        lossless: 1..=7,
+        why: "a lossy priority beside lossless ones shows that the storm arrives",
         storm: StormChoice::Any,
     },
 };
 
-/// Load, in percent of `limits.load`: the map does not depend on it.
-const LOAD: u64 = 50;
-
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
-    let stormed = request.storm.unwrap_or(request.lossless).to_vec();
-    let builder = Builder::new(port, request).every_dscp(LOAD, |priority| {
-        match (
-            request.lossless.contains(&priority),
-            stormed.contains(&priority),
-        ) {
-            (true, true) => Role::Test,
-            (true, false) => Role::Isolation,
-            (false, _) => Role::Background,
-        }
-    });
-    Ok(builder.without_resume(StormKind::Pfc(stormed)))
+    let stormed = request.storm.unwrap_or(request.lossless);
+    let role = |priority| request.role(stormed, priority);
+    let builder = Builder::new(port, request).every_dscp(role);
+    Ok(builder.without_resume(StormKind::Pfc(stormed.to_vec())))
 }

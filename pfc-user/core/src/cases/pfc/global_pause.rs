@@ -48,6 +48,6 @@ pub(super) const CASE: PfcCase = PfcCase {
 };
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
-    let builder = Builder::new(port, request).every_dscp(100, |_| Role::Test);
+    let builder = Builder::new(port, request).every_dscp(|_| Role::Test);
     Ok(builder.without_resume(StormKind::Pause))
 }

@@ -42,8 +42,7 @@ pub struct Storm {
 pub struct PlannedRepetition {
     /// Lossless priorities in ascending order.
     pub lossless: Vec<Priority>,
-    /// The lossless priorities that are stormed, in ascending order; perhaps none. `None`: all of
-    /// them.
+    /// The priorities that are stormed, in ascending order; perhaps none. `None`: the lossless ones.
     pub storm: Option<Vec<Priority>>,
 }
 
@@ -288,8 +287,8 @@ fn stormed(
         StormChoice::OfCase => {
             return Err(Misfit::of_case(
                 key,
-                "this case says itself what is stormed; only pfc.pause-multi-lossless, \
-                 pfc.enable-vector and pfc.class-map take it",
+                "this case says itself what is stormed; pfc.pause-multi-lossless, \
+                 pfc.enable-vector, pfc.class-map, pfc.sizes and pfc.victim take it",
             ));
         }
         StormChoice::SomeOrNone if storm.is_empty() => return Ok(Some(Vec::new())),

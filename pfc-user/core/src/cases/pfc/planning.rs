@@ -31,6 +31,20 @@ pub struct RepetitionRequest<'a> {
     pub interval: Nanos,
 }
 
+impl RepetitionRequest<'_> {
+    /// The traffic item of `priority` in a storm on these: a stormed lossless one is tested.
+    pub(super) fn role(&self, stormed: &[Priority], priority: Priority) -> Role {
+        match (
+            self.lossless.contains(&priority),
+            stormed.contains(&priority),
+        ) {
+            (true, true) => Role::Test,
+            (true, false) => Role::Isolation,
+            (false, _) => Role::Background,
+        }
+    }
+}
+
 /// Distance from a flow's priority to the one that the field not trusted points to, so that a DUT
 /// that reads that field fails. As it is odd, only the set of all eight priorities points to
 /// itself; as it is not 1, two neighbours such as 3 and 4 point outside their set.
@@ -266,7 +280,7 @@ impl<'a> Builder<'a> {
             let dscps = self.dscps_of(priority)?;
             for (length, dscp) in lengths.iter().zip(dscps.iter().cycle()) {
                 self.length = *length;
-                let part = u128::from(rate) * u128::from(bits(length)) / u128::from(all.max(1));
+                let part = u128::from(rate) * u128::from(bits(length)) / u128::from(all);
                 self.push(role(priority), priority, *dscp, part as u64);
             }
         }
@@ -281,26 +295,21 @@ impl<'a> Builder<'a> {
         sent: &[Priority],
         stormed: &[Priority],
     ) -> Result<Self, NotApplicable> {
-        let role = |priority| {
-            if stormed.contains(&priority) {
-                Role::Test
-            } else {
-                Role::Isolation
-            }
-        };
         let lossy = self.lossy();
         if lossy.is_empty() {
             return Err(
                 "no lossy priority can be reached, so that there is no background traffic".into(),
             );
         }
-        self.flows(sent, role)?.flows(&lossy, |_| Role::Background)
+        let request = self.request;
+        self.flows(sent, |priority| request.role(stormed, priority))?
+            .flows(&lossy, |_| Role::Background)
     }
 
-    /// One flow for each of the 64 code points, or several where no CPU carries one, at `percent`
-    /// of the line in all.
-    pub(super) fn every_dscp(mut self, percent: u64, role: impl Fn(Priority) -> Role) -> Self {
-        let rate = self.rate(percent, Dscp::COUNT);
+    /// One flow for each of the 64 code points, or several where no CPU carries one, at 100 % of
+    /// the line in all.
+    pub(super) fn every_dscp(mut self, role: impl Fn(Priority) -> Role) -> Self {
+        let rate = self.rate(100, Dscp::COUNT);
         for dscp in Dscp::all() {
             let priority = self.priority_of(dscp);
             self.push(role(priority), priority, dscp, rate);
@@ -594,6 +603,10 @@ mod tests {
                     let tagged = LineRate::frame_bits(frame + 8);
                     let most = speed * LineRate::frame_bits(frame) / tagged;
                     assert!((most - most / 500..=most - most / 5000).contains(&rate));
+                    continue;
+                }
+                if case.case.id == "pfc.sizes" {
+                    assert!((speed / 2 - 100..=speed / 2).contains(&rate), "{rate}");
                     continue;
                 }
                 assert!((speed - 100..=speed).contains(&rate), "{rate}");

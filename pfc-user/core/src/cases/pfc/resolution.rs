@@ -30,6 +30,11 @@ fn of(check: &str, e: &PfcEvidence) -> Option<Value> {
             odd::least_hold(e).map(|held| "a priority held for " + time(held))
         }
         "ignored" => smallest_share("lost", sent(e, None, &ALL)),
+        "map" => leak(e).or_else(|| smallest_share("lost", sent(e, None, &ALL))),
+        "others" => {
+            let roles = [Role::Background, Role::Isolation].into_iter();
+            smallest_share("lost", roles.map(|role| sent(e, Some(role), &ALL)).sum())
+        }
         "background" => lost(Role::Background, &ALL),
         "isolation" => lost(Role::Isolation, &ALL),
         "victim" => lost(Role::Victim, &ALL)

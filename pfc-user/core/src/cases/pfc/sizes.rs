@@ -67,8 +67,7 @@ const SIZES: [usize; 9] = [64, 65, 127, 128, 256, 512, 1024, 1280, 1518];
 const LOAD: u64 = 25;
 
 fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
-    let lossless = request.lossless;
-    let stormed = request.storm.unwrap_or(lossless).to_vec();
+    let stormed = request.storm.unwrap_or(request.lossless);
     let usual = SIZES.map(|size| size - LineRate::FCS as usize);
     let longest = usual[usual.len() - 1];
     let own = Some(request.frame).filter(|own| *own > longest);
@@ -79,17 +78,12 @@ fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPla
     if lossy.is_empty() {
         return Err("no lossy priority can be reached beside the lossless ones".into());
     }
-    let builder = builder
-        .of_each_length(LOAD, lossless, &lengths, |priority| {
-            match stormed.contains(&priority) {
-                true => Role::Test,
-                false => Role::Isolation,
-            }
-        })?
-        .of_each_length(LOAD, &lossy, &lengths, |_| Role::Background)?;
-    let holds_some = lossless.iter().any(|priority| stormed.contains(priority));
-    let mut plan = builder.without_resume(StormKind::Pfc(stormed));
-    if holds_some {
+    let role = |priority| request.role(stormed, priority);
+    let mut plan = builder
+        .of_each_length(LOAD, request.lossless, &lengths, role)?
+        .of_each_length(LOAD, &lossy, &lengths, role)?
+        .without_resume(StormKind::Pfc(stormed.to_vec()));
+    if plan.flows.iter().any(|flow| flow.role == Role::Test) {
         plan.durations.resume = request.durations.resume;
     }
     Ok(plan)

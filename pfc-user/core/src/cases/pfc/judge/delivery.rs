@@ -240,14 +240,15 @@ pub(in crate::cases::pfc) fn test_traffic(e: &PfcEvidence) -> Finding {
     expect_ignored(e, Role::Test)
 }
 
-/// `ignored` of pfc.enable-vector and pfc.zero-time: the traffic that the storm does not pause.
+/// `ignored` of pfc.enable-vector and pfc.zero-time, `others` of pfc.sizes: the traffic that the
+/// storm does not pause.
 pub(in crate::cases::pfc) fn ignored(e: &PfcEvidence) -> Finding {
     let mut finding = background(e);
     finding.merge(isolation(e));
     finding
 }
 
-/// `only-enabled` of pfc.enable-vector.
+/// `only-enabled` of pfc.enable-vector, `map` of pfc.class-map.
 pub(in crate::cases::pfc) fn only_enabled(e: &PfcEvidence) -> Finding {
     let mut finding = paused(e);
     finding.merge(ignored(e));

@@ -9,11 +9,11 @@ use pfc_ebpf::units::Priority;
 
 use super::dip::{starts, sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
-use super::preconditions::{flows, sent, storm_end};
+use super::preconditions::{flows, storm_end};
 use super::probe::{odd, response_time};
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::{PfcEvidence, Port, StormReport, WaitEnd};
-use crate::plan::{FlowPlan, Nanos, PortName, StormPlan};
+use crate::plan::{Nanos, PortName, StormPlan};
 use crate::verdict::Figure;
 
 /// Name and value of a figure.
@@ -135,16 +135,21 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
     ]
 }
 
-/// The code points of which no storm-phase frame came before the storm's pauses were over.
+/// The code points of which every storm-phase frame that arrived came after the storm's pauses.
 fn held_by(e: &PfcEvidence, storm: &StormReport) -> String {
     let end = storm_end(e, storm);
-    let is_held = |flow: &&FlowPlan| {
-        let received = e.received(flow.id, Phase::Storm);
-        sent(e, flow, Phase::Storm) > 0 && received.is_none_or(|received| received.first >= end)
-    };
+    let mut first = BTreeMap::new();
+    for flow in flows(e, None) {
+        if let Some(received) = e.received(flow.id, Phase::Storm) {
+            let of_mark = first
+                .entry((flow.pcp, flow.dscp.get()))
+                .or_insert(Nanos::MAX);
+            *of_mark = received.first.min(*of_mark);
+        }
+    }
     let mut held = BTreeMap::<_, BTreeSet<_>>::new();
-    for flow in flows(e, None).filter(is_held) {
-        held.entry(flow.pcp).or_default().insert(flow.dscp.get());
+    for ((pcp, dscp), _) in first.into_iter().filter(|(_, first)| *first >= end) {
+        held.entry(pcp).or_default().insert(dscp);
     }
     let marks = |(pcp, dscps): (Option<Priority>, BTreeSet<u8>)| {
         let tag = pcp.map_or(String::new(), |pcp| format!("PCP {pcp} with "));

@@ -162,7 +162,7 @@ pub(in crate::cases::pfc) fn no_resize(e: &PfcEvidence) -> Finding {
         let expected = frames.saturating_mul(flow.length as u64);
         let more = i128::from(octets) - i128::from(expected);
         let by_tags = |tag: &i64| i128::from(*tag) * i128::from(frames) == more;
-        // Flows with the expected octets are not listed: there are up to 64.
+        // Flows with the expected octets are not listed: there may be many.
         if !TAGS.iter().any(by_tags) {
             finding.of_flow(&named(e, flow), |finding| {
                 let what = format!("octets of {} in {frames} frames", name(e, flow));

@@ -65,6 +65,14 @@ fn acted(traffic: &Traffic) -> Result<(), NotCounted> {
     };
     let paused = traffic.paused.iter().flat_map(|(_, arrivals)| arrivals);
     let paused: Vec<&Arrival> = paused.copied().collect();
+    // With fewer, none may be due in that half.
+    let begin = xoff.saturating_sub(measured.vicinity());
+    let before = within(&paused, begin, xoff).len() as f64;
+    let due = before * (to - from) as f64 / measured.vicinity() as f64;
+    if before > 0.0 && due < 2.0 {
+        let few = format!("{due:.1} frames are due in half of a pause; it takes 2 or more");
+        return Err(NotCounted::Planned(few.into()));
+    }
     let names = traffic.paused.iter().map(|(priority, _)| *priority);
     let names = join(&names.collect::<Vec<_>>());
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
