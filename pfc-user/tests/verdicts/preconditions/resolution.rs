@@ -144,6 +144,26 @@ fn one_frame_fails_each_check_that_says_so() {
     assert_eq!(verdict(SINGLE, "no-pause", &evidence).verdict, FAIL);
 }
 
+#[test]
+fn one_frame_beside_a_storm_on_lossy_priorities_fails_the_check_that_says_so() {
+    for (case, check, storm) in [
+        ("pfc.sizes", "others", &[0, 1, 2, 5, 6, 7][..]),
+        ("pfc.class-map", "map", &[5]),
+    ] {
+        let good = bench::run(&bench::plan(case, &[3, 4], Some(storm)), &[]);
+        let sent: u64 = good.sender.flows.iter().map(|sent| sent.frames).sum();
+        let text = printed_of(case, check, &good);
+        let expected = format!("1 frame lost of {sent} (");
+        assert!(text.starts_with(&expected), "{text}, not {expected}");
+        for role in [Role::Isolation, Role::Background] {
+            let mut evidence = good.clone();
+            lose(&mut evidence, role, Phase::Storm, 1);
+            let found = verdict(case, check, &evidence);
+            assert_eq!(found.verdict, FAIL, "{check} of {case}: {}", found.reason);
+        }
+    }
+}
+
 /// Each frame of `priority` that leaves in the storm phase arrives so much later.
 fn delay(e: &mut PfcEvidence, priority: usize, by: Nanos) {
     let data = e.span(Phase::Storm).unwrap();
