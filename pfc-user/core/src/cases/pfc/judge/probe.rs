@@ -11,6 +11,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use self::measured::{Drain, NotCounted, Pause, Traffic, within};
+use self::response_time::AT_RATE;
 use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
@@ -102,9 +103,11 @@ impl Late {
 /// not help.
 pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<usize> {
     let questions = |burst: &ProbeBurst| {
-        let all = [RESPONSE, XON, odd::IGNORED].into_iter();
-        all.filter(|question| (question.concerns)(plan, burst))
-            .collect::<Vec<_>>()
+        let concerns = |question: &Question| (question.concerns)(plan, burst);
+        // How such a pause ends is not asked.
+        let pauses = [AT_RATE, RESPONSE].into_iter().find(concerns);
+        let others = [XON, odd::IGNORED].into_iter().filter(concerns);
+        pauses.into_iter().chain(others).collect::<Vec<_>>()
     };
     let mut open: Vec<usize> = (0..plan.bursts.len()).collect();
     for probe in measured.probes {
