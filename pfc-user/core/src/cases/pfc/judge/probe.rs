@@ -16,6 +16,7 @@ use super::delivery;
 use super::preconditions::lost_by_tester;
 use super::stalls::stalled_within;
 use crate::cases::finding::Finding;
+use crate::cases::pfc::probing::FULL;
 use crate::cases::value::{self, Value, count, time};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::{Nanos, ProbeBurst, ProbePlan};
@@ -102,12 +103,13 @@ impl Late {
 /// The bursts of `plan` that have not been measured well enough yet; none where more of them would
 /// not help.
 pub(in crate::cases::pfc) fn open(plan: &ProbePlan, measured: &Measured) -> Vec<usize> {
+    // How a pause ends is not asked where all of them are on a full link.
+    let fill = plan.bursts.iter().all(|burst| burst.load >= FULL);
+    let pauses = if fill { AT_RATE } else { RESPONSE };
     let questions = |burst: &ProbeBurst| {
-        let concerns = |question: &Question| (question.concerns)(plan, burst);
-        // How such a pause ends is not asked.
-        let pauses = [AT_RATE, RESPONSE].into_iter().find(concerns);
-        let others = [XON, odd::IGNORED].into_iter().filter(concerns);
-        pauses.into_iter().chain(others).collect::<Vec<_>>()
+        let all = [pauses, XON, odd::IGNORED].into_iter();
+        all.filter(|question| (question.concerns)(plan, burst))
+            .collect::<Vec<_>>()
     };
     let mut open: Vec<usize> = (0..plan.bursts.len()).collect();
     for probe in measured.probes {

@@ -8,10 +8,9 @@ use super::{
     without_stall,
 };
 use crate::cases::finding::Finding;
-use crate::cases::pfc::probing::FULL;
 use crate::cases::value::{Value, count, number, time};
 use crate::evidence::pfc::PfcEvidence;
-use crate::plan::{Nanos, ProbeBurst};
+use crate::plan::Nanos;
 
 /// Times to stop of IEEE 802.3, 31B.3.7, in quanta, by speed in Gbit/s: those of the quickest PHY.
 const TO_STOP: [(f64, u64); 9] = [
@@ -32,12 +31,9 @@ const MANY: usize = 20;
 /// Share of the rate of a priority that has to arrive just before its pause.
 const FLOWING: f64 = 0.9;
 
-/// Pauses that run out, of priorities at their full rate, in a probe that has no others.
+/// Pauses that run out, of priorities at their full rate.
 pub(super) const AT_RATE: Question = Question {
-    concerns: |plan, burst| {
-        let fills = |burst: &ProbeBurst| burst.load >= FULL;
-        plan.bursts.iter().all(fills) && has_pause_that_runs_out(plan, burst)
-    },
+    concerns: has_pause_that_runs_out,
     judge: silences_at_rate,
 };
 
