@@ -526,6 +526,9 @@ const MAP: Row<Pfc> = Row {
         passes_when: "no storm-phase frame whose code point is mapped to a stormed lossless \
             priority is received before (last pause frame's departure + pause time); every frame \
             of all other code points is, those of the storm phase while the storm still runs",
+        tolerance: "of what is held: 2 quanta + 100 ppm (802.3 clock tolerance); of the others: of \
+            what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms after \
+            the phase",
         fault: "misplaces-dscp",
         ..ONLY_ENABLED
     }
